@@ -9,6 +9,7 @@ import { newFakeClock } from "../clock/fake-clock.ts";
 import { isConflict, isGone, isNotFound } from "../errors/predicates.ts";
 import type { ResourceRef } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
+import { newCa, newCertificate } from "../serving/certificates.ts";
 import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type Client, newClient } from "./client.ts";
@@ -190,6 +191,12 @@ test("asks for metadata alone where that is enough", async (t) => {
   );
 });
 
+test("a list of nothing is an empty one, also where the server says null", async (t) => {
+  const started = await startServer(t, { body: { metadata: { resourceVersion: "5" }, items: null } });
+  const { items, metadata } = await clientOf(t, started).list(pods, { namespace: "default" }, { metadataOnly: true });
+  assert.deepEqual([items, metadata.resourceVersion], [[], "5"]);
+});
+
 test("refuses a server that the CA did not sign, unless told not to look", async (t) => {
   const running = await startServer(t, { body: { ok: 1 } });
   await assert.rejects(
@@ -203,6 +210,20 @@ test("checks the server's name, or the one it is told", async (t) => {
   const running = await startServer(t, {});
   await assert.rejects(clientOf(t, running, { serverName: "elsewhere" }).get(pods, { name: "a" }), /altnames/);
   await clientOf(t, running, { serverName: "kubernetes" }).get(pods, { name: "a" });
+});
+
+test("does not take the common name of a certificate for the server's name", async (t) => {
+  const ca = await newCa({ commonName: "ca" });
+  const { certPem: cert, keyPem: key } = await newCertificate({ commonName: "kubernetes", usages: ["server"], ca });
+  const listener = http2.createSecureServer({ cert, key }, (_, response) => response.end("{}"));
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => void listener.close());
+  const url = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  await assert.rejects(
+    clientOf(t, { url }, { ca: ca.certPem, serverName: "kubernetes" }).raw("GET", "/"),
+    /x509: certificate relies on legacy Common Name field, use SANs instead/,
+  );
 });
 
 test("uses one connection for everything", async (t) => {

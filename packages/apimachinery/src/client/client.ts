@@ -222,15 +222,16 @@ function memberOf(call: Call): Client {
         signal: options.signal,
       });
     },
-    list(ref, target = {}, options = {}) {
+    async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, options: ListOptions = {}) {
       const { signal, metadataOnly: _, ...query } = options;
       const path = pathOf(ref, target, query);
-      return object("list", ref, "", {
+      const list = await object<KubeList<T>>("list", ref, "", {
         method: "GET",
         path,
         headers: accepting(ref, options, "PartialObjectMetadataList"),
         signal,
       });
+      return { ...list, items: list.items ?? [] }; // of nothing upstream's servers may write null
     },
     create(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;

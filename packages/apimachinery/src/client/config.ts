@@ -18,6 +18,8 @@ export interface ClientConfig {
   readonly insecure?: boolean | undefined;
   /** Name to ask for and to check, instead of the host's. */
   readonly serverName?: string | undefined;
+  /** `http://`, `https://` or `socks5://`; the environment's HTTPS_PROXY, HTTP_PROXY and NO_PROXY when absent. */
+  readonly proxyUrl?: string | undefined;
   readonly token?: string | undefined;
   /** Read again each minute; beats `token` as long as it can be read. */
   readonly tokenFile?: string | undefined;

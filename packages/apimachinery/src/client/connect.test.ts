@@ -3,8 +3,9 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
-import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from "node:net";
+import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
+import { listening } from "../testing/listening.ts";
 import { testPair } from "../testing/tls.ts";
 import { newClient } from "./client.ts";
 import { connectingOver } from "./connect.ts";
@@ -21,18 +22,11 @@ for (const { name, scheme, start, version, connections } of [
 ]) {
   test(`a client asks by ${name} over the connections that it is given`, async (t) => {
     const server: Server = start();
-    const open = new Set<Socket>();
-    server.on("connection", (socket: Socket) => open.add(socket));
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    t.after(() => {
-      server.close();
-      for (const socket of open) socket.destroy();
-    });
+    const reached = await listening(t, server);
     const asked: string[] = [];
     const connect = async (host: string, port: number): Promise<Socket> => {
       asked.push(`${host}:${port}`);
-      return connectTcp((server.address() as AddressInfo).port, "127.0.0.1");
+      return connectTcp(reached, "127.0.0.1");
     };
     // Nobody listens there.
     const client = newClient({ host: `${scheme}://127.0.0.1:1`, ca: pair.ca, qps: -1 }, { connect });
@@ -58,13 +52,10 @@ test("a client says why it was given no connection", async (t) => {
 });
 
 test("where TLS cannot begin, the connection ends and the client is told", async (t) => {
-  const server = createServer((socket) => void socket.on("error", () => {}));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => void server.close());
+  const reached = await listening(t, createServer());
   const made: Socket[] = [];
   const connect = async (): Promise<Socket> => {
-    made.push(connectTcp((server.address() as AddressInfo).port, "127.0.0.1"));
+    made.push(connectTcp(reached, "127.0.0.1"));
     return made.at(-1) as Socket;
   };
   const notPem = { cert: "x", key: "y" };

@@ -67,8 +67,9 @@ async function discoverVersion(client: Client, groupVersion: string, options: Ca
   const served = parseGroupVersion(groupVersion);
   if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;
-  const list = await getJson<ResourceList>(client, path, options);
-  return list.resources
+  const { resources } = await getJson<ResourceList>(client, path, options);
+  if (resources === null) return []; // as servers write no resources that have none now, those of metrics for example
+  return resources
     .filter(({ name }) => !name.includes("/"))
     .map((resource) => ({
       group: served.group,
@@ -76,7 +77,7 @@ async function discoverVersion(client: Client, groupVersion: string, options: Ca
       resource: resource.name,
       kind: resource.kind,
       namespaced: resource.namespaced,
-      verbs: resource.verbs,
+      verbs: resource.verbs ?? [],
       shortNames: resource.shortNames ?? [],
     }));
 }
@@ -86,7 +87,7 @@ interface GroupList {
 }
 
 interface ResourceList {
-  resources: { name: string; kind: string; namespaced: boolean; verbs: string[]; shortNames?: string[] }[];
+  resources: { name: string; kind: string; namespaced: boolean; verbs: string[] | null; shortNames?: string[] }[] | null;
 }
 
 async function getJson<T>(client: Client, path: string, options: CallOptions): Promise<T> {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { ClientConfig } from "./config.ts";
+import { loadKubeconfig } from "./kubeconfig.ts";
 
 /**
  * The configuration of a program that runs in a Pod: address from the environment, token and CA from the mounted
@@ -28,6 +29,16 @@ export async function inClusterConfig(
     tokenFile,
     ...(existsSync(caFile) ? { caFile } : {}),
   };
+}
+
+/**
+ * What `--kubeconfig` and `--master` say; the program's own Pod where they say nothing.
+ * @throws Error where there is no way to the API server
+ * Source: client-go tools/clientcmd BuildConfigFromFlags
+ */
+export async function configFromFlags(kubeconfig: string, master: string): Promise<ClientConfig> {
+  if (kubeconfig !== "") return loadKubeconfig(kubeconfig, master === "" ? {} : { master });
+  return master === "" ? inClusterConfig() : { host: master.includes("://") ? master : `http://${master}` };
 }
 
 const serviceAccountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "../clock/fake-clock.ts";
 import { newCredentials } from "./credentials.ts";
-import { inClusterConfig } from "./in-cluster.ts";
+import { configFromFlags, inClusterConfig } from "./in-cluster.ts";
 import { loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
@@ -47,19 +47,19 @@ for (const { name, text, want } of [
     want: { host: "https://h", caFile: "/etc/kubernetes/ca.crt", certFile: "/etc/kubernetes/pki/c.crt", keyFile: "/abs/c.key" },
   },
   {
-    name: "tokens, basic credentials and impersonation",
-    text: kubeconfig(
-      `{server: "http://h:8080"}`,
-      `{token: t, tokenFile: tok, username: nick, password: p, as: bob, as-groups: [x]}`,
-    ),
+    name: "tokens and impersonation",
+    text: kubeconfig(`{server: "http://h:8080"}`, `{token: t, tokenFile: tok, as: bob, as-groups: [x]}`),
     want: {
       host: "http://h:8080",
       token: "t",
       tokenFile: "/etc/kubernetes/tok",
-      username: "nick",
-      password: "p",
       impersonate: { user: "bob", groups: ["x"] },
     },
+  },
+  {
+    name: "basic credentials",
+    text: kubeconfig(`{server: "http://h:8080"}`, `{username: nick, password: p}`),
+    want: { host: "http://h:8080", username: "nick", password: "p" },
   },
   {
     name: "a server that is not checked, or checked under another name",
@@ -96,12 +96,72 @@ for (const { name, text, message } of [
     message: /user "nobody" does not exist/,
   },
   { name: "no server", text: kubeconfig("{}", "{}"), message: /has no server defined/ },
-  {
-    name: "a plugin without a command",
-    text: kubeconfig(`{server: "https://h"}`, "{exec: {}}"),
-    message: /command must be specified/,
-  },
 ]) {
+  test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
+}
+
+const api = "apiVersion: client.authentication.k8s.io/v1";
+for (const [name, cluster, user, message] of [
+  [
+    "authorities twice",
+    "certificate-authority: ca, certificate-authority-data: eA==",
+    "",
+    /certificate-authority are both specified for c\./,
+  ],
+  [
+    "authorities of a server that is not checked",
+    "insecure-skip-tls-verify: true, certificate-authority: ca",
+    "",
+    /^Error: specifying a root certificates file with the insecure flag is not allowed$/,
+  ],
+  [
+    "a certificate twice",
+    "",
+    "client-certificate: c, client-certificate-data: eA==",
+    /client-cert are both specified for u\. client/,
+  ],
+  [
+    "a key twice",
+    "",
+    "client-certificate: c, client-key: k, client-key-data: eA==",
+    /client-key are both specified for u; client/,
+  ],
+  [
+    "a certificate without a key",
+    "",
+    "client-certificate: c",
+    /: client-key-data or client-key must be specified for u to use the clientCert authentication method\.$/,
+  ],
+  [
+    "a token and a password",
+    "",
+    "token: t, password: p",
+    /: more than one authentication method found for u; found \[token basicAuth\], only one is allowed$/,
+  ],
+  ["groups of nobody", "", "as-groups: [x]", /: requesting uid, groups or user-extra for u without impersonating a user$/],
+  ["a plugin without a command", "", "exec: {}", /: command must be specified for u to use exec authentication plugin$/],
+  ["a plugin without a version", "", "exec: {command: x}", /: apiVersion must be specified for u to use exec/],
+  [
+    "a plugin whose variable has no name",
+    "",
+    `exec: {command: x, ${api}, env: [{value: v}]}`,
+    /: env variable name must be spec/,
+  ],
+  ["a plugin of v1 that does not say whether it asks users", "", `exec: {command: x, ${api}}`, /: interactiveMode must be spec/],
+  [
+    "another way of asking",
+    "",
+    `exec: {command: x, ${api}, interactiveMode: Never2}`,
+    /: invalid interactiveMode for u: "Never2"$/,
+  ],
+  [
+    "a plugin that has to ask users",
+    "",
+    `exec: {command: x, ${api}, interactiveMode: Always}`,
+    /standard input is not a terminal$/,
+  ],
+] as const) {
+  const text = kubeconfig(`{server: "https://h", ${cluster}}`, `{${user}}`);
   test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
 }
 
@@ -149,6 +209,18 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   assert.equal(await shown(), "Bearer t-2");
   await clock.advance(600_000);
   assert.equal(await shown(), "Bearer t-3");
+});
+
+test("flags name the server, a file, or both; without either it is the Pod's", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-flags-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, "kubeconfig");
+  await writeFile(file, kubeconfig(`{server: "https://h"}`, "{token: t}"));
+  assert.deepEqual(await configFromFlags("", "10.0.0.1:8080"), { host: "http://10.0.0.1:8080" });
+  assert.deepEqual(await configFromFlags("", "https://m"), { host: "https://m" });
+  assert.deepEqual(await configFromFlags(file, ""), { host: "https://h", token: "t" });
+  assert.deepEqual(await configFromFlags(file, "https://m"), { host: "https://m", token: "t" });
+  await assert.rejects(configFromFlags("", ""), /unable to load in-cluster configuration/);
 });
 
 test("a program in a Pod finds the cluster", async (t) => {

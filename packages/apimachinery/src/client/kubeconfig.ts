@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
 import { parseYaml } from "../codec/yaml.ts";
 import type { ClientConfig, ExecConfig, Impersonation } from "./config.ts";
+import { parseProxyUrl } from "./proxy.ts";
 
 /**
  * Reads a kubeconfig file and gives what its current context says. Relative paths in it are relative to the file.
@@ -35,6 +36,10 @@ export function parseKubeconfig(
   }
   const user = named(file.users, context?.user ?? "")?.user;
   if (user === undefined && context?.user) throw new Error(`user ${JSON.stringify(context.user)} does not exist`);
+  const problem = clusterProblem(context?.cluster ?? "", cluster) ?? userProblem(context?.user ?? "", user);
+  if (problem !== undefined) throw new Error(`invalid configuration: ${problem}`);
+  if (cluster?.["insecure-skip-tls-verify"] && (cluster["certificate-authority"] || cluster["certificate-authority-data"]))
+    throw new Error("specifying a root certificates file with the insecure flag is not allowed");
 
   const host = options.master ? options.master : (cluster?.server ?? "");
   if (host === "") throw new Error(`cluster ${JSON.stringify(context?.cluster ?? "")} has no server defined`);
@@ -47,6 +52,7 @@ export function parseKubeconfig(
     caFile: inFolder(cluster?.["certificate-authority"]),
     insecure: cluster?.["insecure-skip-tls-verify"],
     serverName: cluster?.["tls-server-name"],
+    proxyUrl: cluster?.["proxy-url"] || undefined,
     cert: fromBase64(user?.["client-certificate-data"]),
     certFile: inFolder(user?.["client-certificate"]),
     key: fromBase64(user?.["client-key-data"]),
@@ -71,6 +77,7 @@ interface KubeconfigCluster {
   server?: string;
   "tls-server-name"?: string;
   "insecure-skip-tls-verify"?: boolean;
+  "proxy-url"?: string;
   "certificate-authority"?: string;
   "certificate-authority-data"?: string;
 }
@@ -98,6 +105,51 @@ interface KubeconfigExec {
   env?: { name: string; value: string }[] | null;
   installHint?: string;
   provideClusterInfo?: boolean;
+  interactiveMode?: string;
+}
+
+/** Which of two says who somebody is, or whom to trust, must not be a guess. Source: tools/clientcmd/validation.go */
+function clusterProblem(name: string, cluster: KubeconfigCluster = {}): string | undefined {
+  const { "certificate-authority": file, "certificate-authority-data": data } = cluster;
+  if (file && data)
+    return `certificate-authority-data and certificate-authority are both specified for ${name}. certificate-authority-data will override.`;
+  const { "proxy-url": proxy } = cluster;
+  if (!proxy) return undefined;
+  try {
+    parseProxyUrl(proxy);
+    return undefined;
+  } catch (err) {
+    return `invalid 'proxy-url' ${JSON.stringify(proxy)} for cluster ${JSON.stringify(name)}: ${(err as Error).message}`;
+  }
+}
+
+function userProblem(name: string, user: KubeconfigUser = {}): string | undefined {
+  const { "client-certificate": cert, "client-certificate-data": certData, "client-key": key, "client-key-data": keyData } = user;
+  if (cert && certData) return `client-cert-data and client-cert are both specified for ${name}. client-cert-data will override.`;
+  if ((cert || certData) && key && keyData)
+    return `client-key-data and client-key are both specified for ${name}; client-key-data will override`;
+  if ((cert || certData) && !key && !keyData)
+    return `client-key-data or client-key must be specified for ${name} to use the clientCert authentication method.`;
+  const methods = [...(user.token ? ["token"] : []), ...(user.username || user.password ? ["basicAuth"] : [])];
+  if (methods.length > 1)
+    return `more than one authentication method found for ${name}; found [${methods.join(" ")}], only one is allowed`;
+  const alsoAs = [user["as-uid"], user["as-groups"]?.length, Object.keys(user["as-user-extra"] ?? {}).length];
+  if (!user.as && alsoAs.some(Boolean)) return `requesting uid, groups or user-extra for ${name} without impersonating a user`;
+  return user.exec === undefined ? undefined : execProblem(name, user.exec);
+}
+
+const interactiveModes = ["Never", "IfAvailable", "Always"];
+
+function execProblem(name: string, { command, apiVersion, env, interactiveMode }: KubeconfigExec): string | undefined {
+  const missing = (what: string): string => `${what} must be specified for ${name} to use exec authentication plugin`;
+  if (!command) return missing("command");
+  if (!apiVersion) return missing("apiVersion");
+  if (env?.some((variable) => !variable.name)) return missing("env variable name");
+  // Older versions did not have it.
+  if (!interactiveMode) return apiVersion === execVersions[0] ? missing("interactiveMode") : undefined;
+  return interactiveModes.includes(interactiveMode)
+    ? undefined
+    : `invalid interactiveMode for ${name}: ${JSON.stringify(interactiveMode)}`;
 }
 
 function named<T extends { name: string }>(entries: readonly T[] | null | undefined, name: string): T | undefined {
@@ -112,14 +164,15 @@ const execVersions = ["v1", "v1beta1", "v1alpha1"].map((version) => `client.auth
 
 function execOf(exec: KubeconfigExec | undefined, directory: string | undefined): ExecConfig | undefined {
   if (exec === undefined) return undefined;
-  if (!exec.command) throw new Error("command must be specified to use exec authentication plugin");
-  if (!exec.apiVersion) throw new Error("apiVersion must be specified to use exec authentication plugin");
-  if (!execVersions.includes(exec.apiVersion))
-    throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(exec.apiVersion)}`);
-  const relative = exec.command.includes("/") && !isAbsolute(exec.command);
+  const { apiVersion = "", command = "" } = exec;
+  if (!execVersions.includes(apiVersion)) throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(apiVersion)}`);
+  // Nobody sits before a daemon.
+  if (exec.interactiveMode === "Always")
+    throw new Error("exec plugin cannot support interactive mode: standard input is not a terminal");
+  const relative = command.includes("/") && !isAbsolute(command);
   return withoutUndefined({
-    apiVersion: exec.apiVersion,
-    command: relative ? join(directory ?? ".", exec.command) : exec.command,
+    apiVersion,
+    command: relative ? join(directory ?? ".", command) : command,
     args: exec.args ?? undefined,
     env: exec.env ?? undefined,
     installHint: exec.installHint,

@@ -8,6 +8,8 @@ import tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
 import { type Connect, connectingOver, connectTls } from "./connect.ts";
+import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
+import { onUnaskedUpgrade } from "./unasked-upgrade.ts";
 
 export interface TransportRequest {
   readonly method: string;
@@ -54,7 +56,17 @@ export interface TransportOptions {
 
 export function newTransport(config: ClientConfig, options: TransportOptions): Transport {
   const url = new URL(config.host);
-  return url.protocol === "http:" ? newHttp1Transport(url, options.connect) : newTlsTransport(url, config, options);
+  const connect = options.connect ?? overProxy(url, config);
+  return url.protocol === "http:" ? newHttp1Transport(url, connect) : newTlsTransport(url, config, { ...options, connect });
+}
+
+function overProxy(url: URL, config: ClientConfig): Connect | undefined {
+  const proxy = config.proxyUrl ? parseProxyUrl(config.proxyUrl) : proxyFromEnvironment(url);
+  if (proxy === undefined) return undefined;
+  return connectOverProxy(proxy, async () => {
+    const ca = await pem(config.ca, config.caFile);
+    return { ...(ca === undefined ? {} : { ca }), rejectUnauthorized: config.insecure !== true };
+  });
 }
 
 /** True when no server listened: the request was certainly not executed. */
@@ -162,10 +174,12 @@ function requestOverHttp1(
       incoming.once("close", () => signal?.removeEventListener("abort", onAbort));
       resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming });
     });
-    outgoing.on("error", (err) => {
+    const fail = (err: Error): void => {
       signal?.removeEventListener("abort", onAbort);
       reject(err);
-    });
+    };
+    outgoing.on("error", fail);
+    onUnaskedUpgrade(outgoing, fail);
     outgoing.end(body);
   });
 }
@@ -293,8 +307,14 @@ async function tlsOptions(
     rejectUnauthorized: config.insecure !== true,
     minVersion: "TLSv1.2",
     ...(isIP(name) === 0 ? { servername: name } : {}),
-    checkServerIdentity: (_host, peer) => tls.checkServerIdentity(name, peer),
+    checkServerIdentity: (_host, peer) => checkIdentity(name, peer),
   };
+}
+
+/** As Go's: the common name of a certificate is not looked at, which Node does where there are no other names. */
+function checkIdentity(name: string, peer: tls.PeerCertificate): Error | undefined {
+  if (peer.subjectaltname) return tls.checkServerIdentity(name, peer);
+  return new Error("x509: certificate relies on legacy Common Name field, use SANs instead");
 }
 
 async function pem(text: string | undefined, file: string | undefined): Promise<string | undefined> {

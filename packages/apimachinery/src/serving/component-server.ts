@@ -45,10 +45,12 @@ export interface ComponentServerOptions {
   readonly log: RootLogger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** Name → throws when it is not well. */
+  /** Name → throws when it is not well. Without any there is `ping`. */
   readonly checks: Readonly<Record<string, () => void | Promise<void>>>;
   /** The configuration in force, by its name. */
   readonly configz: () => Readonly<Record<string, unknown>>;
+  /** More pages of metrics, by their path: `/metrics/resources`. */
+  readonly metricsPages?: Readonly<Record<string, () => Promise<string>>>;
 }
 
 export interface ComponentServer {
@@ -66,15 +68,18 @@ export interface ComponentServer {
  */
 export async function startComponentServer(options: ComponentServerOptions): Promise<ComponentServer | undefined> {
   const { flags, log, metrics } = options;
+  const metricsPages = new Map(Object.entries({ ...options.metricsPages, "/metrics": () => metrics.render() }));
   if (flags["secure-port"] === 0) return undefined;
   const ending = new AbortController();
   const guard = await guardOf(options, ending.signal);
   const debug = newDebugPages({ log, clock: options.clock });
-  const checks = [{ name: "ping", run: () => {} }, ...Object.entries(options.checks).map(([name, run]) => ({ name, run }))];
+  const own = Object.entries(options.checks).map(([name, run]) => ({ name, run }));
+  const checks = own.length > 0 ? own : [{ name: "ping", run: () => {} }];
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
     const health = healthPage(path);
     if (health !== undefined) return answerHealth(exchange, health.page, health.check, checks, log);
-    if (path === "/metrics") return exchange.respond(200, { "content-type": metrics.contentType }, await metrics.render());
+    const render = metricsPages.get(path);
+    if (render !== undefined) return exchange.respond(200, { "content-type": metrics.contentType }, await render());
     if (path === "/configz")
       return exchange.respond(200, { "content-type": "application/json" }, JSON.stringify(options.configz()));
     if (flags.profiling && debug.handles(path)) return debug.handle(exchange, path);

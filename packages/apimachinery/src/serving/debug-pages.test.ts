@@ -100,7 +100,8 @@ test("answers the other debug pages, and none that are not", async () => {
   const pages = newDebugPages({ log: newLogger() });
   for (const [path, status, body] of [
     ["/debug/pprof/", 200, /profile/],
-    ["/debug/pprof", 301, /^$/],
+    ["/debug/pprof", 302, /^<a href="\/debug\/pprof\/">Found<\/a>\.\n\n$/],
+    ["/debug/flags/v", 406, /^unsupported http method\n$/],
     ["/debug/pprof/goroutine", 200, /\t/],
     ["/debug/pprof/none", 404, /Unknown profile/],
     ["/debug/pprof/profile?seconds=9999", 400, /seconds/],
@@ -121,7 +122,7 @@ test("changes the verbosity of the log", async () => {
   const pages = newDebugPages({ log });
   const { exchange, sent } = ask("/debug/flags/v", "PUT", "4");
   await pages.handle(exchange, "/debug/flags/v");
-  assert.deepEqual([sent.status, String(sent.body)], [200, "successfully set klog.logging.verbosity to 4"]);
+  assert.deepEqual([sent.status, String(sent.body)], [200, "successfully set klog.logging.verbosity to 4\n"]);
   assert.ok(log.enabled(4));
   const wrong = ask("/debug/flags/v", "PUT", "loud");
   await pages.handle(wrong.exchange, "/debug/flags/v");

@@ -14,6 +14,8 @@ export interface DebugPages {
 }
 
 const text = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
+/** Of flags. Source: k8s.io/apiserver pkg/server/routes/flags.go, writePlainText */
+const bareText = { ...text, "content-type": "text/plain" };
 const root = "/debug/pprof";
 const longestSeconds = 300;
 
@@ -94,11 +96,17 @@ export function newDebugPages({ log, clock = realClock }: { log: RootLogger; clo
     paths: ["/debug/flags/v", "/debug/pprof", "/debug/pprof/profile"],
     async handle(exchange, path) {
       if (path === "/debug/flags/v") return setVerbosity(exchange, log);
-      if (path === root) return exchange.respond(301, { location: `${root}/` });
+      if (path === root) return toIndex(exchange);
       return answer(exchange, path.slice(root.length + 1));
     },
     handles: (path) => path === "/debug/flags/v" || path === root || path.startsWith(`${root}/`),
   };
+}
+
+/** As net/http redirects: with a link for those who read HTML. */
+function toIndex(exchange: Exchange): Promise<void> | void {
+  const headers = { location: `${root}/`, "content-type": "text/html; charset=utf-8" };
+  exchange.respond(302, headers, exchange.method === "GET" ? `<a href="${root}/">Found</a>.\n\n` : "");
 }
 
 function secondsOf(exchange: Exchange, fallback: number): number | undefined {
@@ -122,15 +130,15 @@ function waitingFor(): string {
 }
 
 async function setVerbosity(exchange: Exchange, log: RootLogger): Promise<void> {
-  if (exchange.method !== "PUT") return exchange.respond(405, { ...text, allow: "PUT" }, "unrecognized http method\n");
+  if (exchange.method !== "PUT") return exchange.respond(406, bareText, "unsupported http method\n");
   const wanted = (await exchange.body(1024)).toString();
   if (!/^[0-9]{1,3}$/.test(wanted)) {
     return exchange.respond(
       400,
-      text,
+      bareText,
       `failed set klog.logging.verbosity ${wanted}: strconv.ParseInt: parsing ${JSON.stringify(wanted)}: invalid syntax\n`,
     );
   }
   log.setVerbosity(Number(wanted));
-  exchange.respond(200, text, `successfully set klog.logging.verbosity to ${wanted}`);
+  exchange.respond(200, bareText, `successfully set klog.logging.verbosity to ${wanted}\n`);
 }

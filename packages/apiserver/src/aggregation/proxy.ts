@@ -8,6 +8,7 @@ import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { forwardedBody } from "../node-proxy/body.ts";
 import { forwardedHeaders, relay, returnedHeaders } from "../node-proxy/pipe.ts";
 import { splice } from "../node-proxy/splice.ts";
 import type { RequestContext } from "../request/context.ts";
@@ -61,7 +62,7 @@ export function newProxy({ resolve, refused, clock, log }: ProxyOptions): Proxy 
 
 async function forward(ctx: RequestContext, backend: Backend, location: Location, clock: Clock): Promise<void> {
   const { exchange } = ctx;
-  const body = bodyOf(exchange);
+  const body = forwardedBody(exchange);
   const late = new AbortController();
   const timer = isDiscovery(ctx) ? clock.after(discoveryTimeoutMs, () => late.abort()) : undefined;
   try {
@@ -124,14 +125,6 @@ function headersFor(ctx: RequestContext, location: Location): Record<string, str
     "audit-id": ctx.auditId,
     ...identityHeaders(ctx.user),
   };
-}
-
-/** With how it is framed, so that no server can read another end of it than this one. */
-function bodyOf(exchange: Exchange): { stream?: NodeJS.ReadableStream; headers: Record<string, string> } {
-  const { "content-length": length, "transfer-encoding": coding } = exchange.headers;
-  if (length !== undefined) return Number(length) === 0 ? { headers: {} } : { stream: exchange.bodyStream(), headers: {} };
-  const mayHaveOne = coding !== undefined || (exchange.httpVersion === "2.0" && !["GET", "HEAD"].includes(exchange.method));
-  return mayHaveOne ? { stream: exchange.bodyStream(), headers: { "transfer-encoding": "chunked" } } : { headers: {} };
 }
 
 /** `/apis/group/version` and nothing below it. */

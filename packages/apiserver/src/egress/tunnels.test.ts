@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, request as httpRequest, type IncomingMessage } from "node:http";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -15,6 +15,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
 import { tunnelledPlainAgent } from "./agents.ts";
@@ -89,22 +90,6 @@ async function over(t: TestContext, kind: Kind) {
   return { proxy, ...tunnelOf(connection) };
 }
 
-/** A server behind the proxy, which does with each connection what the test says. */
-async function behind(t: TestContext, server: Server): Promise<number> {
-  const open = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    open.add(socket);
-    socket.on("error", () => {});
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    server.close();
-    for (const socket of open) socket.destroy();
-  });
-  return (server.address() as AddressInfo).port;
-}
-
 const echo = (): Server => createServer((socket) => void socket.pipe(socket));
 
 const chunk = Buffer.alloc(1024 * 1024, "0123456789abcde");
@@ -137,7 +122,7 @@ async function hashOfRead(socket: Readable, bytes: number): Promise<string> {
 for (const kind of everyKind) {
   test(`${kind}: a client that keeps its connections asks one server more than once`, async (t) => {
     const { connect } = await over(t, kind);
-    const port = await behind(
+    const port = await listening(
       t,
       createHttpServer((_request, response) => void response.end("{}")),
     );
@@ -151,7 +136,7 @@ for (const kind of everyKind) {
 
   test(`${kind}: bytes pass both ways, whole and in order`, async (t) => {
     const { connect, proxy } = await over(t, kind);
-    const port = await behind(t, echo());
+    const port = await listening(t, echo());
     const socket = await connect("127.0.0.1", port);
     const sent = pipeline(Readable.from(chunks(8)), socket, { end: false });
     assert.equal(await hashOfRead(socket, 8 * chunk.length), hashOf(8));
@@ -161,7 +146,7 @@ for (const kind of everyKind) {
 
   test(`${kind}: TLS is spoken with the server behind, whose certificate is its own`, async (t) => {
     const { connect } = await over(t, kind);
-    const port = await behind(
+    const port = await listening(
       t,
       createTlsServer(tls, (socket) => void socket.end("hello")),
     );
@@ -174,7 +159,7 @@ for (const kind of everyKind) {
 
   test(`${kind}: HTTP without TLS, one request after the other`, async (t) => {
     const { connect } = await over(t, kind);
-    const port = await behind(
+    const port = await listening(
       t,
       createHttpServer((request, response) => void request.pipe(response)),
     );
@@ -188,7 +173,7 @@ for (const kind of everyKind) {
 
   test(`${kind}: a server that speaks first is heard, and its end is the connection's`, async (t) => {
     const { connect } = await over(t, kind);
-    const port = await behind(
+    const port = await listening(
       t,
       createServer((socket) => void socket.end("first")),
     );
@@ -202,7 +187,7 @@ for (const kind of everyKind) {
       const { connect } = await over(t, kind);
       let isGone = false;
       const server = createServer((socket) => void socket.resume().once("close", () => (isGone = true)));
-      const socket = await connect("127.0.0.1", await behind(t, server));
+      const socket = await connect("127.0.0.1", await listening(t, server));
       socket.write("x");
       socket[how]();
       await waitFor(() => isGone && socket.destroyed, { what: "the far end to close" });
@@ -213,9 +198,9 @@ for (const kind of everyKind) {
     const { proxy, connection } = await kinds[kind]();
     t.after(() => proxy.stop());
     const { connect } = tunnelOf(connection);
-    const port = await behind(t, echo());
+    const port = await listening(t, echo());
     const socket = await connect("127.0.0.1", port);
-    const through = await connect("127.0.0.1", await behind(t, createTlsServer(tls)));
+    const through = await connect("127.0.0.1", await listening(t, createTlsServer(tls)));
     const secure = tlsConnect({ socket: through, servername: "behind.example.com", ca: ca.certPem });
     await once(secure, "secureConnect");
     const broken = [socket, secure].map((one) => new Promise((resolve) => one.once("close", resolve).once("error", () => {})));
@@ -245,7 +230,7 @@ for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
     const server = createServer((socket) => {
       void pipeline(Readable.from(chunks(64, () => given++)), socket).catch(() => {});
     });
-    const socket = await connect("127.0.0.1", await behind(t, server));
+    const socket = await connect("127.0.0.1", await listening(t, server));
     await once(socket, "readable");
     const before = await settled(() => given);
     assert.ok(before < 48, `the server gave ${before} MiB to nobody`);
@@ -259,7 +244,7 @@ for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
     const server = createServer({ pauseOnConnect: true }, (socket) => {
       held = socket;
     });
-    const socket = await connect("127.0.0.1", await behind(t, server));
+    const socket = await connect("127.0.0.1", await listening(t, server));
     let given = 0;
     const sent = pipeline(Readable.from(chunks(64, () => given++)), socket, { end: false });
     const before = await settled(() => given);
@@ -338,7 +323,7 @@ for (const kind of everyKind) {
 
 test("a dial that succeeds is measured", async (t) => {
   const { connect, metrics } = await over(t, "GRPC");
-  (await connect("127.0.0.1", await behind(t, echo()))).destroy();
+  (await connect("127.0.0.1", await listening(t, echo()))).destroy();
   assert.match(
     await metrics.render(),
     /^apiserver_egress_dialer_dial_duration_seconds_count\{protocol="grpc",transport="uds"\} 1$/m,

@@ -1,11 +1,11 @@
 /** Whom a node, a pod or a name may lead to, and that nobody is led elsewhere after the look. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, isIPv4 } from "node:net";
+import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
-import { createServer, type TLSSocket } from "node:tls";
+import { createServer } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import { answerOf, openRequest, openSocket, resolveTarget } from "./dial.ts";
 import { newNodeProxy } from "./upstream.ts";
@@ -97,11 +97,9 @@ for (const { as, host, port, want } of [
 async function kubelet(t: TestContext, ca: { certPem: string; keyPem: string }, ips: string[]) {
   const pair = await newCertificate({ commonName: "node", ips, usages: ["server"], ca });
   const heard = { text: "", port: 0 };
-  const open = new Set<TLSSocket>();
   const server = createServer(
     { cert: pair.certPem, key: pair.keyPem, requestCert: true, rejectUnauthorized: false },
     (socket) => {
-      open.add(socket);
       socket.on("error", () => {});
       socket.on("data", (data: Buffer) => {
         heard.text += data.toString();
@@ -109,13 +107,7 @@ async function kubelet(t: TestContext, ca: { certPem: string; keyPem: string }, 
       });
     },
   );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    for (const socket of open) socket.destroy();
-    server.close();
-  });
-  heard.port = (server.address() as AddressInfo).port;
+  heard.port = await listening(t, server);
   return heard;
 }
 

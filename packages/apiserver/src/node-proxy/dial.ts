@@ -4,6 +4,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { type Connect, type Connection, connectTls } from "@coxswain/apimachinery/client/connect";
+import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
@@ -109,7 +110,8 @@ export function openRequest(
 }
 
 /**
- * Rejects with the socket's error when there is no connection in time, or none that answers.
+ * Rejects with the socket's error when there is no connection in time, or none that answers, and with a StatusError
+ * when the answer is another protocol.
  * @param request has been sent, or is on its way
  */
 export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMessage> {
@@ -123,6 +125,10 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
     request.once("response", (response) => {
       clearTimeout(timer);
       resolve(response);
+    });
+    onUnaskedUpgrade(request, ({ message }) => {
+      clearTimeout(timer);
+      reject(plainError(message));
     });
     request.once("error", (err) => {
       clearTimeout(timer);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type RequestListener, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
@@ -136,3 +136,15 @@ for (const { link, want } of [
     assert.equal(linkRewriter(exchange, { url, toNode: false, as: "proxy" })(link), want);
   });
 }
+
+test("an upgrade that nobody asked for is an error", async (t) => {
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfree"));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { status, body } = await proxied(t, (server.address() as AddressInfo).port, "/");
+  assert.equal(status, 500);
+  assert.equal(String(body), 'backend tried to switch protocol "x" when "" was requested');
+});

@@ -7,30 +7,34 @@ import type { IncomingMessage } from "node:http";
 import { posix } from "node:path";
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
+import { forwardedBody } from "./body.ts";
 import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
 /** A page beyond this keeps its links as they are. */
 const longestPageBytes = 16 * 1024 * 1024;
 
-/** @throws ServiceUnavailable when nobody answers there. */
+/** @throws ServiceUnavailable when nobody answers there; 500 for an answer in another protocol. */
 export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial): Promise<void> {
   const { exchange } = ctx;
+  const body = forwardedBody(exchange);
   const request = openRequest(dial, target, {
     method: exchange.method,
     path: target.url.pathname + queryOf(exchange),
-    headers: { ...forwardedHeaders(exchange), host: hostOf(exchange, target) },
+    headers: { ...forwardedHeaders(exchange), ...body.headers, host: hostOf(exchange, target) },
     signal: ctx.signal,
   });
-  const body = exchange.bodyStream();
-  body.on("error", (err) => request.destroy(err));
-  body.pipe(request);
+  if (body.stream === undefined) request.end();
+  else {
+    body.stream.on("error", (err) => request.destroy(err));
+    body.stream.pipe(request);
+  }
   const answer = await answerOf(request, dial).catch((err: unknown) => {
-    throw serviceUnavailable(`error trying to reach service: ${dialErrorText(err)}`);
+    throw err instanceof StatusError ? err : serviceUnavailable(`error trying to reach service: ${dialErrorText(err)}`);
   });
   const code = answer.statusCode ?? 502;
   const headers = returnedHeaders(answer);

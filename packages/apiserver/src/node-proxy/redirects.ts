@@ -15,8 +15,6 @@ export interface Redirects {
 
 /** One more is an error. */
 export const mostRedirects = 9;
-/** An answer with more in its head is no redirect. */
-export const longestHeadBytes = 16_384;
 
 /**
  * @param head of a 302, up to its empty line

@@ -1,6 +1,7 @@
 /**
  * Upgraded connections: exec, attach, port-forward, WebSockets of proxied servers. The client's request for the upgrade
- * is sent on, and from the first byte of the answer on only bytes are copied; nothing of the streams is interpreted.
+ * is sent on; when the server agrees to it, only bytes are copied from then on, and nothing of the streams is
+ * interpreted. When it does not, the client gets its answer and nothing more.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
 import { validateHeaderValue } from "node:http";
@@ -13,7 +14,8 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";
-import { longestHeadBytes, mostRedirects, type Redirects, redirectTarget } from "./redirects.ts";
+import { mostRedirects, type Redirects, redirectTarget } from "./redirects.ts";
+import { headEnd, longestHeadBytes, returnRefusal } from "./refusal.ts";
 import { newThrottle } from "./throttle.ts";
 
 const answerWithinMs = 30_000;
@@ -45,6 +47,7 @@ export async function splice(
   }
   const { socket, head } = upgrade;
   ctx.audit?.started(code);
+  if (code !== 101) return returnRefusal(socket, backend, first);
   log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
   const through = (from: Connection, to: Connection): void => {
     if (bytesPerSecond > 0) pipeline(from, newThrottle(bytesPerSecond, clock), to, () => {});
@@ -57,7 +60,7 @@ type Backend = Awaited<ReturnType<typeof openSocket>>;
 
 interface Answered {
   backend: Backend;
-  /** What came of the answer so far. */
+  /** What came of the answer so far: its head, unless that has no end, and perhaps more. */
   first: Buffer;
   code: number;
 }
@@ -79,9 +82,9 @@ async function answered(
       backend.write(request, "latin1");
       const first = await beginning(backend);
       const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, statusBytes))?.[1] ?? 0);
-      const head = redirects !== undefined && code === 302 ? await headOf(backend, first) : undefined;
-      if (redirects === undefined || head === undefined) return { backend, first, code };
-      at = redirectTarget(head, at, target.url, redirects.sameHost);
+      const end = headEnd(first);
+      if (redirects === undefined || code !== 302 || end < 0) return { backend, first, code };
+      at = redirectTarget(first.toString("latin1", 0, end), at, target.url, redirects.sameHost);
     } catch (err) {
       backend.destroy();
       throw plainError((err as Error).message, { cause: err });
@@ -95,27 +98,25 @@ async function answered(
 
 const statusBytes = "HTTP/1.1 101".length;
 
-/** As much of the answer as its code is in, at least: it may come in pieces. */
+/** As much of the answer as its head is in; it may come in pieces. */
 async function beginning(socket: Backend): Promise<Buffer> {
   let first = await firstBytes(socket, answerWithinMs);
-  while (first.length < statusBytes) first = Buffer.concat([first, await firstBytes(socket, answerWithinMs)]);
-  return first;
-}
-
-/** @returns undefined where it has no end. */
-async function headOf(socket: Backend, first: Buffer): Promise<string | undefined> {
-  let head = first.toString("latin1");
-  while (!head.includes("\r\n\r\n") && head.length <= longestHeadBytes) {
-    head += (await firstBytes(socket, answerWithinMs)).toString("latin1");
+  while (headEnd(first) < 0 && first.length <= longestHeadBytes) {
+    first = Buffer.concat([first, await firstBytes(socket, answerWithinMs)]);
   }
-  const end = head.indexOf("\r\n\r\n");
-  return end < 0 || end > longestHeadBytes ? undefined : head.slice(0, end);
+  return first;
 }
 
 function upgradeRequest(exchange: Exchange, method: string, target: ConnectTarget, others: OwnHeaders): string {
   const { url } = target;
   const lines = [`${method} ${url.pathname}${url.search} HTTP/1.1`];
-  const own = { host: hostOf(exchange, target), "x-forwarded-for": forwardedFor(exchange), ...others };
+  // What the client calls its connection's own could be a header of ours, which a server that is a proxy would drop.
+  const own = {
+    host: hostOf(exchange, target),
+    connection: "Upgrade",
+    "x-forwarded-for": forwardedFor(exchange),
+    ...others,
+  };
   for (const [name, value] of Object.entries(exchange.headers)) {
     if (value === undefined || Object.hasOwn(own, name) || isCredential(name)) continue;
     for (const one of [value].flat()) lines.push(`${name}: ${withoutToken(name, one)}`);

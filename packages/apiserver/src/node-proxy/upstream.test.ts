@@ -146,6 +146,7 @@ async function splicedEcho(t: TestContext, bytesPerSecond: number): Promise<{ so
     socket.once("data", (head) => {
       assert.match(head.toString(), /^POST \/exec\/a\/b\/c\?command=sh HTTP\/1\.1\r\n/);
       assert.match(head.toString(), /upgrade: SPDY\/3\.1/i);
+      assert.match(head.toString(), /\r\nconnection: Upgrade\r\n/);
       assert.doesNotMatch(head.toString(), /authorization/i);
       socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello");
       socket.pipe(socket);
@@ -169,7 +170,7 @@ async function splicedEcho(t: TestContext, bytesPerSecond: number): Promise<{ so
   const client = request({
     port: (front.address() as AddressInfo).port,
     method: "POST",
-    headers: { connection: "Upgrade", upgrade: "SPDY/3.1", authorization: "Bearer secret" },
+    headers: { connection: "Upgrade, X-Forwarded-For", upgrade: "SPDY/3.1", authorization: "Bearer secret" },
   });
   client.end();
   const [response, socket, first] = (await once(client, "upgrade")) as [IncomingMessage, Socket, Buffer];
@@ -201,24 +202,62 @@ test("--max-connection-bytes-per-sec holds an upgraded connection back", async (
   assert.ok(performance.now() - started >= 290, `${performance.now() - started} ms`);
 });
 
-test("passes a refused upgrade on as the kubelet wrote it", async (t) => {
-  const server = await kubelet(t, (_req, res) => {
-    res.writeHead(404).end("no such container");
+/** What a kubelet that refuses an upgrade writes, and how many bytes of it are its answer. */
+const refusals = [
+  { name: "with a length", bytes: "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone", ends: false },
+  { name: "in chunks", bytes: "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", ends: true },
+  { name: "without a body", bytes: "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", ends: false },
+  {
+    name: "and says more",
+    bytes: "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+    more: "HTTP/1.1 200 OK",
+    ends: false,
+  },
+];
+
+for (const { name, bytes, more = "", ends } of refusals) {
+  test(`passes a refused upgrade on as the kubelet wrote it, ${name}, and lets nobody speak to it any more`, async (t) => {
+    let heard = "";
+    const ended = Promise.withResolvers<void>();
+    const backend = createTcpServer((socket) => {
+      socket.on("data", (chunk) => {
+        if (heard === "") {
+          socket.write(bytes + more);
+          if (ends) socket.end();
+        }
+        heard += chunk.toString();
+      });
+      socket.on("close", () => ended.resolve());
+      socket.on("error", () => {});
+    }).listen(0, "127.0.0.1");
+    await once(backend, "listening");
+    t.after(() => backend.close());
+    const front = createServer();
+    const done = Promise.withResolvers<void>();
+    front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+      const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
+      const { port } = backend.address() as AddressInfo;
+      done.resolve(newNodeProxy({ log }).forward(ctx, target(port, "/exec/x", { as: "tunnel" }), pod));
+    });
+    front.listen(0, "127.0.0.1");
+    await once(front, "listening");
+    t.after(() => front.close());
+    const socket = connect((front.address() as AddressInfo).port, "127.0.0.1");
+    const second = "GET /second HTTP/1.1\r\nHost: x\r\n\r\n";
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${second}`);
+    let answer = "";
+    socket.on("data", (chunk) => {
+      if (answer === "") socket.write(second);
+      answer += chunk.toString();
+    });
+    await once(socket, "close");
+    assert.equal(answer, bytes);
+    await done.promise;
+    await ended.promise;
+    assert.match(heard, /^POST \/exec\/x HTTP\/1\.1\r\n/);
+    assert.doesNotMatch(heard, /second/);
   });
-  const front = createServer();
-  front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
-    const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
-    void newNodeProxy({ log }).forward(ctx, target(server.port, "/exec/x", { as: "tunnel" }), pod);
-  });
-  front.listen(0, "127.0.0.1");
-  await once(front, "listening");
-  t.after(() => front.close());
-  const socket = connect((front.address() as AddressInfo).port, "127.0.0.1");
-  socket.write("POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
-  const [answer] = (await once(socket, "data")) as [Buffer];
-  assert.match(answer.toString(), /^HTTP\/1\.1 404 Not Found/);
-  socket.destroy();
-});
+}
 
 for (const { protocols, sent, binary } of [
   { protocols: [], sent: "line 1\n", binary: true },

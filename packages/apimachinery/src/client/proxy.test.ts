@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http, { type IncomingMessage } from "node:http";
+import http2 from "node:http2";
+import https from "node:https";
+import { createServer, connect as netConnect, type Server, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { listening } from "../testing/listening.ts";
+import { testPair } from "../testing/tls.ts";
+import { newClient } from "./client.ts";
+import { parseKubeconfig } from "./kubeconfig.ts";
+import { proxyFromEnvironment } from "./proxy.ts";
+
+const pair = await testPair();
+
+for (const [server, env, want] of [
+  ["https://api:6443", { HTTPS_PROXY: "http://p:3128" }, "http://p:3128/"],
+  ["https://api:6443", { https_proxy: "p:3128" }, "http://p:3128/"],
+  ["https://api:6443", { HTTP_PROXY: "http://p:3128" }, undefined],
+  ["http://api:8080", { HTTP_PROXY: "socks5://p" }, "socks5://p"],
+  ["https://localhost:6443", { HTTPS_PROXY: "p" }, undefined],
+  ["https://127.0.1.1:6443", { HTTPS_PROXY: "p" }, undefined],
+  ["https://[::1]:6443", { HTTPS_PROXY: "p" }, undefined],
+  ["https://api.example.com", { HTTPS_PROXY: "p", NO_PROXY: "*" }, undefined],
+  ["https://api.example.com", { HTTPS_PROXY: "p", NO_PROXY: "other, Example.com" }, undefined],
+  ["https://example.com", { HTTPS_PROXY: "p", NO_PROXY: ".example.com" }, "http://p/"],
+  ["https://api.example.com", { HTTPS_PROXY: "p", NO_PROXY: "*.example.com" }, undefined],
+  ["https://notexample.com", { HTTPS_PROXY: "p", no_proxy: "example.com" }, "http://p/"],
+  ["https://api.example.com:6443", { HTTPS_PROXY: "p", NO_PROXY: "example.com:443" }, "http://p/"],
+  ["https://api.example.com", { HTTPS_PROXY: "p", NO_PROXY: "example.com:443" }, undefined],
+  ["https://10.0.0.7:6443", { HTTPS_PROXY: "p", NO_PROXY: "10.0.0.0/24" }, undefined],
+  ["https://10.0.1.7:6443", { HTTPS_PROXY: "p", NO_PROXY: "10.0.0.0/24,10.0.1.8" }, "http://p/"],
+  ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "fd00::/8" }, undefined],
+  ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "[fd00::7]:6443" }, undefined],
+] as const)
+  test(`${server} with ${JSON.stringify(env)} goes over ${want ?? "no proxy"}`, () =>
+    assert.equal(proxyFromEnvironment(new URL(server), env)?.href, want));
+
+for (const [proxy, message] of [
+  [
+    "ftp://p",
+    /^Error: invalid configuration: invalid 'proxy-url' "ftp:\/\/p" for cluster "c": unsupported scheme "ftp", must be http, /,
+  ],
+  ["::", /: could not parse: ::$/],
+] as const)
+  test(`refuses the proxy ${proxy}`, () => {
+    const text = `{clusters: [{name: c, cluster: {server: "https://h", proxy-url: "${proxy}"}}], contexts: [{name: m, context: {cluster: c}}], current-context: m}`;
+    assert.throws(() => parseKubeconfig(text), message);
+  });
+
+const startApi = (t: TestContext): Promise<number> =>
+  listening(
+    t,
+    http2.createSecureServer(pair, (_, response) => response.end('{"reached":true}')),
+  );
+
+/** Knows one user, and brings everybody to one port. */
+function connectProxy(server: http.Server, port: number, asked: string[]): http.Server {
+  return server.on("connect", ({ url = "", headers }: IncomingMessage, socket: Socket) => {
+    asked.push(url);
+    const isKnown = headers["proxy-authorization"] === `Basic ${Buffer.from("u:p@").toString("base64")}`;
+    if (!isKnown) return socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
+    const way = netConnect(port, "127.0.0.1", () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.pipe(way).pipe(socket);
+    });
+    way.on("error", () => {});
+  });
+}
+
+/** The same in SOCKS5; what it says comes in single bytes. */
+function socksProxy(port: number, asked: string[]): Server {
+  const say = (socket: Socket, ...bytes: number[]): void => {
+    for (const byte of bytes) socket.write(Buffer.from([byte]));
+  };
+  return createServer(async (socket) => {
+    const [[, , ...methods]] = (await once(socket, "data")) as [number[]];
+    if (!methods.includes(2)) return say(socket, 5, 0xff);
+    say(socket, 5, 2);
+    const [credentials] = (await once(socket, "data")) as [Buffer];
+    const isKnown = credentials.equals(Buffer.from("\x01\x01u\x02p@"));
+    say(socket, 1, isKnown ? 0 : 1);
+    if (!isKnown) return;
+    const [request] = (await once(socket, "data")) as [Buffer];
+    asked.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
+    if (request.includes("unreachable")) return say(socket, 5, 4, 0, 1);
+    say(socket, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80);
+    const way = netConnect(port, "127.0.0.1");
+    socket.pipe(way.on("error", () => {})).pipe(socket);
+  });
+}
+
+for (const { name, start, scheme, refused } of [
+  { name: "HTTP", scheme: "http", start: http.createServer, refused: /Proxy Authentication Required/ },
+  { name: "HTTP over TLS", scheme: "https", start: () => https.createServer(pair), refused: /Proxy Authentication Required/ },
+  { name: "SOCKS", scheme: "socks5", start: undefined, refused: /authentication/ },
+])
+  test(`a client reaches its server over a proxy that speaks ${name}, and tells of one that refuses it`, async (t) => {
+    const asked: string[] = [];
+    const api = await startApi(t);
+    const proxy = await listening(
+      t,
+      start === undefined ? socksProxy(api, asked) : connectProxy(start() as http.Server, api, asked),
+    );
+    const ask = async (user: string, host = "kubernetes"): Promise<string> => {
+      const proxyUrl = `${scheme}://${user}127.0.0.1:${proxy}`;
+      const client = newClient({ host: `https://${host}:6443`, serverName: "kubernetes", ca: pair.ca, proxyUrl, qps: -1 });
+      t.after(() => client.close());
+      return String((await client.raw("GET", "/")).body);
+    };
+    assert.equal(await ask("u:p%40@"), '{"reached":true}');
+    assert.deepEqual(asked, ["kubernetes:6443"]);
+    await assert.rejects(ask(""), refused);
+    await assert.rejects(ask("u:wrong@"), refused);
+    if (scheme === "socks5") await assert.rejects(ask("u:p%40@", "unreachable"), /socks connect: host unreachable/);
+  });

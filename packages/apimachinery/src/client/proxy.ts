@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import { isIP, isIPv6, connect as netConnect, type Socket } from "node:net";
+import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
+import { cidrContains, parseCidr } from "../meta/ip.ts";
+import type { Connect } from "./connect.ts";
+import { requestTunnel } from "./http-connect.ts";
+import { askSocks5 } from "./socks5.ts";
+
+const schemes = ["http:", "https:", "socks5:"];
+
+/**
+ * The proxy of a kubeconfig's cluster.
+ * @throws Error with client-go's text
+ * Source: client-go tools/clientcmd/client_config.go parseProxyURL
+ */
+export function parseProxyUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new Error(`could not parse: ${text}`);
+  const url = new URL(text);
+  if (schemes.includes(url.protocol)) return url;
+  throw new Error(`unsupported scheme ${JSON.stringify(url.protocol.slice(0, -1))}, must be http, https, or socks5`);
+}
+
+/**
+ * The proxy that the environment names for a server: HTTPS_PROXY or HTTP_PROXY, but for what NO_PROXY lists. Nobody goes
+ * over a proxy to its own machine.
+ * @throws Error for a proxy that is no URL
+ * Source: golang.org/x/net/http/httpproxy
+ */
+export function proxyFromEnvironment(server: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
+  const either = (name: string): string => env[name] || env[name.toLowerCase()] || "";
+  const proxy = either(server.protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY");
+  if (proxy === "" || isExempt(server, either("NO_PROXY"))) return undefined;
+  if (URL.canParse(proxy) && schemes.includes(new URL(proxy).protocol)) return new URL(proxy);
+  if (URL.canParse(`http://${proxy}`)) return new URL(`http://${proxy}`);
+  throw new Error(`invalid proxy address ${JSON.stringify(proxy)}`);
+}
+
+function isExempt(server: URL, noProxy: string): boolean {
+  const host = hostOf(server).toLowerCase().replace(/\.$/, "");
+  const port = portOf(server);
+  if (host === "localhost" || host === "::1" || cidrContains("127.0.0.0/8", host)) return true;
+  return noProxy
+    .split(",")
+    .map((entry) => entry.trim().toLowerCase())
+    .some((entry) => entry === "*" || (entry !== "" && matches(entry, host, port)));
+}
+
+/** An address, a range, or a domain with all below it; `.example.com` and `*.example.com` are what is below alone. */
+function matches(entry: string, host: string, port: number): boolean {
+  if (parseCidr(entry) !== undefined) return cidrContains(entry, host);
+  if (isIP(entry) !== 0) return entry === host;
+  const withPort = /^(.*):(\d{1,5})$/.exec(entry);
+  if (withPort !== null && Number(withPort[2]) !== port) return false;
+  const name = (withPort?.[1] ?? entry).replace(/^\[(.*)\]$/, "$1").replace(/^\*\./, ".");
+  if (name === "") return false;
+  return isIP(name) !== 0 ? name === host : host.endsWith(name.startsWith(".") ? name : `.${name}`) || host === name;
+}
+
+/** Both stages together. Source: client-go transport/cache.go, Dialer{Timeout: 30 * time.Second} */
+const dialTimeoutMs = 30_000;
+
+/** @param trust how a proxy that speaks TLS is checked */
+export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOptions>): Connect {
+  const name = proxy.username === "" ? undefined : decodeURIComponent(proxy.username);
+  const credentials = name === undefined ? undefined : { username: name, password: decodeURIComponent(proxy.password) };
+  return async (host, port) => {
+    const signal = AbortSignal.timeout(dialTimeoutMs);
+    const way = await wayTo(proxy, trust, signal);
+    try {
+      if (proxy.protocol === "socks5:") await askSocks5(way, { host, port }, credentials, signal);
+      else {
+        const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+        const basic = credentials && Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
+        const headers = { host: target, ...(basic && { "proxy-authorization": `Basic ${basic}` }) };
+        const { code, message } = await requestTunnel(way, target, headers, signal);
+        if (code !== 200) throw new Error(message || `status code ${code}`);
+      }
+      return way;
+    } catch (err) {
+      way.destroy();
+      throw new Error(`cannot connect over the proxy ${proxy.host}: ${(err as Error).message}`, { cause: err });
+    }
+  };
+}
+
+async function wayTo(proxy: URL, trust: () => Promise<ConnectionOptions>, signal: AbortSignal): Promise<Socket> {
+  const to = { host: hostOf(proxy), port: portOf(proxy) };
+  const isSecure = proxy.protocol === "https:";
+  const servername = isIP(to.host) === 0 ? { servername: to.host } : {};
+  const way = isSecure ? tlsConnect({ ...(await trust()), ...servername, ...to }) : netConnect(to);
+  try {
+    await once(way, isSecure ? "secureConnect" : "connect", { signal });
+    return way;
+  } catch (err) {
+    way.destroy();
+    throw err;
+  }
+}
+
+const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, "$1");
+const ports: Readonly<Record<string, number>> = { "http:": 80, "https:": 443, "socks5:": 1080 };
+const portOf = (url: URL): number => Number(url.port) || (ports[url.protocol] ?? 0);
