@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "./clock.ts";
+import { nextTurn } from "./next-turn.ts";
 
 /** A clock that stands still until a test moves it. */
 export interface FakeClock extends Clock {
@@ -39,13 +40,13 @@ export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
   };
 
   const advanceTo = async (target: number): Promise<void> => {
-    await settle();
+    await nextTurn();
     for (let entry = next(); entry !== undefined && entry.due <= target; entry = next()) {
       now = Math.max(now, entry.due);
       if (entry.periodMs === undefined) entries.delete(entry);
       else entry.due += entry.periodMs;
       entry.fire();
-      await settle();
+      await nextTurn();
     }
     now = Math.max(now, target);
   };
@@ -77,9 +78,4 @@ export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
       return next()?.due;
     },
   };
-}
-
-/** Lets everything run that is ready, promises of promises too. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -6,6 +6,7 @@ import type { QueueObserver } from "../workqueue/queue.ts";
 import type { RateLimiter } from "../workqueue/rate-limiters.ts";
 import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
 import type { Source } from "./sources.ts";
+import { othersTurn } from "./turns.ts";
 
 /** What a reconcile asks for besides having succeeded. */
 export interface Result {
@@ -61,6 +62,8 @@ export function newController(options: ControllerOptions): Controller {
   const work = async (signal: AbortSignal): Promise<void> => {
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
       try {
+        const turn = othersTurn();
+        if (turn !== undefined) await turn;
         const { requeueAfterMs } = await reconcile(key, signal);
         queue.forget(key);
         if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);

@@ -1,6 +1,6 @@
 import type { Client } from "../client/client.ts";
 import type { Clock } from "../clock/clock.ts";
-import { isNotFound } from "../errors/predicates.ts";
+import { hasCause, isNotFound } from "../errors/predicates.ts";
 import { StatusError } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ResourceRef } from "../meta/group-version.ts";
@@ -46,14 +46,8 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   let pending = 0;
   let writing = false;
   const idle: (() => void)[] = [];
-  let lastSuffix = 0n;
+  const uniqueSuffix = newUniqueSuffix(clock);
 
-  /** Nanoseconds, in hex; a counter where the clock does not tell two events apart. */
-  const uniqueSuffix = (): string => {
-    const now = BigInt(Math.floor(clock.now())) * 1_000_000n;
-    lastSuffix = now > lastSuffix ? now : lastSuffix + 1n;
-    return lastSuffix.toString(16);
-  };
   const write = async (): Promise<void> => {
     if (writing) return;
     writing = true;
@@ -76,12 +70,13 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
       } catch (err) {
         // The server's no is final; a server that is away may come back.
         if (err instanceof StatusError) {
-          if (!hasReason(err, "NamespaceTerminating")) throw err;
+          if (!hasCause(err, "NamespaceTerminating")) throw err;
           return;
         }
         if (tries >= maxTries) throw err;
       }
-      await clock.sleep(retryMs * (tries === 1 ? random() : 1));
+      // A process that has nothing else to do need not stay for it, as it would for a sleep.
+      await new Promise<void>((resolve) => void clock.after(retryMs * (tries === 1 ? random() : 1), resolve));
     }
   };
 
@@ -115,6 +110,16 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   };
 }
 
+/** For names of events: nanoseconds, in hex; a counter where the clock does not tell two events apart. */
+export function newUniqueSuffix(clock: Clock): () => string {
+  let last = 0n;
+  return () => {
+    const now = BigInt(Math.floor(clock.now())) * 1_000_000n;
+    last = now > last ? now : last + 1n;
+    return last.toString(16);
+  };
+}
+
 /** A recorder that does nothing, for tests that are about something else. */
 export const silentRecorder: EventRecorder = { event() {}, flush: () => Promise.resolve() };
 
@@ -137,10 +142,6 @@ async function store(client: Client, event: EventObject, patch: boolean): Promis
   }
   const { resourceVersion: _, ...metadata } = event.metadata;
   return client.create<EventObject>(eventsRef, { ...event, metadata });
-}
-
-function hasReason(err: StatusError, reason: string): boolean {
-  return (err.status.details?.causes ?? []).some((cause) => cause.reason === reason);
 }
 
 /** Source: client-go tools/reference/ref.go */

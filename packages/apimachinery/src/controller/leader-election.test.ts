@@ -4,10 +4,14 @@ import { newFakeClock } from "../clock/fake-clock.ts";
 import { conflict, serviceUnavailable } from "../errors/status-error.ts";
 import { discardLogger } from "../logging/logger.ts";
 import type { KubeObject } from "../meta/types.ts";
-import { configMaps, leases } from "../schema/kinds/resources.ts";
+import { newMetricsRegistry } from "../metrics/registry.ts";
+import type { Event } from "../schema/kinds/core/v1.ts";
+import { configMaps, events, leases } from "../schema/kinds/resources.ts";
 import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";
+import { newEventRecorder } from "./event-recorder.ts";
 import { checkDurations, type LeaderElectionOptions, runLeaderElection } from "./leader-election.ts";
+import { newLeaderStatus } from "./leader-status.ts";
 import { newResourceLock } from "./resource-lock.ts";
 
 type Clock = ReturnType<typeof newFakeClock>;
@@ -225,3 +229,50 @@ for (const { durations, want } of [
     assert.equal(checkDurations({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }), want);
   });
 }
+
+test("metrics tell who leads; a leader that can neither renew its lease nor stop is not well, who waits always is", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const metrics = newMetricsRegistry();
+  const status = newLeaderStatus({ name: "test", leaseDurationMs: 15_000, clock, metrics });
+  const lines = async () =>
+    (await metrics.render()).split("\n").filter((line) => line.startsWith("leader_election_master_status"));
+  assert.deepEqual(await lines(), ['leader_election_master_status{name="test"} 0']);
+  const a = candidate(client, clock, "a", { status });
+  await settle();
+  assert.deepEqual(await lines(), ['leader_election_master_status{name="test"} 1']);
+  await clock.advance(60_000);
+  status.check();
+  a.stop.abort();
+  await a.finished;
+  assert.equal(status.isLeader, false);
+  await clock.advance(60_000);
+  status.check();
+  status.leads(true); // the election hangs
+  status.leaseSeen();
+  await clock.advance(35_000);
+  status.check();
+  await clock.advance(1);
+  assert.throws(() => status.check(), /^Error: failed election to renew leadership on lease test$/);
+});
+
+test("events about the lock, or both of a pair, tell who leads and who does no longer", async () => {
+  for (const [kind, kinds] of [
+    ["leases", ["coordination.k8s.io/v1 Lease"]],
+    ["configmapsleases", ["v1 ConfigMap", "coordination.k8s.io/v1 Lease"]],
+  ] as const) {
+    const client = newFakeClient();
+    const clock = newFakeClock();
+    const recorder = newEventRecorder({ client, component: "tester", log: discardLogger, clock });
+    const a = candidate(client, clock, "a", { recorder }, kind);
+    await settle();
+    a.stop.abort();
+    await a.finished;
+    await recorder.flush();
+    const told = client.objects<Event>(events, "kube-system");
+    assert.deepEqual(
+      told.map(({ involvedObject: of, reason, message }) => [`${of.apiVersion} ${of.kind}`, of.name, reason, message]),
+      ["became leader", "stopped leading"].flatMap((what) => kinds.map((of) => [of, "test", "LeaderElection", `a ${what}`])),
+    );
+  }
+});

@@ -3,6 +3,8 @@ import type { Clock } from "../clock/clock.ts";
 import { isNotFound } from "../errors/predicates.ts";
 import type { Logger } from "../logging/logger.ts";
 import { formatMicroTime } from "../meta/time.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+import type { LeaderStatus } from "./leader-status.ts";
 import type { LeaderRecord, ResourceLock } from "./resource-lock.ts";
 
 /** What a program with `--leader-elect` is told. */
@@ -32,6 +34,10 @@ export interface LeaderElectionOptions {
   readonly onNewLeader?: (identity: string) => void;
   /** Give the lease back at the end instead of letting it run out. */
   readonly releaseOnCancel?: boolean;
+  /** Told of what comes of it. */
+  readonly status?: LeaderStatus;
+  /** Of events about the lock. */
+  readonly recorder?: EventRecorder;
   readonly log: Logger;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -49,17 +55,19 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   const invalid = checkDurations(options);
   if (invalid !== undefined) throw new Error(invalid);
   const candidate = newCandidate(options);
-  const { clock, signal, log, lock, retryPeriodMs, random = Math.random } = options;
+  const { clock, signal, log, lock, status, retryPeriodMs, random = Math.random } = options;
 
   log.info(`attempting to acquire leader lease ${lock.describe()}...`);
   while (!signal.aborted && !(await candidate.tryAcquireOrRenew(signal))) {
     await clock.sleep(retryPeriodMs * (1 + jitterFactor * random()), signal).catch(() => {});
   }
   if (signal.aborted) return;
+  tell(options, "became leader");
   log.info(`successfully acquired lease ${lock.describe()}`);
 
   const leading = new AbortController();
   try {
+    status?.leads(true);
     options.onStarted(leading.signal);
     await renew(options, candidate, leading);
     // Work stops before somebody else may begin it.
@@ -67,8 +75,15 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     if (options.releaseOnCancel === true) await candidate.release();
   } finally {
     leading.abort(new Error("no longer the leader"));
+    tell(options, "stopped leading");
+    status?.leads(false);
     options.onStopped();
   }
+}
+
+/** Source: resourcelock/leaselock.go RecordEvent */
+function tell({ lock, identity, recorder }: LeaderElectionOptions, what: string): void {
+  for (const object of lock.objects()) recorder?.event(object, "Normal", "LeaderElection", `${identity} ${what}`);
 }
 
 /** @returns what is wrong, undefined when nothing is. Source: leaderelection.NewLeaderElector */
@@ -115,7 +130,7 @@ interface Candidate {
 }
 
 function newCandidate(options: LeaderElectionOptions): Candidate {
-  const { client, lock, identity, leaseDurationMs, clock, log, onNewLeader } = options;
+  const { client, lock, identity, leaseDurationMs, clock, log, status, onNewLeader } = options;
   let observed: LeaderRecord | undefined;
   let observedText = "";
   let observedAt = Number.NEGATIVE_INFINITY;
@@ -127,6 +142,7 @@ function newCandidate(options: LeaderElectionOptions): Candidate {
       observed = record;
       observedText = text;
       observedAt = clock.monotonic();
+      status?.leaseSeen();
     }
     if (record.holderIdentity === reported) return;
     reported = record.holderIdentity;

@@ -39,3 +39,24 @@ export function newPeriodic({ name, periodMs, synced = [], work, log, clock }: P
     },
   };
 }
+
+/** Tries once a second until it succeeds, or `signal` is aborted: for what nothing can begin without. A throw is logged. */
+export async function insist(options: {
+  readonly work: (signal: AbortSignal) => Promise<unknown>;
+  /** What to say of a failure. */
+  readonly failure: string;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  readonly clock: Clock;
+}): Promise<void> {
+  const { work, failure, signal, log, clock } = options;
+  while (!signal.aborted) {
+    try {
+      await work(signal);
+      return;
+    } catch (err) {
+      if (!signal.aborted) log.error(failure, err);
+    }
+    await clock.sleep(1000, signal).catch(() => {});
+  }
+}

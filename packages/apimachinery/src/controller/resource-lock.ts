@@ -1,6 +1,6 @@
 import type { Client } from "../client/client.ts";
 import { isNotFound } from "../errors/predicates.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
+import { formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
 import type { KubeObject, ObjectMeta } from "../meta/types.ts";
 
 /** Who leads, and since when. Times are MicroTime texts. */
@@ -20,6 +20,8 @@ export interface ResourceLock {
   create(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
   /** Writes over what the last `get` saw. @throws Conflict when someone else wrote since */
   update(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
+  /** What the record was last seen in; whom events are about. */
+  objects(): readonly KubeObject[];
   /** `kube-system/kube-scheduler` */
   describe(): string;
 }
@@ -78,8 +80,13 @@ function newLeaseLock(namespace: string, name: string): ResourceLock {
       if (last === undefined) throw new Error("lease not initialized, call get or create first");
       last = await client.update<LeaseObject>(leases, { ...last, spec: { ...last.spec, ...leaseSpec(record) } }, { signal });
     },
+    objects: () => seen(last, leases),
     describe: () => `${namespace}/${name}`,
   };
+}
+
+function seen(last: KubeObject | undefined, ref: ResourceRef): KubeObject[] {
+  return last === undefined ? [] : [{ ...last, apiVersion: formatGroupVersion(ref), kind: ref.kind }];
 }
 
 function leaseSpec({ leaderTransitions, ...record }: LeaderRecord): NonNullable<LeaseObject["spec"]> {
@@ -107,6 +114,7 @@ function newAnnotationLock(ref: ResourceRef, namespace: string, name: string): R
       if (last === undefined) throw new Error(`${ref.kind.toLowerCase()} not initialized, call get or create first`);
       last = await client.update<KubeObject>(ref, { ...last, metadata: annotated(last.metadata, record) }, { signal });
     },
+    objects: () => seen(last, ref),
     describe: () => `${namespace}/${name}`,
   };
 }
@@ -150,6 +158,7 @@ function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceL
       }
       await secondary.update(client, record, signal);
     },
+    objects: () => [...primary.objects(), ...secondary.objects()],
     describe: () => primary.describe(),
   };
 }

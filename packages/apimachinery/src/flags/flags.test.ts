@@ -31,6 +31,7 @@ const parse = (...argv: string[]) => parseFlags(program.flags, argv);
 
 for (const { name, argv, want } of [
   { name: "a value after = or after a blank", argv: ["--port=1", "--name", "x"], want: { port: 1, name: "x" } },
+  { name: "a number in another base", argv: ["--port=0x50"], want: { port: 80 } },
   { name: "a value that looks like a flag", argv: ["--name", "--port"], want: { name: "--port" } },
   { name: "an underscore is a dash", argv: ["--request_timeout=5s"], want: { "request-timeout": 5_000 } },
   {
@@ -56,6 +57,9 @@ for (const { argv, message } of [
   { argv: ["--nope"], message: "unknown flag: --nope" },
   { argv: ["--nope=1"], message: "unknown flag: --nope" },
   { argv: ["--constructor=1"], message: "unknown flag: --constructor" },
+  { argv: ["---port=1"], message: "bad flag syntax: ---port=1" },
+  { argv: ["--=1"], message: "bad flag syntax: --=1" },
+  { argv: ["-4"], message: "unknown shorthand flag: '4' in -4" },
   { argv: ["-x"], message: "unknown shorthand flag: 'x' in -x" },
   { argv: ["--port"], message: "flag needs an argument: --port" },
   {

@@ -124,7 +124,8 @@ function normalize(table: FlagTable, argv: readonly string[]): string[] {
     const word = argv[i] as string;
     if (word === "--") return [...normalized, ...argv.slice(i)];
     const long = /^--([^=]+)(=[\s\S]*)?$/.exec(word);
-    const short = /^-([a-zA-Z])(?:=?([\s\S]+))?$/.exec(word);
+    const short = /^-([^-])(?:=?([\s\S]+))?$/u.exec(word);
+    if (/^--(?:[-=])/.test(word)) throw new FlagError(`bad flag syntax: ${word}`);
     if (long === null && short === null) {
       normalized.push(word);
       continue;

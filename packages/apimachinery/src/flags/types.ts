@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { Quantity } from "../meta/quantity.ts";
 import { formatDuration, parseDuration } from "../meta/time.ts";
+import { type GoInteger, parseGoInteger } from "./go-integer.ts";
 
 /** What every flag may say besides its type. */
 export interface FlagOptions<T> {
@@ -73,12 +74,16 @@ export const namedCertKeys = (options: FlagOptions<readonly string[]>): Flag<rea
 export const bool = (options: FlagOptions<boolean>): Flag<boolean> =>
   flag(options, false, { typeName: "", impliedText: "true", parse: parseBool, format: String });
 
-export const int = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("int", -(2 ** 53), 2 ** 53));
-export const int32 = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("int32", -(2 ** 31), 2 ** 31 - 1));
-export const uint = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("uint", 0, 2 ** 53));
+export const int = (options: FlagOptions<number>): Flag<number> =>
+  flag(options, 0, integer("int", { signed: true, bits: 64, anyBase: true }));
+export const int32 = (options: FlagOptions<number>): Flag<number> =>
+  flag(options, 0, integer("int32", { signed: true, bits: 32, anyBase: true }));
+export const uint = (options: FlagOptions<number>): Flag<number> =>
+  flag(options, 0, integer("uint", { signed: false, bits: 64, anyBase: true }));
 
 /** -v: how much is logged. */
-export const level = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("Level", -(2 ** 31), 2 ** 31 - 1));
+export const level = (options: FlagOptions<number>): Flag<number> =>
+  flag(options, 0, integer("Level", { signed: true, bits: 32, anyBase: false }));
 
 export const float = (options: FlagOptions<number>): Flag<number> =>
   flag(options, 0, {
@@ -224,18 +229,8 @@ export const quantity = (options: FlagOptions<string>): Flag<string> =>
 /** Any text of a form that another room reads; the help shows `typeName`. */
 export const text = (typeName: string, options: FlagOptions<string>): Flag<string> => ({ ...string(options), typeName });
 
-function integer(typeName: string, least: number, most: number): Pick<Flag<number>, "typeName" | "parse" | "format"> {
-  return {
-    typeName,
-    parse(written) {
-      const failure = (what: string): Error => new Error(`strconv.ParseInt: parsing ${JSON.stringify(written)}: ${what}`);
-      if (!/^[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$/.test(written)) throw failure("invalid syntax");
-      const value = Number(written);
-      if (value < least || value > most) throw failure("value out of range");
-      return value;
-    },
-    format: String,
-  };
+function integer(typeName: string, kind: GoInteger): Pick<Flag<number>, "typeName" | "parse" | "format"> {
+  return { typeName, parse: (written) => parseGoInteger(written, kind), format: String };
 }
 
 /** Go's strconv.ParseBool. */

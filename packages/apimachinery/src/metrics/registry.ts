@@ -61,7 +61,7 @@ export interface MetricsRegistryOptions {
   readonly showHidden?: boolean;
   /** `--allow-metric-labels`: `metric,label` → the only values; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
-  /** Memory, CPU, event loop and garbage collection of this process. */
+  /** Memory, CPU, event loop and garbage collection of this process, and which release it is of. */
   readonly processMetrics?: boolean;
 }
 
@@ -114,7 +114,7 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
     render: () => registry.metrics(),
     contentType: registry.contentType,
   };
-  registerBuildInfo(built);
+  if (options.processMetrics === true) registerBuildInfo(built);
   return built;
 }
 

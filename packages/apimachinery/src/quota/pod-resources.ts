@@ -1,6 +1,6 @@
 /** What a pod asks for as a whole. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits */
 import type { PodSpec } from "../schema/kinds/core/v1.ts";
-import { addResources, maxResources, type ResourceList } from "./resource-list.ts";
+import { addResources, maxResources, quantityIn, type ResourceList } from "./resource-list.ts";
 
 /** The sum of the containers, or one init container where that is more, plus the overhead. */
 export function podResources(pod: { spec?: PodSpec }, which: "requests" | "limits"): ResourceList {
@@ -10,5 +10,6 @@ export function podResources(pod: { spec?: PodSpec }, which: "requests" | "limit
   for (const { resources } of spec?.initContainers ?? []) total = maxResources(total, resources?.[which] ?? {});
   const overhead = spec?.overhead ?? {};
   if (which === "requests") return addResources(total, overhead);
-  return addResources(total, Object.fromEntries(Object.entries(overhead).filter(([name]) => Object.hasOwn(total, name))));
+  const isLimited = (name: string): boolean => quantityIn(total, name)?.isZero === false;
+  return addResources(total, Object.fromEntries(Object.entries(overhead).filter(([name]) => isLimited(name))));
 }

@@ -9,6 +9,7 @@ import { Quantity } from "../meta/quantity.ts";
 import { parseTime } from "../meta/time.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service } from "../schema/kinds/core/v1.ts";
+import { isNativeResource } from "../validation/resource-names.ts";
 import { podResources } from "./pod-resources.ts";
 import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
 import { podMatchesScope, scopesOf } from "./scopes.ts";
@@ -105,11 +106,9 @@ function podEvaluator(clock: Clock): QuotaEvaluator {
   };
 }
 
-function isExtendedRequest(name: string): boolean {
-  if (!name.startsWith("requests.")) return false;
-  const resource = name.slice("requests.".length);
-  return resource.startsWith("hugepages-") || (resource.includes("/") && !resource.split("/")[0]?.endsWith("kubernetes.io"));
-}
+/** Source: pkg/quota/v1/evaluator/core/pods.go isExtendedResourceNameForQuota, podResourcePrefixes */
+const isExtendedRequest = (name: string): boolean =>
+  name.startsWith("requests.hugepages-") || (name.startsWith("requests.") && !isNativeResource(name));
 
 function computeUsage(requests: ResourceList, limits: ResourceList): ResourceList {
   const usage = new Map<string, string>([["pods", "1"]]);
@@ -130,7 +129,7 @@ function isOver(pod: Pod & KubeObject, now: number): boolean {
   if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") return true;
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp || deletionGracePeriodSeconds === undefined) return false;
-  return now > (parseTime(deletionTimestamp) ?? now) + deletionGracePeriodSeconds * 1000;
+  return now > (parseTime(deletionTimestamp) ?? now) + Number(deletionGracePeriodSeconds) * 1000; // of 64 bits
 }
 
 const serviceNames = ["count/services", "services", "services.nodeports", "services.loadbalancers"];

@@ -1,5 +1,6 @@
 import type { ObjectMeta } from "../meta/types.ts";
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../schema/kinds/core/v1.ts";
+import { listHas } from "../selectors/value-list.ts";
 import { labelOf } from "./labels.ts";
 
 /** Of a node only its name and labels are asked for. */
@@ -32,9 +33,9 @@ export function matchesTerm(term: NodeSelectorTerm, node: Selectable): boolean {
 function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, value: string | undefined): boolean {
   switch (operator) {
     case "In":
-      return value !== undefined && values.includes(value);
+      return value !== undefined && listHas(values, value);
     case "NotIn":
-      return value === undefined || !values.includes(value);
+      return value === undefined || !listHas(values, value);
     case "Exists":
       return value !== undefined;
     case "DoesNotExist":

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { hostname } from "node:os";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { forbidden } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { Event } from "../schema/kinds/events/v1.ts";
+import { eventsV1 } from "../schema/kinds/resources.ts";
+import { aNode, aPod } from "../testing/builders.ts";
+import { newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import { newSeriesRecorder } from "./series-recorder.ts";
+
+function setUp(t: { after(fn: () => void): void }) {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const { signal } = stop;
+  const recorder = newSeriesRecorder({ client, controller: "tester", log: discardLogger, clock, signal, random: () => 0 });
+  const stored = () => client.objects<Event>(eventsV1);
+  const verbs = () => client.writes.map(({ verb }) => verb);
+  return { client, clock, recorder, stored, verbs };
+}
+
+const pod = aPod({ name: "web-0", namespace: "shop" });
+const minute = 60_000;
+
+test("an event says what was done to whom, by whom, and about whom else", async (t) => {
+  const { recorder, stored } = setUp(t);
+  recorder.event(pod, "Normal", "Scheduled", "Successfully assigned", { action: "Binding", related: aNode({ name: "a" }) });
+  await recorder.flush();
+  const [event] = stored();
+  assert.match(event?.metadata.name ?? "", /^web-0\.[0-9a-f]{16}$/);
+  assert.partialDeepStrictEqual(event, {
+    apiVersion: "events.k8s.io/v1",
+    metadata: { namespace: "shop" },
+    eventTime: "2022-01-01T00:00:00.000000Z",
+    reportingController: "tester",
+    reportingInstance: `tester-${hostname()}`,
+    action: "Binding",
+    reason: "Scheduled",
+    regarding: { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "web-0" },
+    related: { apiVersion: "v1", kind: "Node", name: "a" },
+    note: "Successfully assigned",
+    type: "Normal",
+  });
+  assert.equal(event?.series, undefined);
+});
+
+test("the same again is a series, written at its second time, each half hour and at its end", async (t) => {
+  const { recorder, stored, verbs, clock } = setUp(t);
+  const again = async (ms: number): Promise<void> => {
+    await clock.advance(ms);
+    recorder.event(pod, "Warning", "FailedScheduling", "no room", { action: "Scheduling" });
+    await recorder.flush();
+  };
+  await again(0);
+  await again(minute);
+  assert.deepEqual(stored()[0]?.series, { count: 1, lastObservedTime: "2022-01-01T00:01:00.000000Z" });
+  await again(minute);
+  assert.deepEqual(verbs(), ["create", "patch"]);
+  for (let i = 0; i < 7; i++) await again(4 * minute);
+  await settle();
+  assert.deepEqual(verbs(), ["create", "patch", "patch"]);
+  assert.equal(stored()[0]?.series?.count, 8); // at half past, of what had come until then
+  await clock.advance(12 * minute);
+  await settle();
+  assert.deepEqual(verbs(), ["create", "patch", "patch", "patch"]);
+  assert.equal(stored()[0]?.series?.count, 9);
+  await again(0);
+  assert.equal(stored().length, 2, "after its end it begins anew");
+});
+
+test("another action, reason or version of the object is another event; other words are not", async (t) => {
+  const { recorder, stored } = setUp(t);
+  const changed = { ...pod, metadata: { ...pod.metadata, resourceVersion: "77" } };
+  recorder.event(pod, "Warning", "A", "one", { action: "X" });
+  recorder.event(pod, "Warning", "A", "two", { action: "X" });
+  recorder.event(pod, "Warning", "A", "one", { action: "Y" });
+  recorder.event(pod, "Warning", "B", "one", { action: "X" });
+  recorder.event(changed, "Warning", "A", "one", { action: "X" });
+  await recorder.flush();
+  assert.equal(stored().length, 4);
+});
+
+test("a series whose event is gone is written anew, with its count", async (t) => {
+  const { client, recorder, stored } = setUp(t);
+  recorder.event(pod, "Warning", "A", "a");
+  await recorder.flush();
+  client.remove(eventsV1, `shop/${stored()[0]?.metadata.name}`);
+  recorder.event(pod, "Warning", "A", "a");
+  await recorder.flush();
+  assert.equal(stored()[0]?.series?.count, 1);
+});
+
+test("a server that is away is tried twelve times, others meanwhile too; a server that says no once", async (t) => {
+  const { client, clock, recorder, stored } = setUp(t);
+  let tries = 0;
+  client.react("create", "events", ({ sent }) => {
+    if ((sent as Event).reason !== "Lost") return undefined;
+    tries++;
+    throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  });
+  recorder.event(pod, "Normal", "Lost", "a");
+  recorder.event(pod, "Normal", "Found", "a");
+  await settle();
+  assert.deepEqual([tries, stored().length], [1, 1]);
+  for (let i = 0; i < 20; i++) await clock.advance(10_000);
+  await recorder.flush();
+  assert.equal(tries, 12);
+  client.react("create", "events", () => {
+    tries++;
+    throw forbidden(eventsV1, "", "no");
+  });
+  recorder.event(pod, "Normal", "Forbidden", "b");
+  await recorder.flush();
+  assert.equal(tries, 13);
+});

@@ -1,0 +1,172 @@
+import { hostname } from "node:os";
+import type { Client } from "../client/client.ts";
+import type { Clock } from "../clock/clock.ts";
+import { hasCause, isNotFound } from "../errors/predicates.ts";
+import { StatusError } from "../errors/status-error.ts";
+import type { Logger } from "../logging/logger.ts";
+import { formatMicroTime } from "../meta/time.ts";
+import type { ObjectReference } from "../schema/kinds/core/v1.ts";
+import type { Event, EventSeries } from "../schema/kinds/events/v1.ts";
+import { eventsV1 } from "../schema/kinds/resources.ts";
+import { type EventRecorder, newUniqueSuffix, referenceTo } from "./event-recorder.ts";
+
+export interface SeriesRecorderOptions {
+  readonly client: Client;
+  /** `reportingController`, e.g. `default-scheduler`. */
+  readonly controller: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Ends what is written now and then. */
+  readonly signal: AbortSignal;
+  readonly random?: () => number;
+}
+
+/** What was written of one happening; `series` once it happened again. */
+interface Known {
+  stored: Event;
+  series: EventSeries | undefined;
+  lastMs: number;
+}
+
+/**
+ * Writes events of events.k8s.io/v1, as the scheduler's are. The same again about the same (its resourceVersion
+ * included) begins a series: that is written once, counted here, and written again each half hour and when nothing
+ * was added for six minutes.
+ * Source: k8s.io/client-go tools/events/event_broadcaster.go, event_recorder.go
+ */
+export function newSeriesRecorder(options: SeriesRecorderOptions): EventRecorder {
+  const { client, controller, log, clock, signal, random = Math.random } = options;
+  const reportingInstance = `${controller}-${hostname()}`;
+  const uniqueSuffix = newUniqueSuffix(clock);
+  const known = new Map<string, Known>();
+  let pending = 0;
+  const idle: (() => void)[] = [];
+
+  /** @returns false when it is not written, and may be later */
+  const tryWrite = async (each: Known): Promise<boolean> => {
+    try {
+      each.stored = await store(client, each);
+      return true;
+    } catch (err) {
+      if (!(err instanceof StatusError)) {
+        log.error("Unable to write event (may retry after sleeping)", err, { reason: each.stored.reason });
+        return false;
+      }
+      if (!hasCause(err, "NamespaceTerminating"))
+        log.error("Server rejected event (will not retry!)", err, { reason: each.stored.reason });
+      return true;
+    }
+  };
+  const write = async (each: Known): Promise<void> => {
+    pending++;
+    for (let tries = 1; !(await tryWrite(each)); tries++) {
+      if (tries >= maxTries) {
+        log.error("Unable to write event (retry limit exceeded!)", undefined, { reason: each.stored.reason });
+        break;
+      }
+      await clock.sleep(retryMs * (1 + retryJitter * random()), signal).catch(() => {});
+      if (signal.aborted) break;
+    }
+    if (--pending === 0) for (const resolve of idle.splice(0)) resolve();
+  };
+  const refresh = async (): Promise<void> => {
+    for (const each of known.values()) if (each.series !== undefined) await tryWrite(each);
+  };
+  const finish = async (): Promise<void> => {
+    const before = clock.now() - finishMs;
+    for (const [key, each] of known) {
+      if (each.lastMs >= before) continue;
+      if (each.series === undefined || (await tryWrite(each))) known.delete(key);
+    }
+  };
+  const timers = [clock.every(refreshMs, () => void refresh()), clock.every(finishMs, () => void finish())];
+  const cancel = (): void => {
+    for (const timer of timers) timer.cancel();
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+
+  return {
+    event(object, type, reason, message, { action = "", related } = {}) {
+      const regarding = referenceTo(object);
+      const relatedTo = related === undefined ? undefined : referenceTo(related);
+      const nowMs = clock.now();
+      const now = formatMicroTime(nowMs);
+      log.v(2)?.info("Event occurred", {
+        object: `${regarding.namespace ?? ""}/${regarding.name}`,
+        kind: regarding.kind,
+        type,
+        reason,
+        action,
+        note: message,
+      });
+      const key = keyOf(action, reason, regarding, relatedTo);
+      const before = known.get(key);
+      if (before?.series !== undefined) {
+        before.series = { count: before.series.count + 1, lastObservedTime: now };
+        before.lastMs = nowMs;
+        return;
+      }
+      if (before === undefined && pending >= mostPending) {
+        log.warn("too many events are waiting; one is dropped", { reason });
+        return;
+      }
+      const metadata = { name: `${regarding.name}.${uniqueSuffix()}`, namespace: regarding.namespace || "default" };
+      const each: Known = before ?? {
+        stored: {
+          kind: "Event",
+          apiVersion: "events.k8s.io/v1",
+          metadata,
+          eventTime: now,
+          reportingController: controller,
+          reportingInstance,
+          action,
+          reason,
+          regarding,
+          ...(relatedTo === undefined ? {} : { related: relatedTo }),
+          note: message,
+          type,
+        },
+        series: undefined,
+        lastMs: nowMs,
+      };
+      each.lastMs = nowMs;
+      if (before !== undefined) each.series = { count: 1, lastObservedTime: now };
+      known.set(key, each);
+      void write(each);
+    },
+    flush() {
+      return pending === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve));
+    },
+  };
+}
+
+/** Source: event_broadcaster.go maxTriesPerEvent, defaultSleepDuration, refreshTime, finishTime */
+const maxTries = 12;
+const retryMs = 10_000;
+const retryJitter = 0.25;
+const refreshMs = 30 * 60_000;
+const finishMs = 6 * 60_000;
+/** Upstream has no bound; the client's limit makes those of a few thousand new pods wait for minutes. */
+const mostPending = 20_000;
+
+/** What is the same happening; the words do not count. */
+function keyOf(action: string, reason: string, regarding: ObjectReference, related: ObjectReference | undefined): string {
+  return JSON.stringify([action, reason, regarding, related ?? null]);
+}
+
+/** A series is a patch of what was written; when that is gone, it is all written again. */
+async function store(client: Client, { stored, series }: Known): Promise<Event> {
+  const { namespace, name = "" } = stored.metadata;
+  if (series !== undefined) {
+    try {
+      return await client.patch<Event>(eventsV1, { namespace, name }, { type: "strategic", body: { series } });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+    }
+  }
+  return client.create<Event>(eventsV1, {
+    ...stored,
+    metadata: { namespace, name },
+    ...(series === undefined ? {} : { series }),
+  });
+}

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "../clock/clock.ts";
+import { discardLogger } from "../logging/logger.ts";
+import { newController } from "./controller.ts";
+import { othersTurn } from "./turns.ts";
+
+/** Works for so long without a pause. */
+function work(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}
+
+test("a controller with much to do that asks nobody lets others have their turn", async () => {
+  const stop = new AbortController();
+  let looked = 0;
+  let turns = 0;
+  const controller = newController({
+    name: "test",
+    sources: [],
+    reconcile: async () => {
+      looked++;
+      work(1);
+      if (looked === 300) stop.abort();
+      return {};
+    },
+    workers: 5,
+    log: discardLogger,
+    clock: realClock,
+  });
+  for (let i = 0; i < 300; i++) controller.enqueue(`default/${i}`);
+  const turn = (): void => {
+    turns++;
+    if (!stop.signal.aborted) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await controller.run(stop.signal);
+  assert.equal(looked, 300);
+  assert.ok(turns >= 4, `${turns} turns`);
+});
+
+test("short work waits for nobody, long work for one turn of the others", async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(othersTurn(), undefined);
+  work(60);
+  const turn = othersTurn();
+  assert.ok(turn !== undefined);
+  await turn;
+  assert.equal(othersTurn(), undefined, "a new turn");
+});

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client, ListOptions, WatchOptions } from "../client/client.ts";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { gone, resourceExpired, StatusError, timeout } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { Pod } from "../schema/kinds/core/v1.ts";
+import { pods } from "../schema/kinds/resources.ts";
+import { aPod } from "../testing/builders.ts";
+import { settle } from "../testing/wait-for.ts";
+import type { ObjectEvent } from "../watch-stream/event.ts";
+import { runReflector } from "./reflector.ts";
+
+type Page = { version: string; names: string[]; continue?: string } | Error;
+/** Events, then how the watch ends: with an error, or by itself; `undefined`: not before the test does. */
+type Watch = { events?: ObjectEvent<Pod>[]; end?: Error | "closed" };
+
+const named = (name: string, resourceVersion = "1"): Pod => {
+  const pod = aPod({ name });
+  return { ...pod, metadata: { ...pod.metadata, resourceVersion } };
+};
+
+/** A server that answers by a script; what it was asked, and what the reflector made of it. */
+async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[]) {
+  const asked: string[] = [];
+  const told: string[] = [];
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const client = {
+    async list(_: unknown, __: unknown, { resourceVersion, limit, continue: more }: ListOptions) {
+      asked.push(`list ${more ?? resourceVersion ?? "-"} ${limit ?? "all"}`);
+      const page = lists.length > 1 ? lists.shift() : lists[0];
+      if (page instanceof Error) throw page;
+      const { version, names = [], continue: next } = page ?? { version: "" };
+      return { metadata: { resourceVersion: version, continue: next }, items: names.map((name) => named(name)) };
+    },
+    async *watch(_: unknown, __: unknown, { resourceVersion, signal }: WatchOptions) {
+      asked.push(`watch ${resourceVersion}`);
+      const { events = [], end } = watches.shift() ?? {};
+      yield* events;
+      if (end === "closed") return;
+      if (end !== undefined) throw end;
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+    },
+  } as unknown as Client;
+  const sink = {
+    replace: (objects: Pod[]) => void told.push(`=${objects.map(({ metadata }) => metadata.name).join()}`),
+    set: ({ metadata }: Pod) => void told.push(`+${metadata.name}`),
+    delete: ({ metadata }: Pod) => void told.push(`-${metadata.name}`),
+  };
+  const { signal } = stop;
+  void runReflector<Pod>({ client, target: { ref: pods }, sink, clock, log: discardLogger, signal, random: () => 0 });
+  await settle(40);
+  const after = async (ms: number): Promise<void> => {
+    await clock.advance(ms);
+    await settle(40);
+  };
+  return { asked, told, after };
+}
+
+const tooLarge = (): StatusError => {
+  const { status } = timeout("Too large resource version: 7, current: 5", 1);
+  return new StatusError({ ...status, details: { ...status.details, causes: [{ reason: "ResourceVersionTooLarge" }] } });
+};
+
+test("a server that is behind is asked for what is most recent there", async (t) => {
+  const { asked, told } = await reflecting(t, [tooLarge(), { version: "5", names: ["a"] }], []);
+  assert.deepEqual(asked, ["list 0 500", "list  500", "watch 5"]);
+  assert.deepEqual(told, ["=a"]);
+});
+
+test("of a list whose pages were compacted away everything is asked for at once", async (t) => {
+  const pages = [
+    { version: "5", names: ["a"], continue: "next" },
+    resourceExpired("too old"),
+    { version: "9", names: ["b", "c"] },
+  ];
+  const { asked, told } = await reflecting(t, pages, []);
+  assert.deepEqual(asked, ["list 0 500", "list next 500", "list - all", "watch 9"]);
+  assert.deepEqual(told, ["=b,c"]);
+});
+
+test("a watch goes on from its last event or bookmark; too old, the next list is the most recent", async (t) => {
+  const bookmark = { type: "BOOKMARK", object: named("", "12") } as ObjectEvent<Pod>;
+  const { asked, told, after } = await reflecting(
+    t,
+    [
+      { version: "5", names: [] },
+      { version: "20", names: ["z"] },
+    ],
+    [
+      { events: [{ type: "ADDED", object: named("a", "7") }], end: "closed" },
+      { events: [{ type: "DELETED", object: named("a", "8") }, bookmark], end: "closed" },
+      { end: gone("too old resource version") },
+    ],
+  );
+  await after(800);
+  assert.deepEqual(asked, ["list 0 500", "watch 5", "watch 7", "watch 12", "list  500", "watch 20"]);
+  assert.deepEqual(told, ["=", "+a", "-a", "=z"]);
+});
+
+test("a server that ends each watch at once is asked less and less often", async (t) => {
+  const closed: Watch[] = Array.from({ length: 20 }, () => ({ end: "closed" }));
+  const { asked, after } = await reflecting(t, [{ version: "5", names: [] }], closed);
+  const counts: number[] = [];
+  for (const ms of [799, 1, 1_599, 1, 3_199, 1]) {
+    await after(ms);
+    counts.push(asked.length / 2);
+  }
+  assert.deepEqual(counts, [1, 2, 2, 3, 3, 4]);
+  assert.equal(asked[2], "list 5 all", "never older than what was seen");
+});
+
+test("a watch that breaks in the middle goes on where it was", async (t) => {
+  const broken = Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+  const events: ObjectEvent<Pod>[] = [{ type: "ADDED", object: named("a", "7") }];
+  const { asked, after } = await reflecting(t, [{ version: "5", names: [] }], [{ events, end: broken }]);
+  await after(800);
+  assert.deepEqual(asked, ["list 0 500", "watch 5", "watch 7"]);
+});
