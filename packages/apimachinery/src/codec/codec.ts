@@ -1,8 +1,9 @@
-import { badRequest, StatusError } from "../errors/status-error.ts";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import { badRequest, internalError, StatusError } from "../errors/status-error.ts";
+import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
 import {
+  cannotHandle,
   claimedKind,
   coerce,
   decodeJson,
@@ -27,10 +28,10 @@ export interface DecodeOptions {
 }
 
 /**
- * A body of any supported media type to an object. Built-in kinds come in canonical form; others as they are, with
- * apiVersion and kind filled from `expected`.
- * @param expected what the body is when it does not say; without it the body must
- * @throws StatusError 400
+ * A body of any supported media type to an object. Built-in kinds come in canonical form; others as they are, and have
+ * to say what they are.
+ * @param expected what the body of a built-in kind is when it does not say; without it the body must
+ * @throws StatusError 400; 500 for an object that names its kind and no version of it
  */
 export function decodeObject(
   bytes: Buffer,
@@ -45,7 +46,8 @@ export function decodeObject(
   }
   if (isBuiltIn(expected) && !options.asExpected)
     return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
-  return { object: typed(parsed(bytes) as Unstructured, bytes, expected, options), warnings: [] };
+  const value = parsed(bytes, options.asExpected ? undefined : expected) as Unstructured;
+  return { object: typed(value, bytes, expected, options), warnings: [] };
 }
 
 /**
@@ -107,12 +109,16 @@ export function encodeObject(object: KubeObject, mediaType: string): Buffer {
   }
 }
 
-function parsed(bytes: Buffer): unknown {
+function parsed(bytes: Buffer, expected: GroupVersionKind | undefined): unknown {
   try {
     return parseJson(bytes);
   } catch (err) {
-    throw badRequest(`couldn't get version/kind; json parse error: ${(err as Error).message}`);
+    throw unreadable(`couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes, expected);
   }
+}
+
+function unreadable(why: string, bytes: Buffer, expected: GroupVersionKind | undefined): Error {
+  return expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes);
 }
 
 function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
@@ -120,24 +126,25 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
   try {
     said = claimedKind(value);
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw unreadable((err as Error).message, bytes, options.asExpected ? undefined : expected);
   }
   if (options.asExpected && expected !== undefined) {
     const type = scheme.kind(expected);
     return type === undefined ? value : coerce(value ?? {}, type);
   }
-  for (const field of ["kind", "apiVersion"] as const) {
-    if (said[field] !== "") continue;
-    if (expected === undefined) {
-      const name = field === "kind" ? "Kind" : "apiVersion";
-      throw badRequest(`Object '${name}' is missing in '${bytes.toString("utf8", 0, 1024)}'`);
-    }
-    value[field] = field === "kind" ? expected.kind : formatGroupVersion(expected);
-  }
+  if (said.kind === "" || said.apiVersion === "") throw missingPart(said.kind === "" ? "Kind" : "apiVersion", bytes, expected);
   const gv = parseGroupVersion(value.apiVersion as string);
   if (gv === undefined) throw badRequest(`unexpected GroupVersion string: ${value.apiVersion}`);
   const type = scheme.kind({ ...gv, kind: value.kind as string });
   return type === undefined ? value : coerce(value, type);
+}
+
+/** Custom resources have no type to be taken for. The version is missed only when the object is about to be checked. */
+function missingPart(part: "Kind" | "apiVersion", bytes: Buffer, expected: GroupVersionKind | undefined): Error {
+  const text = `Object '${part}' is missing in '${bytes.toString("utf8", 0, 1024)}'`;
+  if (expected === undefined) return badRequest(text);
+  if (part === "Kind") return cannotHandle(expected, expected.kind, text);
+  return internalError(new Error("Object 'apiVersion' is missing in 'object has no apiVersion field'"));
 }
 
 function decodeProtobufObject(bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {

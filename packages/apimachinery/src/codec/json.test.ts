@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GroupVersionKind } from "../meta/group-version.ts";
-import { canonical, decodeJson, encodeJsonText, indentJson } from "./json.ts";
+import { scheme } from "../schema/scheme.ts";
+import { canonical, coerceFields, decodeJson, encodeJsonText, indentJson } from "./json.ts";
 
 const deployment: GroupVersionKind = { group: "apps", version: "v1", kind: "Deployment" };
 const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
@@ -198,6 +199,19 @@ for (const { name, object, want } of [
 ]) {
   test(`writes ${name}`, () => assert.equal(encodeJsonText(object), want));
 }
+
+test("brings the fields that changed into canonical form, and leaves the others as they are", () => {
+  const spec = { replicas: "as it is" };
+  const object = JSON.parse('{"metadata":{"labels":null,"unknown":1,"name":"a"},"status":{},"__proto__":{"x":1},"color":"red"}');
+  object.spec = spec;
+  const type = scheme.kind(deployment);
+  assert.ok(type);
+  const coerced = coerceFields(object, type, ["metadata", "status", "__proto__", "color", "kind"]);
+  assert.deepEqual(Object.keys(coerced), ["metadata", "spec"]);
+  assert.deepEqual(coerced.metadata, { name: "a" });
+  assert.equal((coerced as { spec?: unknown }).spec, spec);
+  assert.throws(() => coerceFields({ metadata: { name: 5 } }, type, ["metadata"]), /number into Go struct field/);
+});
 
 test("carries integers beyond 2^53 through", () => {
   const text =

@@ -6,7 +6,15 @@ import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { type Duplicates, decodeValue, strictComplaints, withoutLiterals } from "./json-decode.ts";
 import { encodeAny, encodeValue } from "./json-encode.ts";
-import { hasLiterals, hasUnusualNumbers, maxTextDepth, type ParseOptions, parseJsonText, refuseDeep } from "./json-parse.ts";
+import {
+  hasLiterals,
+  hasUnusualNumbers,
+  maxTextDepth,
+  type ParseOptions,
+  parseJsonText,
+  refuseDeep,
+  setOwn,
+} from "./json-parse.ts";
 
 export type Strictness = "ignore" | "warn" | "strict";
 
@@ -169,6 +177,22 @@ export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
   } catch (err) {
     throw badRequest((err as Error).message);
   }
+}
+
+/**
+ * The same for an object of which only some fields have changed since it was in canonical form.
+ * @param names of fields; they may be absent, or unknown to the type
+ * @throws StatusError 400
+ */
+export function coerceFields(object: Record<string, unknown>, type: TypeDescriptor, names: readonly string[]): KubeObject {
+  const part: Record<string, unknown> = {};
+  for (const name of names) if (Object.hasOwn(object, name)) setOwn(part, name, object[name]);
+  const coerced = coerce(part, type) as unknown as Record<string, unknown>;
+  for (const name of names) {
+    if (Object.hasOwn(coerced, name)) setOwn(object, name, coerced[name]);
+    else delete object[name];
+  }
+  return object as unknown as KubeObject;
 }
 
 /**

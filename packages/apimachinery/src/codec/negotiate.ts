@@ -27,8 +27,8 @@ export interface OutputOptions {
   readonly transforms?: boolean;
   /** Of those, Tables too; default true. */
   readonly tables?: boolean;
-  /** Default true; custom resources have no protobuf form. */
-  readonly protobuf?: boolean;
+  /** Default true; custom resources have no protobuf form but that of their metadata. */
+  readonly protobuf?: boolean | "metadata";
   /** For a watch: YAML cannot be streamed. */
   readonly stream?: boolean;
 }
@@ -99,7 +99,8 @@ function withParams(
   const stream = params.get("stream") ?? "";
   if (stream !== "" && (mediaType === yamlMediaType || stream !== "watch")) return undefined;
   const output = { mediaType, pretty: params.get("pretty") === "1", stream: stream !== "" };
-  if (!params.has("as") && !params.has("g") && !params.has("v")) return output;
+  if (!params.has("as") && !params.has("g") && !params.has("v"))
+    return mediaType === protobufMediaType && options.protobuf === "metadata" ? undefined : output;
   const as = params.get("as");
   const group = params.get("g") ?? "";
   const version = params.get("v") ?? "";

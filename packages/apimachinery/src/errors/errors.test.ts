@@ -113,6 +113,29 @@ test("lists all field errors of an invalid object, and each as a cause", () => {
   assert.equal(errors.invalid({ group: "", kind: "Pod" }, "x", []).message, 'Pod "x" is invalid');
 });
 
+for (const { name, count, make, shown } of [
+  {
+    name: "many errors",
+    count: 200_000,
+    make: (path: string) => field.required(path),
+    shown: 1000,
+  },
+  {
+    name: "long errors",
+    count: 100,
+    make: (path: string) => field.invalidValue(path, "x".repeat(300_000), "is wrong"),
+    shown: 4,
+  },
+]) {
+  test(`of ${name} the first are shown, and how many more there are`, () => {
+    const list = Array.from({ length: count }, (_, i) => make(`spec.items[${i}]`));
+    const { status } = errors.invalid({ group: "", kind: "Pod" }, "web", list);
+    assert.equal(status.details?.causes?.length, shown);
+    assert.ok(status.message?.startsWith('Pod "web" is invalid: [spec.items[0]: '));
+    assert.ok(status.message?.endsWith(`, and ${count - shown} more]`));
+  });
+}
+
 for (const { error, want } of [
   { error: field.required("a", "one of"), want: "a: Required value: one of" },
   { error: field.invalidValue("a", 'x"y', "bad"), want: 'a: Invalid value: "x\\"y": bad' },

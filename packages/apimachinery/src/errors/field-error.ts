@@ -86,7 +86,11 @@ export function internalField(path: string, err: unknown): FieldError {
 
 /** `spec.x: Invalid value: "v": detail` */
 export function formatFieldError(error: FieldError): string {
-  return `${error.field === "" ? "<nil>" : error.field}: ${fieldErrorBody(error)}`;
+  return withField(error, fieldErrorBody(error));
+}
+
+function withField({ field }: FieldError, body: string): string {
+  return `${field === "" ? "<nil>" : field}: ${body}`;
 }
 
 /** The error without its field, as causes carry it. */
@@ -106,9 +110,30 @@ export function addErrors(errors: FieldError[], more: Iterable<FieldError>): voi
   for (const error of more) errors.push(error);
 }
 
+/**
+ * How much of many errors an answer shows; upstream shows all of them. A client may send more faults in one request than
+ * anybody can read, or write in the time of a request.
+ */
+const mostShown = { errors: 1000, characters: 1024 * 1024 };
+
+/** The first errors, and what each says besides its field. */
+export function shownErrors(errors: readonly FieldError[]): { readonly error: FieldError; readonly body: string }[] {
+  const shown: { error: FieldError; body: string }[] = [];
+  let characters = 0;
+  for (const error of errors) {
+    const body = fieldErrorBody(error);
+    shown.push({ error, body });
+    characters += error.field.length + body.length;
+    if (shown.length >= mostShown.errors || characters >= mostShown.characters) break;
+  }
+  return shown;
+}
+
 /** One error stands alone, several in brackets; repeated ones are told once. `""` for none. Source: ErrorList.ToAggregate */
 export function formatFieldErrors(errors: readonly FieldError[]): string {
-  const texts = [...new Set(errors.map(formatFieldError))];
+  const shown = shownErrors(errors);
+  const texts = [...new Set(shown.map(({ error, body }) => withField(error, body)))];
+  if (shown.length < errors.length) texts.push(`and ${errors.length - shown.length} more`);
   return texts.length <= 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`;
 }
 

@@ -1,7 +1,7 @@
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
 import type { Status, StatusCause, StatusDetails } from "../meta/types.ts";
-import { type FieldError, fieldErrorBody, formatFieldErrors } from "./field-error.ts";
+import { type FieldError, formatFieldErrors, shownErrors } from "./field-error.ts";
 import { messageOf } from "./message.ts";
 import { type Reason, reasonCodes } from "./reasons.ts";
 
@@ -96,8 +96,8 @@ export function resourceExpired(message: string): StatusError {
 /** All errors of a validation at once; each is a cause. */
 export function invalid(gk: { group: string; kind: string }, name: string, errors: readonly FieldError[]): StatusError {
   const kind = gk.group === "" ? gk.kind : `${gk.kind}.${gk.group}`;
-  const causes = errors.map((error) => {
-    const cause: StatusCause = { reason: error.type, message: fieldErrorBody(error) };
+  const causes = shownErrors(errors).map(({ error, body }) => {
+    const cause: StatusCause = { reason: error.type, message: body };
     if (error.field !== "") cause.field = error.field;
     return cause;
   });

@@ -11,6 +11,18 @@ export function createdAt({ metadata }: HasMeta): number | undefined {
 }
 
 /** Oldest first, by name within one second. Source: controller_utils.go PodsByCreationTimestamp, ReplicaSetsByCreationTimestamp */
-export function byCreation(a: HasMeta, b: HasMeta): number {
-  return (createdAt(a) ?? 0) - (createdAt(b) ?? 0) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
+export function byCreation({ metadata: a }: HasMeta, { metadata: b }: HasMeta): number {
+  const [left, right] = [a.creationTimestamp ?? "", b.creationTimestamp ?? ""];
+  if (left !== right) {
+    // As the server writes them they sort as they are: a hundred thousand are not read twenty times each.
+    const difference =
+      isPlain(left) && isPlain(right) ? (left < right ? -1 : 1) : (parseTime(left) ?? 0) - (parseTime(right) ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return (a.name ?? "") < (b.name ?? "") ? -1 : 1;
+}
+
+/** In whole seconds of UTC, of a year with four digits. */
+function isPlain(time: string): boolean {
+  return time.length === 20 && time.endsWith("Z");
 }

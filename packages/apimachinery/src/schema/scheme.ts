@@ -43,7 +43,7 @@ const sharedKinds = new Set([
 const unversionedKinds = new Set(["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"]);
 
 /** Tables whose objects are answers only; their empty lists are written as `[]`. */
-const neverStored = new Set(["meta", "authentication", "authorization", "admission", "version", "imagepolicy", "apiextensions"]);
+const neverStored = new Set(["meta", "authentication", "authorization", "admission", "version", "imagepolicy"]);
 
 const tables = generatedTables as Readonly<Record<string, Table>>;
 const folderByGroup = new Map(Object.entries(tables).map(([folder, table]) => [`${table.group}/${table.version}`, folder]));

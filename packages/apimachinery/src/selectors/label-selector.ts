@@ -4,6 +4,7 @@ import { badRequest } from "../errors/status-error.ts";
 import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
 import { isLabelValue, isQualifiedName } from "../validation/qualified-name.ts";
 import { type Token, tokenize } from "./lexer.ts";
+import { listHas } from "./value-list.ts";
 
 export type Operator = "in" | "notin" | "=" | "==" | "!=" | "gt" | "lt" | "exists" | "!";
 
@@ -162,10 +163,10 @@ function meets({ key, operator, values }: Requirement, labels: Labels): boolean 
     case "=":
     case "==":
     case "in":
-      return value !== undefined && values.includes(value);
+      return value !== undefined && listHas(values, value);
     case "!=":
     case "notin":
-      return value === undefined || !values.includes(value);
+      return value === undefined || !listHas(values, value);
     case "exists":
       return value !== undefined;
     case "!":

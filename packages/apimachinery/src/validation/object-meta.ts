@@ -1,4 +1,4 @@
-import { type FieldError, forbiddenField, invalidValue, required, tooLong } from "../errors/field-error.ts";
+import { addErrors, type FieldError, forbiddenField, invalidValue, required, tooLong } from "../errors/field-error.ts";
 import { child, index } from "../errors/field-path.ts";
 import { GoText, goSyntax } from "../errors/go-syntax.ts";
 import { semanticEqual } from "../meta/deep-equal.ts";
@@ -45,11 +45,11 @@ export function validateObjectMeta(
       errors.push(invalidValue(child(path, "clusterName"), meta.clusterName, message));
   }
   if ((meta.generation ?? 0) < 0) errors.push(invalidValue(child(path, "generation"), meta.generation, isNegativeText));
-  errors.push(...validateLabels(meta.labels, child(path, "labels")));
-  errors.push(...validateAnnotations(meta.annotations, child(path, "annotations")));
-  errors.push(...validateOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
-  errors.push(...validateFinalizers(meta.finalizers, child(path, "finalizers")));
-  errors.push(...validateManagedFields(meta.managedFields, child(path, "managedFields")));
+  addErrors(errors, validateLabels(meta.labels, child(path, "labels")));
+  addErrors(errors, validateAnnotations(meta.annotations, child(path, "annotations")));
+  addErrors(errors, validateOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
+  addErrors(errors, validateFinalizers(meta.finalizers, child(path, "finalizers")));
+  addErrors(errors, validateManagedFields(meta.managedFields, child(path, "managedFields")));
   return errors;
 }
 
@@ -75,10 +75,10 @@ export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, 
   const grace = child(path, "deletionGracePeriodSeconds");
   errors.push(...immutable(next.deletionGracePeriodSeconds ?? null, current.deletionGracePeriodSeconds ?? null, grace));
   errors.push(...immutable(next.clusterName ?? "", current.clusterName ?? "", child(path, "clusterName")));
-  errors.push(...validateLabels(next.labels, child(path, "labels")));
-  errors.push(...validateAnnotations(next.annotations, child(path, "annotations")));
-  errors.push(...validateOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
-  errors.push(...validateManagedFields(next.managedFields, child(path, "managedFields")));
+  addErrors(errors, validateLabels(next.labels, child(path, "labels")));
+  addErrors(errors, validateAnnotations(next.annotations, child(path, "annotations")));
+  addErrors(errors, validateOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
+  addErrors(errors, validateManagedFields(next.managedFields, child(path, "managedFields")));
   return errors;
 }
 

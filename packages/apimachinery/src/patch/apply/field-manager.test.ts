@@ -557,7 +557,7 @@ test("fields owned under another schema are brought to the present one", () => {
     next.spec = { selector: { matchLabels: { app: "web" } }, replicas: 1 };
     next.metadata.labels = { a: "1", b: "2" };
   });
-  // As if the selector had been granular; what is owned whole stays so.
+  // As if the selector had been granular, and the labels one value: their owner has what is in them.
   const entry = stored.entry("a Update");
   entry.fieldsV1 = {
     "f:metadata": { "f:labels": {} },
@@ -567,19 +567,35 @@ test("fields owned under another schema are brought to the present one", () => {
     next.metadata.labels = { a: "1", b: "3" };
   });
   assert.deepEqual(stored.entries(), {
-    "a Update": [".metadata.labels", ".spec.selector"],
+    "a Update": [".metadata.labels", ".metadata.labels.a", ".spec.selector"],
     "b Update": [".metadata.labels.b"],
   });
 });
 
-test("a set with fields that the schema does not have is an error, which the caller answers by dropping the entries", () => {
+test("who owns a container after others took what was in it is in conflict about what they put there", () => {
+  const stored = new Stored()
+    .update("a", (next: Loose) => {
+      next.metadata.labels = { x: "1" };
+    })
+    .update("b", (next: Loose) => {
+      next.metadata.labels = { x: "2" };
+    });
+  assert.deepEqual(stored.entries(), { "a Update": [".metadata.labels"], "b Update": [".metadata.labels.x"] });
+  assert.throws(() => stored.apply("c", { metadata: { labels: { x: "3" } } }), {
+    message:
+      'Apply failed with 2 conflicts: conflicts with "a" using apps/v1:\n- .metadata.labels.x\nconflicts with "b" using apps/v1:\n- .metadata.labels.x',
+  });
+});
+
+test("fields that the schema does not have any more stay owned", () => {
   const stored = new Stored().update("a", (next: Loose) => {
     next.spec = { replicas: 1 };
   });
-  stored.entry("a Update").fieldsV1 = { "f:spec": { "f:gone": {} } };
-  const next = deepClone(stored.live) as Loose;
-  next.spec.replicas = 2;
-  assert.throws(() => main.update(stored.object, next, "b", 0), { message: ".spec.gone: field not declared in schema" });
+  stored.entry("a Update").fieldsV1 = { "f:spec": { "f:gone": { "f:x": {} }, "f:replicas": {} } };
+  stored.update("b", (next: Loose) => {
+    next.spec.replicas = 2;
+  });
+  assert.deepEqual(stored.entries(), { "a Update": [".spec.gone.x"], "b Update": [".spec.replicas"] });
 });
 
 const spec = fc.record(
@@ -601,7 +617,7 @@ const labels = fc.dictionary(fc.constantFrom("x", "y", "__proto__"), fc.constant
 const config = fc.record({ metadata: fc.record({ labels }, { requiredKeys: [] }), spec }, { requiredKeys: [] });
 const step = fc.record({ manager: fc.constantFrom("a", "b", "c"), apply: fc.boolean(), config });
 
-test("whatever was done, each has what it applied last, owns no more than there is, and applying again is no change", () => {
+test("whatever was done, each has what it applied last, owns no more than there is, and applying on changes nothing", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 6 }), (steps) => {
       const stored = new Stored().update("base", (next: Loose) => {
@@ -614,7 +630,8 @@ test("whatever was done, each has what it applied last, owns no more than there 
             if (config.metadata?.labels) next.metadata.labels = config.metadata.labels;
           });
         } else {
-          stored.apply(manager, config, { force: true });
+          // The second time, owners of containers that others fill become owners of what is in them.
+          stored.apply(manager, config, { force: true }).apply(manager, config, { force: true });
           const before = JSON.stringify(stored.object);
           assert.equal(JSON.stringify(stored.apply(manager, config).object), before);
         }

@@ -277,7 +277,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     for (const [id, entry] of managed) {
       const there = inVersion(live, apiVersion, entry.apiVersion);
       if (there === undefined) continue; // it goes when something changes
-      const set = reconcile(entry.set, there.type);
+      const set = reconcile(entry.set, there.type, there.object);
       if (set !== entry.set) managed.set(id, withSet(entry, set));
     }
   }

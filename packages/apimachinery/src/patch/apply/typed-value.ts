@@ -9,21 +9,25 @@ import { addMember, childrenOf, type FieldNode, type FieldSet, FieldSetBuilder }
 import { type Fields, hasNoFields, hasNoItems, isFields, itemElement } from "./list-items.ts";
 import { fieldElement, type PathElement } from "./path-element.ts";
 
-/** Every field that the value mentions, as its writer owns them. @param value valid for its type */
-export function fieldSetOf(type: ApplyType, value: unknown): FieldSet {
+/**
+ * Every field that the value mentions, as its writer owns them.
+ * @param value valid for its type
+ * @param whole it is a decoded object, which has what Go always writes
+ */
+export function fieldSetOf(type: ApplyType, value: unknown, whole = false): FieldSet {
   const builder = new FieldSetBuilder();
-  addBelow(type, value, builder.below([]));
+  addBelow(type, value, builder.below([]), whole);
   return builder.set();
 }
 
-function addBelow(type: ApplyType, value: unknown, nodes: Map<PathElement, FieldNode>): void {
+function addBelow(type: ApplyType, value: unknown, nodes: Map<PathElement, FieldNode>, whole: boolean): void {
   switch (type.kind) {
     case "list":
       if (type.relation === "atomic" || hasNoItems(value)) return;
       for (const item of value as unknown[]) {
         const element = itemElement(type, item);
         addMember(nodes, element);
-        if (isContainer(item)) addBelow(type.element, item, childrenOf(nodes, element));
+        if (isContainer(item)) addBelow(type.element, item, childrenOf(nodes, element), whole);
       }
       return;
     case "map":
@@ -33,7 +37,7 @@ function addBelow(type: ApplyType, value: unknown, nodes: Map<PathElement, Field
         const element = fieldElement(key);
         addMember(nodes, element);
         if (isContainer(value[key])) {
-          addBelow(type.kind === "map" ? type.value : deducedType, value[key], childrenOf(nodes, element));
+          addBelow(type.kind === "map" ? type.value : deducedType, value[key], childrenOf(nodes, element), whole);
         }
       }
       return;
@@ -47,8 +51,9 @@ function addBelow(type: ApplyType, value: unknown, nodes: Map<PathElement, Field
         const element = field?.element ?? fieldElement(key);
         // Declared containers are owned by what is in them.
         if (field === undefined || isLeaf(fieldType, held)) addMember(nodes, element);
-        if (isContainer(held)) addBelow(fieldType, held, childrenOf(nodes, element));
+        if (isContainer(held)) addBelow(fieldType, held, childrenOf(nodes, element), whole);
       }
+      if (whole) for (const field of type.impliedFields) if (!Object.hasOwn(value, field.name)) addMember(nodes, field.element);
   }
 }
 

@@ -14,6 +14,14 @@ export function goStruct(type: string, value: unknown): GoText {
   return new GoText(value === undefined || value === null ? "null" : goPrint(goValue(type, value)));
 }
 
+/** One field of a struct, by its name in Go: `core.ResourceList(nil)`. */
+export function goField(type: string, value: unknown, name: string): GoText {
+  const struct = goValue(type, value);
+  const field = struct.kind === "struct" ? struct.fields.find((one) => one.name === name) : undefined;
+  if (field === undefined) throw new Error(`no field ${name} in ${type}`);
+  return new GoText(goPrint(field.value));
+}
+
 export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
   goStruct("meta/v1.LabelSelector", selector);
 
