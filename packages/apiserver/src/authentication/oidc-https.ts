@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
+import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
 
 export interface HttpsAnswer {
   readonly status: number;
@@ -60,7 +61,9 @@ function answerOf(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const request = httpsRequest(url, { agent, headers: { ...headers }, signal }, resolve);
-    request.once("error", (err) => reject(new Error(`Get ${JSON.stringify(url.href)}: ${err.message}`, { cause: err })));
+    const fail = (err: Error): void => reject(new Error(`Get ${JSON.stringify(url.href)}: ${err.message}`, { cause: err }));
+    request.once("error", fail);
+    onUnaskedUpgrade(request, fail);
     request.end();
   });
 }

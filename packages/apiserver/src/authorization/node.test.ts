@@ -63,6 +63,23 @@ for (const { name, changes, allowed } of [
   });
 }
 
+for (const { changes, reason } of [
+  {
+    changes: { verb: "create", subresource: "token", name: "" },
+    reason: "can only create tokens for individual service accounts",
+  },
+  { changes: { verb: "create", subresource: "" }, reason: "can only create token subresource of serviceaccount" },
+  {
+    changes: { verb: "create", subresource: "token", name: "other" },
+    reason: "no relationship found between node 'n1' and this object",
+  },
+]) {
+  test(`a node agent is told of accounts: ${reason}`, async () => {
+    const decision = (await authorize(asks({ resource: "serviceaccounts", ...changes }))) as Decision;
+    assert.deepEqual(decision, { decision: "no-opinion", reason });
+  });
+}
+
 test("a pod refers to what each of its parts names, a mirror pod to nothing", () => {
   const metadata = { name: "p", namespace: "web" };
   const spec = {

@@ -87,8 +87,8 @@ function updateStatus(graph: NodeGraph, node: string, attributes: Attributes): D
 }
 
 function createToken(graph: NodeGraph, node: string, attributes: Attributes): Decision {
-  if (attributes.verb !== "create" || attributes.subresource !== "token")
-    return no("can only create tokens for individual service accounts");
+  if (attributes.verb !== "create" || attributes.name === "") return no("can only create tokens for individual service accounts");
+  if (attributes.subresource !== "token") return no("can only create token subresource of serviceaccount");
   return related(graph, node, "serviceaccounts", attributes);
 }
 

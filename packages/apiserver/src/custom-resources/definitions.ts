@@ -2,17 +2,15 @@
  * What CustomResourceDefinitions say of themselves, and their conditions.
  * Source: apiextensions-apiserver pkg/apihelpers/helpers.go
  */
-import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type {
   CustomResourceDefinitionCondition,
   CustomResourceDefinition as DefinitionFields,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 
 export type CustomResourceDefinition = DefinitionFields & KubeObject;
 export type DefinitionStatus = NonNullable<CustomResourceDefinition["status"]>;
-/** A condition before it is known since when it holds. */
-export type ConditionState = Pick<CustomResourceDefinitionCondition, "type" | "status" | "reason" | "message">;
 
 export function nameOf({ metadata }: CustomResourceDefinition): string {
   return metadata.name ?? "";
@@ -45,16 +43,4 @@ export function isTrue(definition: CustomResourceDefinition, type: ConditionStat
 export function isSameState(a: ConditionState | undefined, b: ConditionState | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.status === b.status && (a.reason ?? "") === (b.reason ?? "") && (a.message ?? "") === (b.message ?? "");
-}
-
-/** @returns a new list; the time of a condition is that of the last change of its status. @param now ms since the epoch */
-export function withCondition(
-  conditions: readonly CustomResourceDefinitionCondition[],
-  state: ConditionState,
-  now: number,
-): CustomResourceDefinitionCondition[] {
-  const old = conditions.find(({ type }) => type === state.type);
-  const since = old?.status === state.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(now);
-  const next = { ...old, ...state, lastTransitionTime: since };
-  return old === undefined ? [...conditions, next] : conditions.map((one) => (one === old ? next : one));
 }

@@ -10,10 +10,11 @@ import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type ConditionState, withCondition } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import { customResourceCleanupFinalizer } from "../registry/apiextensions/customresourcedefinitions/strategy.ts";
 import type { RegistryStore } from "../registry/generic/store.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
-import { type ConditionState, type CustomResourceDefinition, isTrue, statusOf, withCondition } from "./definitions.ts";
+import { type CustomResourceDefinition, isTrue, statusOf } from "./definitions.ts";
 
 export interface FinalizerOptions {
   readonly client: Client;

@@ -3,24 +3,28 @@
  * Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
  */
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { hasInside, itemsOf, knownFields, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 
 export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {
   if (schema === undefined) return [];
   if (Array.isArray(value)) {
+    const errors = ownFaults(value, schema, path);
     const items = itemsOf(schema);
-    return [...ownFaults(value, schema, path), ...value.flatMap((item, i) => repeatedItems(item, items, index(path, i)))];
+    if (items === undefined || !hasInside(items)) return errors;
+    for (const [i, item] of value.entries()) addErrors(errors, repeatedItems(item, items, index(path, i)));
+    return errors;
   }
   if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([name, field]) => {
-    const property = propertyOf(schema, name);
-    return property === undefined
-      ? repeatedItems(field, additionalOf(schema), mapKey(path, name))
-      : repeatedItems(field, property, child(path, name));
-  });
+  const errors: FieldError[] = [];
+  for (const [name, part, isAdditional] of knownFields(value, schema)) {
+    const field = value[name];
+    if (typeof field !== "object" || field === null) continue;
+    addErrors(errors, repeatedItems(field, part, isAdditional ? mapKey(path, name) : child(path, name)));
+  }
+  return errors;
 }
 
 function ownFaults(list: readonly unknown[], schema: Schema, path: string): FieldError[] {

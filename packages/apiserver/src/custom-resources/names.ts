@@ -4,7 +4,8 @@
  */
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { type ConditionState, type CustomResourceDefinition, conditionOf, statusOf } from "./definitions.ts";
+import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
+import { type CustomResourceDefinition, conditionOf, statusOf } from "./definitions.ts";
 
 export interface NamingOutcome {
   readonly acceptedNames: CustomResourceDefinitionNames;

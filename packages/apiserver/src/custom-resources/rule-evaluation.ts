@@ -51,7 +51,7 @@ export type RuleCheck = (object: KubeObject) => FieldError[];
 export function ruleCheckOf(schema: Schema | undefined): RuleCheck | undefined {
   const hasRules = schema !== undefined && anySchema(schema, (part) => rulesOf(part).length > 0);
   if (!hasRules || !hasStructureThroughout(schema)) return undefined;
-  // Compiled when an object comes: a server that starts has other things to do.
+  // Worked out when an object comes: a server that starts has other things to do. Rules are compiled ahead of it.
   let root: { readonly node: Node | undefined } | undefined;
   return (object) => {
     root ??= { node: nodeOf(schema, true, 0) };

@@ -20,6 +20,7 @@ export function scalePathsOf(scale: CustomResourceSubresourceScale): ScalePaths 
     version: "autoscaling/v1",
     specReplicas: specReplicasPath,
     statusReplicas: statusReplicasPath,
+    leavesRules: true,
     selector: (object) => (labelSelectorPath ? (textAt(object, labelSelectorPath).value ?? "") : ""),
     checkRead(object) {
       const found = [numberAt(object, specReplicasPath), numberAt(object, statusReplicasPath)];

@@ -14,7 +14,9 @@ import { objectMeta } from "../registry/apiextensions/customresourcedefinitions/
 import {
   additionalOf,
   hasDefault,
+  hasInside,
   itemsOf,
+  knownFields,
   propertyOf,
   type Schema,
 } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
@@ -44,6 +46,7 @@ export function applySchemaToStored(object: KubeObject, { schema, prunes }: Sche
 }
 
 function replaceFields(object: KubeObject, pruned: unknown): void {
+  if (pruned === object) return;
   const fields = object as unknown as Record<string, unknown>;
   const kept = pruned as Record<string, unknown>;
   for (const name of Object.keys(fields)) if (!Object.hasOwn(kept, name)) delete fields[name];
@@ -55,8 +58,9 @@ export function fillDefaults(value: unknown, schema: Schema | undefined): void {
   if (schema === undefined) return;
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
+    if (items === undefined || !(hasInside(items) || hasDefault(items))) return;
     for (const [i, item] of value.entries()) {
-      if (items !== undefined && isForbiddenNull(item, items) && hasDefault(items)) value[i] = deepClone(items.default);
+      if (isForbiddenNull(item, items) && hasDefault(items)) value[i] = deepClone(items.default);
       fillDefaults(value[i], items);
     }
     return;
@@ -66,26 +70,23 @@ export function fillDefaults(value: unknown, schema: Schema | undefined): void {
     if (!hasDefault(property)) continue;
     if (!Object.hasOwn(value, name) || isForbiddenNull(value[name], property)) put(value, name, deepClone(property.default));
   }
-  const additional = additionalOf(schema);
-  for (const name of Object.keys(value)) {
-    const property = propertyOf(schema, name);
-    if (property === undefined && additional !== undefined && isForbiddenNull(value[name], additional) && hasDefault(additional))
-      put(value, name, deepClone(additional.default));
-    fillDefaults(value[name], property ?? additional);
+  for (const [name, part, isAdditional] of knownFields(value, schema)) {
+    if (isAdditional && isForbiddenNull(value[name], part) && hasDefault(part)) put(value, name, deepClone(part.default));
+    fillDefaults(value[name], part);
   }
 }
 
 /** In place: nulls of fields that may not be null and have no default. Source: PruneNonNullableNullsWithoutDefaults */
-export function dropNulls(value: unknown, schema: Schema | undefined): void {
+export function dropNulls(value: unknown, schema: Schema): void {
   if (Array.isArray(value)) {
-    for (const item of value) dropNulls(item, schema && itemsOf(schema));
+    const items = itemsOf(schema);
+    if (items !== undefined && hasInside(items)) for (const item of value) dropNulls(item, items);
     return;
   }
   if (!isJsonObject(value)) return;
-  for (const name of Object.keys(value)) {
-    const property = schema && (propertyOf(schema, name) ?? additionalOf(schema));
-    if (property !== undefined && isForbiddenNull(value[name], property) && !hasDefault(property)) delete value[name];
-    else dropNulls(value[name], property);
+  for (const [name, part] of knownFields(value, schema)) {
+    if (isForbiddenNull(value[name], part) && !hasDefault(part)) delete value[name];
+    else dropNulls(value[name], part);
   }
 }
 
@@ -102,16 +103,16 @@ function put(target: Record<string, unknown>, name: string, value: unknown): voi
 function coerceMetadata(value: unknown, schema: Schema | undefined, isResource: boolean, invalid: "refuse" | "drop"): void {
   if (Array.isArray(value)) {
     const items = schema && itemsOf(schema);
-    if (items !== undefined) for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
+    if (items === undefined || !(hasInside(items) || isEmbedded(items))) return;
+    for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
     return;
   }
   if (!isJsonObject(value)) return;
   if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
   if (schema === undefined) return;
-  for (const [name, field] of Object.entries(value)) {
+  for (const [name, part] of knownFields(value, schema)) {
     if (isResource && name === "metadata") continue;
-    const below = propertyOf(schema, name) ?? additionalOf(schema);
-    if (below !== undefined) coerceMetadata(field, below, isEmbedded(below), invalid);
+    coerceMetadata(value[name], part, isEmbedded(part), invalid);
   }
 }
 

@@ -7,6 +7,7 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { compileAhead } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
 import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import type { RegistryStore, RegistryStoreOptions } from "../registry/generic/store.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
@@ -48,6 +49,9 @@ interface Current {
 export function newServing(options: ServingOptions): Serving {
   const { definitions, catalogue, storage, log } = options;
   const current = new Map<string, Current>();
+  const validationRules = options.featureEnabled("CustomResourceValidationExpressions");
+  /** One definition after the other, for the first object of each. */
+  let ahead = Promise.resolve();
 
   const withdraw = (name: string): void => {
     for (const { definition, version, close } of current.get(name)?.versions ?? []) {
@@ -70,12 +74,17 @@ export function newServing(options: ServingOptions): Serving {
           base: storage.for(storedResource(definition)),
           convert: options.converterFor(definition),
           isTerminating: () => isDeleted(definitions.lister.get(name)),
-          validationRules: options.featureEnabled("CustomResourceValidationExpressions"),
+          validationRules,
           storeOptions: options.storeOptions,
         });
         current.set(name, { definition, versions });
         for (const { definition: resource, version, store, served } of versions) {
           if (served) catalogue.add(resource, version, store);
+        }
+        if (validationRules) {
+          const failed = (err: unknown): void =>
+            log.error("cannot compile the rules of a custom resource ahead", err, { definition: name });
+          ahead = ahead.then(() => compileAhead(definition)).catch(failed);
         }
       } catch (err) {
         log.error("cannot serve a custom resource", err, { definition: name });

@@ -12,8 +12,8 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type ConditionState, withCondition } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import {
-  type ConditionState,
   type CustomResourceDefinition,
   conditionOf,
   type DefinitionStatus,
@@ -21,7 +21,6 @@ import {
   isTrue,
   nameOf,
   statusOf,
-  withCondition,
 } from "./definitions.ts";
 import { decideNames } from "./names.ts";
 import { apiApproval, nonStructuralSchema } from "./status-rules.ts";

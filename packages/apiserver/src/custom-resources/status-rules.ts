@@ -4,6 +4,7 @@
  */
 import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import {
   approvalKey,
   approvalOf,
@@ -13,7 +14,7 @@ import {
 import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
-import type { ConditionState, CustomResourceDefinition } from "./definitions.ts";
+import type { CustomResourceDefinition } from "./definitions.ts";
 
 /** @returns undefined: the definition has no such condition. */
 export function nonStructuralSchema({ spec }: CustomResourceDefinition): ConditionState | undefined {

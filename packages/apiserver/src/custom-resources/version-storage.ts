@@ -4,6 +4,7 @@
  * the way up, what is written is converted to the storage version on the way down.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
@@ -35,6 +36,16 @@ export interface VersionStorage extends Storage {
 }
 
 let made = 0;
+
+/** What translates for longer lets everybody else have a turn before it goes on. */
+const longMs = 20;
+
+async function thenTurn<T>(translated: () => T | Promise<T>): Promise<T> {
+  const startedMs = performance.now();
+  const result = await translated();
+  if (performance.now() - startedMs > longMs) await nextTurn();
+  return result;
+}
 
 /** @param codec of entries in the version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation): VersionStorage {
@@ -75,7 +86,8 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
   return {
     ...(base.cached && { cached: base.cached }),
     async create(key: string, object: KubeObject, options?: WriteOptions) {
-      return seeOne(await base.create(key, await translation.store(object), options));
+      const stored = await thenTurn(() => translation.store(object));
+      return seeOne(await base.create(key, stored, options));
     },
     async get(key: string, options?: ReadOptions) {
       const entry = await base.get(key, options);
@@ -87,10 +99,10 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     },
     async guaranteedUpdate(key, change, options: UpdateOptions = {}) {
       const attempt = async (current: Entry | undefined): Promise<KubeObject> => {
-        const seen = current && (await seeOne(current));
+        const seen = current && (await thenTurn(() => seeOne(current)));
         const next = await change(seen);
         if (current !== undefined && next === seen?.object()) return current.object();
-        const stored = await translation.store(next);
+        const stored = await thenTurn(() => translation.store(next));
         // An object in another version than the storage's stays in it as long as nothing else changes.
         return current !== undefined && deepEqual(stored, current.object()) ? current.object() : stored;
       };

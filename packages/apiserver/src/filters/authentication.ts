@@ -68,9 +68,13 @@ export function authentication(options: AuthenticationOptions): Filter {
   };
 }
 
-/** Bounds the number of metric series. */
+const namedInMetrics: ReadonlySet<string> = new Set([
+  ...["admin", "client", "kube_proxy", "kubelet"],
+  "system:serviceaccount:kube-system:default",
+]);
+
+/** Bounds the number of metric series, and keeps users' names out of them. Source: pkg/endpoints/filters/metrics.go */
 function compressUser(name: string): string {
-  if (name === "system:anonymous" || name === "admin" || name === "client" || name === "cluster-admin") return name;
-  if (name.startsWith("system:")) return name.split(":").length > 3 ? "system:*" : name;
+  if (namedInMetrics.has(name)) return name;
   return name.includes("@") ? "email_id" : "other";
 }

@@ -22,6 +22,7 @@ import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-er
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { answerInternalError } from "@coxswain/apimachinery/serving/plain-error";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import { isLongRunning, parseRequestInfo, type RequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -97,10 +98,10 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
   return async (exchange) => {
     let request: ServerRequest;
     try {
-      const info = requestInfo(exchange);
+      const info = parseRequestInfo(exchange.method, exchange.url);
       request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info), options.drain.signal);
     } catch (err) {
-      return writeError(exchange, err);
+      return answerUnreadable(exchange, err, writeError);
     }
     exchange.setHeader("audit-id", request.auditId);
     if (options.goawayChance > 0 && exchange.httpVersion === "2.0" && Math.random() < options.goawayChance) exchange.goAway();
@@ -113,12 +114,11 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
   };
 }
 
-function requestInfo(exchange: Exchange): RequestInfo {
-  try {
-    return parseRequestInfo(exchange.method, exchange.url);
-  } catch (err) {
-    throw badRequest(`failed to create RequestInfo: ${messageOf(err)}`);
-  }
+/** A legacy path without a resource is the server's failure upstream; one with a broken escape is no HTTP. */
+function answerUnreadable(exchange: Exchange, err: unknown, writeError: FilterChainOptions["writeError"]): void {
+  const failure = new Error(`failed to create RequestInfo: ${messageOf(err)}`, { cause: err });
+  if (err instanceof URIError) writeError(exchange, badRequest(failure.message));
+  else answerInternalError(exchange, failure);
 }
 
 /** Whatever was thrown, the client gets an end and the process lives on. */

@@ -7,7 +7,8 @@ import { decodeBodyObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
 
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
@@ -30,7 +31,8 @@ export function inputMediaType(call: Call): string {
 /**
  * @param expected what the body is when it does not say.
  * @param otherVersions of the expected group that are as good.
- * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields.
+ * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields. Invalid: a custom
+ *   resource that says it is another kind
  */
 export async function decodeBody(
   call: Call,
@@ -45,7 +47,8 @@ export async function decodeBody(
   const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
-  if (found.kind !== expected.kind) {
+  const custom = call.served.definition.itemsKeepKind === true && expected.kind === call.served.kind.kind;
+  if (found.kind !== expected.kind && !custom) {
     throw badRequest(
       `${found.kind} in version ${JSON.stringify(found.version)} cannot be handled as a ${expected.kind}: ` +
         `converting (${found.version}.${found.kind}) to (${expected.version}.${expected.kind}): unknown conversion`,
@@ -58,6 +61,10 @@ export async function decodeBody(
     );
   }
   object.metadata ??= {};
+  if (found.kind !== expected.kind) {
+    const fault = invalidValue("kind", found.kind, `must be ${expected.kind}`);
+    throw invalid({ group: found.group, kind: found.kind }, object.metadata.name ?? "", [fault]);
+  }
   complainOfUnknown(call, object, expected, strict);
   call.ctx.audit?.requestObject(object, () => withDefaults(call, object, expected));
   return object;

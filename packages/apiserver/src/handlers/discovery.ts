@@ -4,13 +4,12 @@
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
  */
 import { createHash } from "node:crypto";
-import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RequestContext } from "../request/context.ts";
 import type { AggregatedApis } from "./env.ts";
 import { jsonType, negotiate, send, writeObject } from "./response.ts";
-import { checkAccept } from "./route-types.ts";
+import { checkAccept, methodNotAllowed } from "./route-types.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
@@ -40,22 +39,22 @@ export function newDiscovery(resources: ServedResources, options: DiscoveryOptio
   return async (ctx, rawParts) => {
     const parts = rawParts.at(-1) === "" ? rawParts.slice(0, -1) : rawParts;
     if (parts.length === 0) {
-      onlyGet(ctx);
       await writePaths(ctx, resources, options);
       return true;
     }
     const document = documentFor(resources, options, parts);
     if (document === undefined) return false;
-    onlyGet(ctx);
-    checkAccept(ctx);
+    if (hasRoute(parts)) {
+      if (ctx.exchange.method !== "GET") throw methodNotAllowed();
+      checkAccept(ctx);
+    }
     await writeObject(ctx, 200, document, negotiate(ctx, { transforms: false }));
     return true;
   };
 }
 
-function onlyGet(ctx: RequestContext): void {
-  if (ctx.exchange.method !== "GET") throw genericServerResponse(405, "", { group: "", resource: "" }, "", "", 0, false);
-}
+/** `/apis` and groups are told by the aggregator, which has no routes: it looks at no method, and negotiates by itself. */
+const hasRoute = (parts: readonly string[]): boolean => parts[0] === "api" || parts.length > 2;
 
 function documentFor(resources: ServedResources, options: DiscoveryOptions, parts: readonly string[]): KubeObject | undefined {
   const [prefix, second, third, ...more] = parts;

@@ -5,7 +5,7 @@
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
  */
 
-import { type FieldError, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, forbiddenField, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
@@ -13,6 +13,7 @@ import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/type
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { validateFieldManager } from "@coxswain/apimachinery/validation/object-meta";
+import { validateDeleteOptions, validateDryRun } from "../registry/generic/delete-options.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { ListRequest } from "../storage/storage.ts";
 
@@ -41,7 +42,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
     if (isApply && fieldManager === "") errors.push(required("fieldManager", "is required for apply patch"));
     if (!isApply && force !== undefined) errors.push(forbiddenField("force", "may not be specified for non-apply patch"));
   }
-  errors.push(...validateFieldManager(fieldManager, "fieldManager"), ...checkDryRun(dryRun));
+  errors.push(...validateFieldManager(fieldManager, "fieldManager"), ...validateDryRun(dryRun));
   if (!fieldValidations.has(fieldValidation)) {
     errors.push(notSupported("fieldValidation", fieldValidation, [...fieldValidations]));
   }
@@ -56,23 +57,10 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
 
 const fieldValidations: ReadonlySet<string> = new Set(["", "Ignore", "Strict", "Warn"]);
 
-/** `?dryRun` and `?dryRun=` are one empty value, which is not allowed either. */
-function checkDryRun(values: readonly string[]): FieldError[] {
-  return values.every((value) => value === "All") ? [] : [notSupported("dryRun", [...values], ["All"])];
-}
-
 /** @param body the decoded DeleteOptions; when given, the query counts for nothing. @throws BadRequest, Invalid. */
 export function deleteOptions(query: URLSearchParams, body: DeleteOptions | undefined): DeleteOptions {
   const options = body === undefined ? deleteOptionsOfQuery(query) : knownDeleteOptions(body);
-  const errors: FieldError[] = [];
-  const policy = options.propagationPolicy;
-  if (policy !== undefined && options.orphanDependents !== undefined) {
-    errors.push(invalidValue("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set"));
-  }
-  if (policy !== undefined && !["Foreground", "Background", "Orphan"].includes(policy)) {
-    errors.push(notSupported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"]));
-  }
-  errors.push(...checkDryRun(options.dryRun ?? []));
+  const errors = validateDeleteOptions(options);
   if (errors.length > 0) throw invalid({ group: metaGroup, kind: "DeleteOptions" }, "", errors);
   return options;
 }

@@ -3,7 +3,7 @@
  * version shows it; a write that lost a race applies the patch to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
-import { claimedKind, coerce, parseJson } from "@coxswain/apimachinery/codec/json";
+import { claimedKind, coerce, coerceFields, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
@@ -81,7 +81,7 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
     one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
   if (type === undefined || !taken(type)) {
     // The routes of built-in resources refuse it before a handler sees it.
-    if (scheme.kind(kind) !== undefined) throw unsupportedByRoute();
+    if (scheme.kind(kind) !== undefined) throw unsupportedByRoute(call.ctx);
     const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
       `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
@@ -105,9 +105,9 @@ export async function readPatch(
   const patched = patchFunction(type, bytes, descriptor, repeated);
   const complain = complaintsOf(call, descriptor, repeated);
   return (object) => {
-    const { value, patch } = patchedBy(patched, object);
+    const { value, patch, touched } = patchedBy(patched, object);
     const complaints = complain(value);
-    const result = patch === undefined ? checked(value, kind, descriptor) : restored(value, patch, kind, descriptor);
+    const result = patch === undefined ? checked(value, kind, descriptor, touched) : restored(value, patch, kind, descriptor);
     if (complaints.length > 0) throw refusal(result, `strict decoding error: ${complaints.join(", ")}`);
     return result;
   };
@@ -155,6 +155,8 @@ interface Patched {
   readonly value: unknown;
   /** What is left of a strategic merge patch; refusals quote it. */
   readonly patch?: object;
+  /** The only fields that may have changed. */
+  readonly touched?: readonly string[];
 }
 
 /** Some malformed patches end in a plain error, 500 as upstream. */
@@ -182,7 +184,13 @@ function patchFunction(
     document ??= parsePatch(type, bytes, repeated);
     return document;
   };
-  if (type === "merge") return (object) => ({ value: mergePatchInto(object, deepClone(parsed())) });
+  if (type === "merge") {
+    return (object) => {
+      const patch = deepClone(parsed()) as object;
+      const touched = Object.keys(patch);
+      return { value: mergePatchInto(object, patch), touched };
+    };
+  }
   return (object) => {
     const patch = deepClone(parsed()) as Unstructured;
     return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
@@ -233,8 +241,17 @@ function restored(value: unknown, patch: object, kind: GroupVersionKind, descrip
   return Object.assign(object, { apiVersion: formatGroupVersion(kind), kind: kind.kind });
 }
 
-/** What a JSON patch or a merge patch made must still be an object of its kind. @throws Invalid on `patch`. */
-function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
+/**
+ * What a JSON patch or a merge patch made must still be an object of its kind.
+ * @param touched the fields to be checked; all unless given
+ * @throws Invalid on `patch`
+ */
+function checked(
+  value: unknown,
+  kind: GroupVersionKind,
+  descriptor: TypeDescriptor | undefined,
+  touched: readonly string[] | undefined,
+): KubeObject {
   const refuse = (why: string): Error => refusal(value, why);
   try {
     claimedKind(value);
@@ -251,7 +268,7 @@ function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescrip
     return object;
   }
   try {
-    const coerced = coerce(object, descriptor);
+    const coerced = touched === undefined ? coerce(object, descriptor) : coerceFields(object, descriptor, touched);
     coerced.metadata ??= {};
     return coerced;
   } catch (err) {

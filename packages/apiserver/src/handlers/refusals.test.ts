@@ -110,7 +110,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "a patch of no known type",
-    request: ["PATCH", `${configMaps}/none`, {}, { "content-type": "application/json" }],
+    request: ["PATCH", `${configMaps}/none`, {}, { "content-type": "application/json", "content-length": "2" }],
     code: 415,
     reason: "UnsupportedMediaType",
     message: "415: Unsupported Media Type",

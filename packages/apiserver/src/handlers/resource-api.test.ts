@@ -137,7 +137,7 @@ for (const [method, path] of [
   ["PATCH", configMaps],
   ["DELETE", "/api/v1/configmaps"],
   ["POST", "/api/v1/configmaps"],
-  ["HEAD", "/apis"],
+  ["HEAD", "/apis/apps/v1"],
   ["OPTIONS", "/api/v1"],
   ["HEAD", "/version"],
   ["POST", "/version"],

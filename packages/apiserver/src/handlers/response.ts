@@ -48,10 +48,11 @@ export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Out
   return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
 }
 
-/** Custom resources have no protobuf form; subresources have no table of their own, but those of custom resources share theirs. */
+/** Custom resources have no protobuf form but of their metadata; subresources have no table of their own, but those of custom resources share theirs. */
 export function negotiateFor(call: Call, stream = false): Output {
   const isCustom = call.served.definition.itemsKeepKind === true;
-  return negotiate(call.ctx, { transforms: true, tables: isCustom || call.subresource === "", protobuf: !isCustom, stream });
+  const tables = isCustom || call.subresource === "";
+  return negotiate(call.ctx, { transforms: true, tables, protobuf: isCustom ? "metadata" : true, stream });
 }
 
 /** Answers with a stored object in the request's version. */

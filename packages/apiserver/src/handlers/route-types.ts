@@ -8,20 +8,28 @@ import type { RequestContext } from "../request/context.ts";
 import { jsonType, protobufType, yamlType } from "./response.ts";
 
 const produced: ReadonlySet<string> = new Set(["*/*", jsonType, yamlType, protobufType]);
+/** Of a route that knows no other form. */
+export const onlyJson: ReadonlySet<string> = new Set(["*/*", jsonType]);
 
 /**
  * Parameters do not count here, and of wildcards only the full one.
  * @throws NotAcceptable, with a text of its own, when no clause of Accept names a type that the route produces.
  */
-export function checkAccept({ exchange }: RequestContext): void {
+export function checkAccept({ exchange }: RequestContext, types = produced): void {
   const accept = exchange.headers.accept || "*/*";
-  if (accept.split(",").some((clause) => produced.has(bareType(clause)))) return;
+  if (accept.split(",").some((clause) => types.has(bareType(clause)))) return;
   throw routeRefusal(406, "406: Not Acceptable");
 }
 
-/** Of a patch. */
-export function unsupportedByRoute(): Error {
+/** Of a patch. Without a body of a known length the router goes on to Accept, with no route left that could suit. */
+export function unsupportedByRoute({ exchange }: RequestContext): Error {
+  if (!(Number(exchange.headers["content-length"]) > 0)) return routeRefusal(406, "406: Not Acceptable");
   return routeRefusal(415, "415: Unsupported Media Type");
+}
+
+/** Of a path that has routes, for other methods. */
+export function methodNotAllowed(): Error {
+  return routeRefusal(405, "");
 }
 
 /** A name of nothing: the answer's details are there, and empty. */

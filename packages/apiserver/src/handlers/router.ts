@@ -11,6 +11,7 @@ import {
   serviceUnavailable,
 } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
@@ -23,9 +24,9 @@ import { get } from "./get.ts";
 import { list } from "./list.ts";
 import { countDeprecated } from "./metrics.ts";
 import { newOpenApi, openApiV3Paths } from "./openapi.ts";
-import { listOptions } from "./options.ts";
+import { checkFieldSelector, listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
-import { checkAccept } from "./route-types.ts";
+import { checkAccept, methodNotAllowed, onlyJson } from "./route-types.ts";
 import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
@@ -64,7 +65,7 @@ export function newRouter(env: RouterOptions): Router {
     if (parts[0] === "openapi" && !info.path.endsWith("/") && (await openApi(ctx, parts))) return;
     if (parts[0] === "version" && parts.length === 1) {
       if (ctx.exchange.method !== "GET") throw methodNotAllowed();
-      checkAccept(ctx);
+      checkAccept(ctx, onlyJson);
       return writeVersion(ctx);
     }
     if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
@@ -196,11 +197,16 @@ function runLegacyWatch(call: Call): Promise<void> {
   if (ctx.exchange.method !== "GET") throw methodNotAllowed();
   if (call.subresource !== "" || !served.definition.verbs.includes("watch") || served.store === undefined) throw noSuchPath();
   checkRoute(call, served.kind);
-  if (name !== "") {
-    const selector = ctx.query.get("fieldSelector");
-    ctx.query.set("fieldSelector", selector ? `${selector},metadata.name=${name}` : `metadata.name=${name}`);
-  }
-  return watch({ ...call, name: "" }, listOptions(ctx.query, true));
+  const options = listOptions(ctx.query, true);
+  checkFieldSelector(served.definition, options.fields);
+  return watch({ ...call, name: "" }, name === "" ? options : { ...options, fields: withName(options.fields, name) });
+}
+
+/** @throws BadRequest for a selector that asks for more, or others, than the one object of the path. */
+function withName(fields: FieldSelector, name: string): FieldSelector {
+  if (fields.empty) return FieldSelector.fromSet({ "metadata.name": name });
+  if (fields.requiresExact("metadata.name") === name) return fields;
+  throw badRequest("fieldSelector metadata.name doesn't match requested name");
 }
 
 const verbOfMethod: Readonly<Record<string, string>> = {
@@ -216,9 +222,10 @@ const proxyVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "ge
 function runSubresource(call: Call, subresource: ServedSubresource, rest: string): Promise<void> {
   const definitions = call.served.definition.subresources ?? {};
   const connects = Object.hasOwn(definitions, call.subresource) && definitions[call.subresource]?.handler.type === "connect";
-  if (rest !== "" && rest !== "/" && !connects) throw noSuchPath();
+  const isProxy = connects && subresource.verbs.includes("delete");
+  if (rest !== "" && rest !== "/" && !isProxy) throw noSuchPath();
   const { method } = call.ctx.exchange;
-  const verb = (subresource.verbs.includes("delete") ? proxyVerb : verbOfMethod)[method];
+  const verb = (isProxy ? proxyVerb : verbOfMethod)[method];
   if (verb === undefined || !subresource.verbs.includes(verb)) throw methodNotAllowed();
   if (!connects) checkRoute(call, subresource.kind);
   return subresource.run(call, verb, rest);
@@ -238,10 +245,6 @@ function runVirtual(call: Call, virtual: SubresourceDefinition): Promise<void> {
 
 function noSuchPath(): Error {
   return genericServerResponse(404, "", { group: "", resource: "" }, "", "", 0, false);
-}
-
-function methodNotAllowed(): Error {
-  return genericServerResponse(405, "", { group: "", resource: "" }, "", "", 0, false);
 }
 
 /**

@@ -137,7 +137,7 @@ async function runScale(
     paths.checkRead?.(entry.object());
     return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
   }
-  const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
+  const { options, uid, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
   const entries = newScaleEntries(formatGroupVersion(served.kind), paths.version, paths.specReplicas);
   const { entry } = await store.update(
     strategyContext(call, options.dryRun),
@@ -147,6 +147,7 @@ async function runScale(
       const owned = readable(current.metadata.managedFields);
       const old = withEntries(scaleOf(current, paths), entries.toScale(owned));
       const scale = wanted(old);
+      checkName(scale, call.name, call.namespace);
       await guardEntries(
         call,
         () => scale,
@@ -155,7 +156,7 @@ async function runScale(
       const next = applyScale(deepClone(current), scale, paths);
       return withEntries(next, tracksFields(call.env) ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
     },
-    { signal: ctx.signal },
+    { ...(uid && { preconditions: { uid } }), signal: ctx.signal },
   );
   return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
 }
@@ -181,6 +182,8 @@ function readable(entries: ManagedFieldsEntry[] | undefined): ManagedFieldsEntry
 
 interface WantedScale {
   readonly options: WriteRequestOptions;
+  /** Of the object that is meant, where it is named whole. */
+  readonly uid?: string | undefined;
   /** @returns a new scale with the entries it has after this request. */
   wanted(current: KubeObject): KubeObject;
 }
@@ -191,7 +194,8 @@ async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScal
   const mediaType = inputMediaType(call);
   const scale = await decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
-  return { options, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
+  const { uid } = scale.metadata;
+  return { options, uid, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
 }
 
 async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<WantedScale> {

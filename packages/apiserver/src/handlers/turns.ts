@@ -1,3 +1,5 @@
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+
 /**
  * Shares the event loop between answers that take long: together they use at most `sliceMs` of one turn of the loop and
  * hand at most `sliceBytes` to their sockets, then everything else (requests that come in, heartbeats, timers) has its
@@ -18,9 +20,7 @@ const sliceMs = 5;
 /** Encrypting and sending comes after the piece's own work, when node writes: about 2 ms for this many bytes. */
 const sliceBytes = 1024 * 1024;
 
-const nextTurn = (turn: () => void): void => void setImmediate(turn);
-
-export function newTurns(now: () => number = () => performance.now(), next: (turn: () => void) => void = nextTurn): Turns {
+export function newTurns(now: () => number = () => performance.now(), next: (turn: () => void) => void = setImmediate): Turns {
   let waiting: (() => void)[] = [];
   /** Those before it have had their turn. */
   let served = 0;
@@ -78,7 +78,7 @@ const largeBodyBytes = 256 * 1024;
 
 /** Lets everybody else have a turn between two stages of a request with a large body. */
 export async function pauseAfter(body: Buffer): Promise<void> {
-  if (body.length > largeBodyBytes) await new Promise<void>(nextTurn);
+  if (body.length > largeBodyBytes) await nextTurn();
 }
 
 /** Of this process: there is one event loop. */

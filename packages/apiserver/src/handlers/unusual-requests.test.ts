@@ -46,6 +46,127 @@ describe("unusual requests", () => {
     }
   });
 
+  test("pages and what the aggregator tells look at no method; routes do", async () => {
+    const told = ["/", "/apis", "/apis/", "/apis/apps"];
+    for (const path of told)
+      for (const method of ["HEAD", "POST", "DELETE"]) assert.equal((await server.request(method, path)).code, 200);
+    const routes = ["/api", "/api/v1", "/apis/apps/v1", "/version", "/.well-known/openid-configuration", "/openid/v1/jwks"];
+    for (const path of routes) {
+      const { code, body } = await server.request("POST", path);
+      assert.deepEqual([code, body.reason, body.details], [405, "MethodNotAllowed", {}], path);
+      assert.equal((await server.request("HEAD", path)).code, 405);
+    }
+  });
+
+  test("what has no rule for names takes each that is one segment of a path", async () => {
+    const event = { involvedObject: { kind: "X", namespace: "default" } };
+    const events = "/api/v1/namespaces/default/events";
+    for (const [path, fields] of [
+      [events, event],
+      ["/apis/policy/v1/namespaces/default/poddisruptionbudgets", { spec: { minAvailable: 1 } }],
+    ] as const) {
+      const write = (metadata: object) => server.request("POST", `${path}?dryRun=All`, { metadata, ...fields });
+      assert.equal((await write({ name: "system:Some one!" })).code, 201, path);
+      assert.equal((await write({ generateName: "Bogus!" })).code, 201);
+      assert.match((await write({ name: "a%b" })).body.message, /metadata\.name: Invalid value: "a%b": may not contain '%'$/);
+    }
+  });
+
+  test("events of events.k8s.io are selected by its own names of fields", async () => {
+    const events = (query: string) => server.request("GET", `/apis/events.k8s.io/v1/events?fieldSelector=${query}`);
+    assert.equal((await events("regarding.kind%3DPod,reportingController%3Dx,reason%3Dy,type%3DNormal")).code, 200);
+    for (const field of ["involvedObject.kind", "reportingComponent", "source"]) {
+      const { code, body } = await events(`${field}%3Dx`);
+      assert.deepEqual([code, body.message], [400, `field label not supported: ${field}`]);
+    }
+  });
+
+  test("a scale is of the object that it names", async () => {
+    const scale = async (method: string, body: object, headers = {}) =>
+      server.request(method, `${deployment}/scale?dryRun=All`, body, headers);
+    const merge = { "content-type": "application/merge-patch+json" };
+    const renamed = await scale("PATCH", { metadata: { name: "other" }, spec: { replicas: 3 } }, merge);
+    assert.equal(renamed.body.message, "the name of the object (other) does not match the name on the URL (shown)");
+    const other = await scale("PUT", { metadata: { name: "shown", uid: "x" }, spec: { replicas: 3 } });
+    assert.equal(other.code, 409);
+    assert.match(other.body.message, /Precondition failed: UID in precondition: x, UID in object meta: /);
+  });
+
+  test("operations on a pod are held to their options", async () => {
+    const pods = "/api/v1/namespaces/default/pods";
+    await server.request("POST", "/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
+    await server.request("POST", pods, { metadata: { name: "p" }, spec: { containers: [{ name: "c", image: "i" }] } });
+    const evict = (deleteOptions: object) =>
+      server.request("POST", `${pods}/p/eviction?dryRun=All`, { metadata: { name: "p" }, deleteOptions });
+    const doubtful = await evict({ dryRun: ["Some"] });
+    assert.deepEqual(
+      [doubtful.code, doubtful.body.message],
+      [500, "Non-matching dry-run options in request and content: [All] and [Some]"],
+    );
+    assert.match(
+      (await evict({ propagationPolicy: "Odd" })).body.message,
+      /^DeleteOptions\.meta\.k8s\.io "" is invalid: propagationPolicy: /,
+    );
+    assert.equal((await evict({ dryRun: ["All"] })).code, 201);
+
+    const log = await server.request("GET", `${pods}/gone/log?sinceTime=bogus`);
+    assert.deepEqual(
+      [log.code, log.body.message],
+      [400, 'parsing time "bogus" as "2006-01-02T15:04:05Z07:00": cannot parse "bogus" as "2006"'],
+    );
+    for (const path of ["log/x", "exec/x", "attach/x"])
+      assert.equal((await server.request("GET", `${pods}/p/${path}`)).code, 404);
+
+    const bind = (path: string, name: string) =>
+      server.request("POST", path, { metadata: { name }, target: { kind: "Node", name: "n" } });
+    assert.equal((await bind("/api/v1/namespaces/default/bindings", "")).body.message, "Name parameter required.");
+    assert.equal((await bind(`${pods}/p/binding`, "p")).code, 201);
+    assert.equal(
+      (await bind(`${pods}/p/binding`, "p")).body.message,
+      'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"',
+    );
+    // The node of that name, told of as what the request is about.
+    assert.equal((await server.request("GET", `${pods}/p/log`)).body.message, 'pods "n" not found');
+  });
+
+  test("a node without an address cannot be reached, which is nobody's bad request", async () => {
+    await server.request("POST", "/api/v1/nodes", { metadata: { name: "nowhere" } });
+    const { code, body } = await server.request("GET", "/api/v1/nodes/nowhere/proxy/");
+    assert.deepEqual([code, body.reason, body.message], [500, undefined, "no preferred addresses found; known addresses: []"]);
+  });
+
+  test("the aggregator negotiates by itself; the version is JSON alone", async () => {
+    const html = await server.request("GET", "/apis", undefined, { accept: "text/html" });
+    assert.equal(html.code, 406);
+    assert.match(html.body.message, /^only the following media types are accepted: application\/json, application\/yaml,/);
+    assert.equal((await server.request("GET", "/apis/apps", undefined, { accept: "application/*" })).code, 200);
+    for (const [path, accept] of [
+      ["/version", "application/yaml"],
+      ["/version", "application/vnd.kubernetes.protobuf"],
+      ["/api", "application/*"],
+    ] as const) {
+      const refused = await server.request("GET", path, undefined, { accept });
+      assert.equal(refused.code, 406, path);
+      assert.match(refused.raw.toString(), /406: Not Acceptable/);
+    }
+  });
+
+  test("a legacy path without a resource is the server's failure, in plain text", async () => {
+    const { code, raw } = await server.request("GET", "/api/v1/watch");
+    assert.equal(code, 500);
+    assert.equal(
+      raw.toString(),
+      'Internal Server Error: "/api/v1/watch": failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch\n',
+    );
+  });
+
+  test("a patch of an unknown type is 415, and 406 when nothing was sent", async () => {
+    const type = { "content-type": "text/plain" };
+    const sent = { ...type, "content-length": "2" };
+    assert.equal((await server.request("PATCH", `${maps}/kept`, {}, sent)).body.message, "415: Unsupported Media Type");
+    assert.equal((await server.request("PATCH", `${maps}/kept`, undefined, type)).body.message, "406: Not Acceptable");
+  });
+
   test("PUT on the status of a service that is not there creates the service, without its status and an address", async () => {
     const service = {
       metadata: { name: "by-status" },

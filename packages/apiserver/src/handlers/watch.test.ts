@@ -3,8 +3,9 @@ import { after, before, describe, test } from "node:test";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 import { watchTimeoutMs } from "./watch.ts";
 
-test("a watch takes the time the client asks for", () => {
+test("a watch takes the time the client asks for, none if that is over", () => {
   assert.equal(watchTimeoutMs(7, 1_800_000), 7_000);
+  assert.equal(watchTimeoutMs(-1, 1_800_000), 0);
 });
 
 for (const { random, want } of [

@@ -58,9 +58,12 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
   }
 }
 
-/** `timeoutSeconds`, or a random time between the least one and its double, so that watches do not all end together. */
+/**
+ * `timeoutSeconds`, or a random time between the least one and its double, so that watches do not all end together. A
+ * time that is over already ends the watch at once.
+ */
 export function watchTimeoutMs(timeoutSeconds: number | undefined, minRequestTimeoutMs: number, random = Math.random): number {
-  if (timeoutSeconds !== undefined && timeoutSeconds > 0) return timeoutSeconds * 1000;
+  if (timeoutSeconds) return Math.max(0, timeoutSeconds * 1000);
   return Math.floor(minRequestTimeoutMs * (1 + random()));
 }
 

@@ -83,7 +83,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
     return protobufList(kind, result, items, protobufBody(entries, served, items));
   }
   const form = formOf(output);
-  const frame = textList(form, emptyList(kind, result), (entry) => itemOf(entry, served));
+  const frame = textList(form, emptyList(kind, result, served.definition.itemsKeepKind), (entry) => itemOf(entry, served));
   return { ...frame, body: form === "compact" ? jsonBody(entries, served) : ownBody(entries, frame.bytesOf) };
 }
 
@@ -91,10 +91,12 @@ function formOf({ mediaType, indent }: Output): TextForm {
   return mediaType === yamlType ? "yaml" : indent ? "indented" : "compact";
 }
 
-function emptyList(kind: GroupVersionKind, result: LinkedResult): string {
+/** @param custom lists of custom resources have no type upstream that would leave out what is empty */
+function emptyList(kind: GroupVersionKind, result: LinkedResult, custom = false): string {
+  const metadata = { ...(custom && { continue: "" }), ...listMeta(result) };
   return (
     `{"kind":${JSON.stringify(kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(kind))},` +
-    `"metadata":${JSON.stringify(listMeta(result))},"items":[]}`
+    `"metadata":${JSON.stringify(metadata)},"items":[]}`
   );
 }
 

@@ -86,7 +86,12 @@ describe("update, patch and delete", () => {
       headers: merge,
       code: 409,
     },
-    { what: "an unknown media type", patch: {}, headers: { "content-type": "application/json" }, code: 415 },
+    {
+      what: "an unknown media type",
+      patch: {},
+      headers: { "content-type": "application/json", "content-length": "2" },
+      code: 415,
+    },
     { what: "an apply without its manager", patch: {}, headers: { "content-type": "application/apply-patch+yaml" }, code: 422 },
   ]) {
     test(`a patch with ${what} is ${code}`, async () => {

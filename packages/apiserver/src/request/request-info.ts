@@ -1,3 +1,4 @@
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 import { decodePath, queryOf } from "./url.ts";
 
@@ -116,14 +117,24 @@ function isTrue(value: string | null): boolean {
   return lower !== "false" && lower !== "0";
 }
 
-/** A list or watch of one object is authorized by its name, so that a rule with resourceNames can allow it. */
-function nameInFieldSelector(selector: string | null): string {
-  if (selector === null || selector === "") return "";
-  for (const term of selector.split(",")) {
-    const match = /^metadata\.name==?(?!=)(.*)$/.exec(term.trim());
-    if (match !== null) return match[1] as string;
+/**
+ * A list or watch of one object is authorized by its name, so that a rule with resourceNames can allow it. Read as those
+ * read it that select by it: a comma may be part of a value, and what follows is no term of its own then.
+ */
+function nameInFieldSelector(text: string | null): string {
+  if (text === null || text === "") return "";
+  let name: string | undefined;
+  try {
+    name = FieldSelector.parse(text).requiresExact("metadata.name");
+  } catch {
+    return ""; // refused by whoever lists
   }
-  return "";
+  return name !== undefined && isPathSegment(name) ? name : "";
+}
+
+/** Source: k8s.io/apimachinery pkg/api/validation/path/name.go */
+function isPathSegment(name: string): boolean {
+  return name !== "." && name !== ".." && !/[/%]/.test(name);
 }
 
 /** Watches, proxies and streams: no deadline of --request-timeout, not counted as in flight. */

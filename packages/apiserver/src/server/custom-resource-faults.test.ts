@@ -86,3 +86,36 @@ test("columns by paths that lead nowhere are empty", async (t) => {
   const table = await server.request("GET", path, undefined, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
   assert.deepEqual(table.body.rows[0].cells, ["a", null, null, null, null, "1"]);
 });
+
+test("of half a million wrong items some are told, and nobody waits for the others", async (t) => {
+  const server = await startTestServer(t);
+  const strings = { type: "array", items: { type: "string" } };
+  const either = { type: "object", anyOf: [{ properties: { list: { items: { maxLength: 1 } } } }, { required: ["list"] }] };
+  const schema = specOf({ list: strings, either: { ...either, properties: { list: strings } } });
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const wrong = Buffer.from(JSON.stringify(aWidget(group, "a", { spec: { list: new Array(500_000).fill(1) } })));
+  const stall = await stallOf(async () => {
+    const { code, body } = await server.request("POST", path, wrong);
+    assert.equal(code, 422);
+    assert.equal(body.details?.causes?.length, 1000);
+    assert.equal(body.details?.causes?.[999]?.field, "spec.list[999]");
+  });
+  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+  // What is wrong by one alternative alone is not wrong.
+  const right = aWidget(group, "b", { spec: { either: { list: new Array(2000).fill("long") } } });
+  assert.equal((await server.request("POST", path, right)).code, 201);
+});
+
+test("half a megabyte of rules is compiled piece by piece, for the definition and for its first object", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=CustomResourceValidationExpressions=true"]);
+  const rules = Array.from({ length: 5_000 }, (_, i) => ({
+    rule: `self.a > ${i} && self.s.startsWith('x${i}') || [1, 2, 3].all(x, x > ${i}) || self.a + 1 < 5`,
+  }));
+  const schema = specOf({ a: { type: "integer" }, s: { type: "string" } }, { "x-kubernetes-validations": rules });
+  const stall = await stallOf(async () => {
+    await define(server, widgets(group, [{ name: "v1", schema }]));
+    const made = await server.request("POST", path, aWidget(group, "a", { spec: { a: 1, s: "y" } }));
+    assert.equal(made.code, 201, made.text.slice(0, 300));
+  });
+  assert.ok(stall < 2 * longestStallMs, `the event loop stood still for ${stall} ms`);
+});

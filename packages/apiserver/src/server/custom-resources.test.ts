@@ -71,6 +71,84 @@ test("fields that the schema does not know go, and defaults come", async (t) => 
   assert.match(strict.body.message, /strict decoding error: unknown field "spec\.other"$/);
 });
 
+test("lists say that they are whole, and the metadata of custom resources has a protobuf form", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  await server.request("POST", path, aWidget(group, "a"));
+  const { body } = await server.request("GET", path);
+  assert.equal(body.metadata.continue, "");
+  const protobuf = "application/vnd.kubernetes.protobuf";
+  const asMetadata = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
+  const metadata = await server.request("GET", `${path}/a`, undefined, { accept: asMetadata });
+  assert.deepEqual([metadata.code, metadata.headers["content-type"]], [200, protobuf]);
+  assert.match(metadata.text, /^k8s\0/);
+  const whole = await server.request("GET", `${path}/a`, undefined, { accept: protobuf });
+  assert.equal(whole.code, 406);
+  const html = await server.request("GET", path, undefined, { accept: "text/html" });
+  assert.equal(
+    html.body.message,
+    "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+  );
+});
+
+test("custom resources have to say what they are, and a body that is none is told of", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  const apiVersion = `${group}/v1`;
+  const handled = 'Widget in version "v1" cannot be handled as a Widget';
+  for (const { body, code, text } of [
+    { body: {}, code: 400, text: `${handled}: Object 'Kind' is missing in '{}'` },
+    { body: null, code: 400, text: `${handled}: Object 'Kind' is missing in 'null'` },
+    {
+      body: { kind: "Widget", metadata: { name: "x" } },
+      code: 500,
+      text: "Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'",
+    },
+    {
+      body: { kind: "Other", apiVersion, metadata: { name: "x" } },
+      code: 422,
+      text: 'Other.example.com "x" is invalid: kind: Invalid value: "Other": must be Widget',
+    },
+    {
+      body: { kind: "Other", apiVersion: "v1", metadata: { name: "x" } },
+      code: 400,
+      text: "the API version in the data (v1) does not match the expected API version (example.com/v1)",
+    },
+    {
+      body: [],
+      code: 400,
+      text: 'the object provided is unrecognized (must be of type Widget): couldn\'t get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" } (5b5d)',
+    },
+  ]) {
+    const answer = await server.request("POST", `${path}?dryRun=All`, body);
+    assert.deepEqual([answer.code, answer.body.message], [code, text]);
+  }
+});
+
+test("a definition is held by its finalizer from the first deletion on, whoever replaced it before", async (t) => {
+  const server = await startTestServer(t);
+  const tried = await server.request("POST", `${definitionsPath}?dryRun=All`, widgets(group));
+  assert.equal(tried.code, 201, tried.text);
+  assert.equal(tried.body.metadata.finalizers, undefined);
+  assert.deepEqual(tried.body.status, { conditions: null, acceptedNames: { plural: "", kind: "" }, storedVersions: ["v1"] });
+  await define(server, widgets(group));
+  const own = `${definitionsPath}/widgets.${group}`;
+  const { body: defined } = await server.request("GET", own);
+  assert.equal(defined.metadata.finalizers, undefined);
+  assert.equal((await server.request("PUT", own, { ...defined, metadata: { ...defined.metadata, finalizers: [] } })).code, 200);
+  assert.equal((await server.request("POST", path, aWidget(group, "a"))).code, 201);
+
+  const { code, body } = await server.request("DELETE", own);
+  assert.equal(code, 200);
+  assert.deepEqual(body.metadata.finalizers, ["customresourcecleanup.apiextensions.k8s.io"]);
+  assert.equal(body.metadata.generation, defined.metadata.generation);
+  const pending = body.status.conditions.at(-1);
+  assert.deepEqual([pending.type, pending.reason], ["Terminating", "InstanceDeletionPending"]);
+  await waitFor(async () => (await server.request("GET", own)).code === 404);
+  await define(server, widgets(group));
+  assert.deepEqual((await server.request("GET", path)).body.items, []);
+});
+
 test("what the schema refuses is told with its path", async (t) => {
   const server = await startTestServer(t);
   const schema = specOf(
@@ -107,10 +185,13 @@ test("status and scale are parts of their own", async (t) => {
   assert.deepEqual([put.code, put.body.spec, put.body.status, put.body.metadata.generation], [200, { replicas: 2 }, status, 1]);
   const scale = await server.request("GET", `${path}/a/scale`);
   assert.deepEqual([scale.body.kind, scale.body.spec, scale.body.status], ["Scale", { replicas: 2 }, status]);
-  const scaled = await server.request("PUT", `${path}/a/scale`, { ...scale.body, spec: { replicas: 5 } });
+  const unnumbered = { metadata: { name: "a" }, spec: { replicas: 4 } };
+  assert.equal((await server.request("PUT", `${path}/a/scale`, unnumbered)).body.spec.replicas, 4);
+  const { body: last } = await server.request("GET", `${path}/a/scale`);
+  const scaled = await server.request("PUT", `${path}/a/scale`, { ...last, spec: { replicas: 5 } });
   assert.equal(scaled.code, 200, scaled.text);
   const after = await server.request("GET", `${path}/a`);
-  assert.deepEqual([after.body.spec, after.body.metadata.generation], [{ replicas: 5 }, 2]);
+  assert.deepEqual([after.body.spec, after.body.metadata.generation], [{ replicas: 5 }, 3]);
   const rows = (await server.request("GET", `/apis/${group}/v1`)).body.resources.map(({ name }: { name: string }) => name);
   assert.deepEqual(rows, ["widgets", "widgets/scale", "widgets/status"]);
 });
@@ -288,12 +369,10 @@ test("a definition that waits for its instances takes no new ones", async (t) =>
   Object.assign(held.metadata, { finalizers: ["example.com/held"] });
   assert.equal((await server.request("POST", path, held)).code, 201);
   await server.request("DELETE", `${definitionsPath}/widgets.${group}`);
-  await waitFor(async () => (await conditionsOf(server, `widgets.${group}`))["Terminating"]?.status === "True");
+  const begun = "InstanceDeletionInProgress";
+  await waitFor(async () => (await conditionsOf(server, `widgets.${group}`))["Terminating"]?.reason === begun);
   const { Terminating } = await conditionsOf(server, `widgets.${group}`);
-  assert.deepEqual(
-    [Terminating?.reason, Terminating?.message],
-    ["InstanceDeletionInProgress", "CustomResource deletion is in progress"],
-  );
+  assert.deepEqual([Terminating?.status, Terminating?.message], ["True", "CustomResource deletion is in progress"]);
   const refused = await server.request("POST", path, aWidget(group, "b"));
   assert.deepEqual(
     [refused.code, refused.body.message],

@@ -112,3 +112,41 @@ test("what dry runs took is there for others", async () => {
   assert.equal((await server.request("POST", `${inDry}/pods`, aPod("real"))).code, 201);
   assert.equal((await server.request("POST", `${inDry}/pods`, aPod("beyond"))).code, 403);
 });
+
+test("a dry run answers with what would be read again", async () => {
+  const job = { metadata: { name: "j" }, spec: { template: { spec: { ...aPod("x").spec, restartPolicy: "Never" } } } };
+  const made = await server.request("POST", "/apis/batch/v1/namespaces/dry/jobs?dryRun=All", job);
+  assert.equal(made.code, 201, made.text);
+  // Defaults that come of what the server itself put into the template.
+  assert.equal(made.body.metadata.labels["job-name"], "j");
+  const metrics = [
+    { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 50 } } },
+    { type: "Pods", pods: { metric: { name: "m" }, target: { type: "AverageValue", averageValue: "5" } } },
+  ];
+  const scaler = { metadata: { name: "h" }, spec: { maxReplicas: 2, scaleTargetRef: { kind: "D", name: "d" }, metrics } };
+  const tried = await server.request("POST", "/apis/autoscaling/v2/namespaces/dry/horizontalpodautoscalers?dryRun=All", scaler);
+  // Stored as v1, which knows the processor apart from the other metrics.
+  assert.deepEqual(
+    tried.body.spec.metrics.map(({ type }: { type: string }) => type),
+    ["Pods", "Resource"],
+  );
+  const set = {
+    metadata: { name: "s" },
+    spec: {
+      serviceName: "s",
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: aPod("x").spec },
+      volumeClaimTemplates: [
+        {
+          apiVersion: "v9",
+          kind: "Other",
+          metadata: { name: "v" },
+          spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+        },
+      ],
+    },
+  };
+  const { body } = await server.request("POST", "/apis/apps/v1/namespaces/dry/statefulsets?dryRun=All", set);
+  const [claim] = body.spec.volumeClaimTemplates;
+  assert.deepEqual([claim.apiVersion, claim.kind], ["v1", "PersistentVolumeClaim"]);
+});

@@ -12,6 +12,10 @@ import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachine
 import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import express from "express";
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
+import { methodNotAllowed } from "../handlers/route-types.ts";
+
+/** Routes with a method, unlike the other pages. */
+const documentPaths = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 export interface EdgeOptions {
   readonly metrics: MetricsRegistry;
@@ -84,9 +88,8 @@ export function newEdge(options: EdgeOptions): Edge {
   const debug: DebugPages | undefined =
     options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
   const pages = expressHandler(newApp(options));
-  const isPage = (path: string): boolean =>
-    path === "/metrics" ||
-    (options.documents !== undefined && (path === "/.well-known/openid-configuration" || path === "/openid/v1/jwks"));
+  const isDocument = (path: string): boolean => options.documents !== undefined && documentPaths.includes(path);
+  const isPage = (path: string): boolean => path === "/metrics" || isDocument(path);
 
   return {
     handles: (path) => healthPage(path) !== undefined || isPage(path) || debug?.handles(path) === true,
@@ -95,6 +98,7 @@ export function newEdge(options: EdgeOptions): Edge {
       const health = healthPage(path);
       if (health !== undefined) return answerHealth(exchange, health.page, health.check, checksOf(health.page), log);
       if (debug?.handles(path)) return debug.handle(exchange, path);
+      if (isDocument(path) && exchange.method !== "GET") throw methodNotAllowed();
       return isPage(path) ? pages(exchange) : undefined;
     },
     paths() {
@@ -102,7 +106,7 @@ export function newEdge(options: EdgeOptions): Edge {
         `/${page}`,
         ...checksOf(page).map(({ name }) => `/${page}/${name}`),
       ]);
-      const documents = options.documents === undefined ? [] : ["/.well-known/openid-configuration", "/openid/v1/jwks"];
+      const documents = options.documents === undefined ? [] : documentPaths;
       return [...health, ...documents, ...(debug?.paths ?? []), "/metrics"];
     },
     addCheck: (name, run, warning) => void everywhere.push({ name, run, ...(warning && { warning }) }),

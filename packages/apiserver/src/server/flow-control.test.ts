@@ -72,7 +72,11 @@ test("a flow schema says that its priority level is missing, and when it is ther
     reason: "NotFound",
     message: 'This FlowSchema references the PriorityLevelConfiguration object named "not-yet" but there is no such object',
   });
-  await server.request("POST", `${group}/prioritylevelconfigurations`, level("not-yet", { assuredConcurrencyShares: 1 }));
+  await server.request(
+    "POST",
+    `${group}/prioritylevelconfigurations`,
+    level("not-yet", { assuredConcurrencyShares: 1, limitResponse: { type: "Reject" } }),
+  );
   const second = await waitFor(async () => (await condition()).status === "False" && (await condition()), { what: "the level" });
   assert.equal(second.reason, "Found");
   const { metadata } = (await server.request("GET", `${group}/flowschemas/dangler`)).body;

@@ -46,7 +46,7 @@ test("StorageVersionHash=false, DryRun=false and ServerSideApply=false take thei
   assert.deepEqual([dry.code, dry.body.message], [400, "the dryRun feature is disabled"]);
   const made = await server.request("POST", maps, { metadata: { name: "a" }, data: { b: "c" } });
   assert.equal(made.body.metadata.managedFields, undefined);
-  const apply = { "content-type": "application/apply-patch+yaml" };
+  const apply = { "content-type": "application/apply-patch+yaml", "content-length": "2" };
   assert.equal((await server.request("PATCH", `${maps}/a?fieldManager=me`, {}, apply)).code, 415);
 });
 

@@ -122,6 +122,29 @@ const requests: readonly {
   },
   { name: "protobuf of 10^6 empty entries", method: "POST", path, type: protobuf, body: emptyEntries(1_000_000), codes: [413] },
   { name: "protobuf of 10^6 groups in groups", method: "POST", path, type: protobuf, body: groups(1_000_000), codes: [400] },
+  {
+    name: "a request for a certificate that begins 15,000 times",
+    method: "POST",
+    path: "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+    type: json,
+    body: JSON.stringify({
+      metadata: { name: "begins" },
+      spec: {
+        signerName: "example.com/a",
+        usages: ["client auth"],
+        request: Buffer.from(Array.from({ length: 15_000 }, (_, i) => `-----BEGIN A${i}-----\n`).join("")).toString("base64"),
+      },
+    }),
+    codes: [422],
+  },
+  {
+    name: "a node of 25,000 ranges for pods",
+    method: "POST",
+    path: "/api/v1/nodes",
+    type: json,
+    body: `{"metadata":{"name":"wide"},"spec":{"podCIDRs":[${each(25_000, (i) => `"10.${i >> 8}.${i & 255}.0/24"`)}]}}`,
+    codes: [422],
+  },
   // Last: what is left of it fills the client's window.
   { name: "a text of 10 MB", method: "POST", path, type: json, body: `{"data":{"a":"${"x".repeat(10_000_000)}"}}`, codes: [413] },
 ];

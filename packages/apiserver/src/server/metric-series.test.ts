@@ -6,6 +6,15 @@ import { startTestServer } from "../testing/start-test-server.ts";
 const requests = process.env["COX_TEST_LONG"] === undefined ? 1_000 : 100_000;
 const atATime = 20;
 
+test("users are counted by what kind of name they have", async (t) => {
+  const server = await startTestServer(t);
+  for (const authorization of [`Bearer ${server.adminToken}`, "Bearer user-token", undefined])
+    await server.request("GET", "/version", undefined, { authorization });
+  const { text } = await server.request("GET", "/metrics");
+  const names = [...text.matchAll(/^authenticated_user_requests\{username="([^"]*)"\}/gm)].map(([, name]) => name);
+  assert.deepEqual(names.sort(), ["admin", "other"]);
+});
+
 test("clients' names, methods, paths and parameters of their own making make no series of their own", async (t) => {
   const server = await startTestServer(t);
   const series = async (): Promise<number> =>

@@ -23,6 +23,7 @@ before(async () => {
   });
   const rules = [
     { apiGroups: [""], resources: ["pods", "configmaps"], verbs: ["*"] },
+    { apiGroups: [""], resources: ["secrets"], resourceNames: ["own"], verbs: ["get", "list", "watch"] },
     { nonResourceURLs: ["/logs/*"], verbs: ["*"] },
   ];
   await server.request("POST", `${rbac}/clusterroles`, { metadata: { name: "some" }, rules });
@@ -76,6 +77,11 @@ for (const path of [
   "/api/v1/namespaces/default/secrets/treasure#/pods",
   "/api/v1/namespaces/default/secrets/treasure%00",
   "/api/v1/namespaces/default/pods%00/../secrets/treasure",
+  "/api/v1/namespaces/default/secrets?fieldSelector=metadata.namespace!=x\\,metadata.name=own",
+  "/api/v1/namespaces/default/secrets?fieldSelector=metadata.namespace!=x\\,metadata.name=own&watch=1&timeoutSeconds=1",
+  "/api/v1/watch/namespaces/default/secrets/own?fieldSelector=metadata.namespace!=x\\&timeoutSeconds=1",
+  "/api/v1/watch/namespaces/default/secrets/own?fieldSelector=metadata.namespace!=x&timeoutSeconds=1",
+  "/api/v1/watch/namespaces/default/secrets/own?fieldSelector=metadata.name=treasure&timeoutSeconds=1",
 ]) {
   test(`${path} does not lead past the authorizer`, async () => {
     const code = await get(path);

@@ -32,6 +32,7 @@ import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { StorageVersions } from "../bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
+import { withRulesAhead } from "../custom-resources/rules-ahead.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
 import type { Tunnels } from "../egress/tunnels.ts";
 import type { Auditor } from "../filters/audit.ts";
@@ -242,10 +243,11 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   services.authenticateToken = authenticateToken;
 
+  const admission = withSteps(newAdmissionChain(plugins, metrics), metrics);
   const local = newRouter({
     resources,
     aggregated: aggregator,
-    admission: withSteps(newAdmissionChain(plugins, metrics), metrics),
+    admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(admission) : admission,
     services,
     nodeProxy: newNodeProxy({
       clientCertificate: config.kubelet.clientCertificate,

@@ -14,4 +14,6 @@ export const wrongExpressions = {
     `${path}.matchExpressions[1].values: Forbidden: may not be specified when \`operator\` is 'Exists' or 'DoesNotExist'`,
     `${path}.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator`,
   ],
+  /** As upstream quotes the whole selector. */
+  shown: `v1.LabelSelector{MatchLabels:map[string]string(nil), MatchExpressions:[]v1.LabelSelectorRequirement{v1.LabelSelectorRequirement{Key:"a b", Operator:"In", Values:[]string(nil)}, v1.LabelSelectorRequirement{Key:"a", Operator:"Exists", Values:[]string{"b"}}, v1.LabelSelectorRequirement{Key:"a", Operator:"Like", Values:[]string(nil)}}}`,
 };

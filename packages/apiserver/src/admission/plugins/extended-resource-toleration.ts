@@ -3,6 +3,7 @@
  * Source: plugin/pkg/admission/extendedresourcetoleration/admission.go, pkg/apis/core/helper/helpers.go
  */
 import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { podOf } from "./pod-of.ts";
 
@@ -13,7 +14,9 @@ export const extendedResourceToleration = (): AdmissionPlugin => ({
     const pod = podOf(attributes);
     if (pod === undefined) return;
     const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])];
-    const asked = new Set(containers.flatMap(({ resources }) => Object.keys(resources?.requests ?? {})).filter(isExtended));
+    const asked = new Set(
+      containers.flatMap(({ resources }) => Object.keys(resources?.requests ?? {})).filter(isExtendedResource),
+    );
     for (const key of [...asked].sort()) {
       const tolerations = pod.spec.tolerations ?? [];
       const isSame = (had: Toleration): boolean =>
@@ -24,8 +27,3 @@ export const extendedResourceToleration = (): AdmissionPlugin => ({
     }
   },
 });
-
-/** Has a domain, and not one of Kubernetes' own. */
-function isExtended(name: string): boolean {
-  return name.includes("/") && !name.includes("kubernetes.io/") && !name.startsWith("requests.");
-}

@@ -134,7 +134,8 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
     // From the watch cache when it is asked for, which is rarely: an informer would hold every pod decoded.
     const { items } = await ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
     const existing = items.filter((pod) => !isExempt(pod));
-    for (const warning of warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic())) attributes.warn(warning);
+    const warnings = await warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic());
+    for (const warning of warnings) attributes.warn(warning);
   };
 
   return {

@@ -4,13 +4,13 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/generic/webhook.go, {mutating,validating}/dispatcher.go
  */
 
-import { badRequest, internalError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, internalError, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
 import type { MutatingWebhook } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
@@ -18,7 +18,7 @@ import { namespaceLookup } from "../plugins/namespace-lookup.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";
-import { matchingVersion, type ResourceVersion, selectorsMatch } from "./matcher.ts";
+import { isEmpty, matchingVersion, type ResourceVersion, selectorsMatch } from "./matcher.ts";
 import { newReview, type ReviewedObjects, type WebhookAnswer } from "./review.ts";
 
 interface Configuration extends KubeObject {
@@ -91,7 +91,9 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
     if (isNamespace && subresource === "" && (operation === "CREATE" || operation === "UPDATE"))
       return object?.metadata.labels ?? {};
     if (namespace === "") return undefined;
-    return (await namespaces.get(namespace))?.metadata.labels ?? {};
+    const found = await namespaces.get(namespace);
+    if (found === undefined) throw notFound(namespacesRef, namespace);
+    return found.metadata.labels ?? {};
   };
 
   const ask = async <T>(
@@ -128,7 +130,7 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
       const equivalents = ctx.versions.of(attributes.resource);
       const target = matchingVersion(registered.webhook, attributes, equivalents);
       if (target === undefined) return undefined;
-      const labels = registered.webhook.namespaceSelector === undefined ? undefined : await namespaceLabels(attributes);
+      const labels = isEmpty(registered.webhook.namespaceSelector) ? undefined : await namespaceLabels(attributes);
       if (!selectorsMatch(registered.webhook, attributes, labels)) return undefined;
       const { group, version } = attributes.resource;
       const own = equivalents.find((candidate) => candidate.group === group && candidate.version === version);

@@ -108,6 +108,12 @@ for (const { name, kind = "validating", answer, want } of [
     want: /failed to call webhook: Post "https:.*\?timeout=10s": EOF$/,
   },
   {
+    name: "switches",
+    answer: (response) =>
+      void response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+    want: /failed to call webhook: Post "https:.*": backend tried to switch protocol "x" when "" was requested$/,
+  },
+  {
     name: "breaks",
     answer: (response) => void response.writeHead(500).end("panic"),
     want: /failed to call webhook: an error on the server \("panic"\) has prevented the request from succeeding$/,

@@ -24,7 +24,12 @@ const rule = (more: Partial<RuleWithOperations> = {}): RuleWithOperations => ({
   resources: ["deployments"],
   ...more,
 });
-const versions = ["v1", "v1beta1"].map((version) => ({ group: "apps", version, resource: "deployments", kind: "Deployment" }));
+const versions = ["v1", "v1beta1", "v1beta2"].map((version) => ({
+  group: "apps",
+  version,
+  resource: "deployments",
+  kind: "Deployment",
+}));
 const scale = write({ subresource: "scale" });
 const namespace = write({ resource: { group: "", version: "v1", resource: "namespaces" }, namespace: "x" });
 const everything = rule({ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"] });
@@ -35,6 +40,16 @@ for (const { name, attributes = write(), rules, matchPolicy, want } of [
   { name: "another operation", rules: [rule({ operations: ["UPDATE", "DELETE"] })], want: undefined },
   { name: "another group", rules: [rule({ apiGroups: ["batch"] })], want: undefined },
   { name: "another version, as an equivalent", rules: [rule({ apiVersions: ["v1beta1"] })], want: "v1beta1" },
+  {
+    name: "two other versions, by the first rule",
+    rules: [rule({ apiVersions: ["v1beta2"] }), rule({ apiVersions: ["v1beta1"] })],
+    want: "v1beta2",
+  },
+  {
+    name: "its own version after another one",
+    rules: [rule({ apiVersions: ["v1beta2"] }), rule()],
+    want: "v1",
+  },
   { name: "another version, exactly", rules: [rule({ apiVersions: ["v1beta1"] })], matchPolicy: "Exact", want: undefined },
   { name: "a subresource, without one in the rule", attributes: scale, rules: [rule()], want: undefined },
   { name: "a subresource by name", attributes: scale, rules: [rule({ resources: ["deployments/scale"] })], want: "v1" },

@@ -34,8 +34,15 @@ export function matchingVersion(
   // Webhooks must not be able to lock everybody out of removing them.
   if (isWebhookConfiguration(attributes)) return undefined;
   const own = { ...attributes.resource, kind: attributes.kind.kind };
-  const candidates = webhook.matchPolicy === "Exact" ? [own] : [own, ...equivalents];
-  return candidates.find((candidate) => webhook.rules?.some((rule) => ruleMatches(rule, attributes, candidate)));
+  const { rules = [] } = webhook;
+  if (rules.some((rule) => ruleMatches(rule, attributes, own))) return own;
+  if (webhook.matchPolicy === "Exact") return undefined;
+  // The rule that comes first says which of the other versions it is.
+  for (const rule of rules) {
+    const found = equivalents.find((candidate) => ruleMatches(rule, attributes, candidate));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function isWebhookConfiguration({ resource }: AdmissionAttributes): boolean {
@@ -87,7 +94,8 @@ function labelsOf(object: KubeObject): Readonly<Record<string, string>> {
   return object.metadata?.labels ?? {};
 }
 
-function isEmpty(selector: LabelSelectorObject | undefined): boolean {
+/** It selects everything, whatever labels that has. */
+export function isEmpty(selector: LabelSelectorObject | undefined): boolean {
   return selector === undefined || LabelSelector.fromObject(selector).empty;
 }
 

@@ -210,12 +210,19 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   async function create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
     if (options.dryRun) {
       if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
-      return newUnstoredEntry(codec, key, object);
+      return unstored(key, object, codec.toStored(object));
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
     const { entry } = await write("create", key, codec.toStored(object), undefined, [], options.ttlSeconds);
     if (entry === undefined) throw alreadyExists(resource, nameOf(key));
     return entry;
+  }
+
+  /** What a dry run answers: the object as it would be read again, with the version that it was given. */
+  function unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Entry {
+    const object = codec.fromStored(bytes);
+    if (metadata.resourceVersion !== undefined) object.metadata.resourceVersion = metadata.resourceVersion;
+    return newUnstoredEntry(codec, key, object);
   }
 
   async function guaranteedUpdate(
@@ -259,10 +266,10 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         continue;
       }
       if (update.dryRun) {
-        if (!state.suggested) return newUnstoredEntry(codec, key, next);
+        if (!state.suggested) return unstored(key, next, bytes);
         // Answer what a real request would: from the present state.
         const fresh = await readKey(key);
-        if (fresh.entry?.revision === current?.revision) return newUnstoredEntry(codec, key, next);
+        if (fresh.entry?.revision === current?.revision) return unstored(key, next, bytes);
         state = fresh;
         continue;
       }

@@ -1,34 +1,21 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { constants, createServer, type Http2ServerRequest, type Http2ServerResponse, type ServerOptions } from "node:http2";
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
 import { flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
 import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectHttp2, type Fields, type Http2Connection, type StreamEnd } from "./connection.ts";
 
-async function listening(t: TestContext, server: Server): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    socket.on("error", () => {});
-    sockets.add(socket);
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const originOf = async (t: TestContext, server: Server): Promise<string> => `http://127.0.0.1:${await listening(t, server)}`;
 
 /** A server of node's that answers what it got. */
 function anEcho(t: TestContext, options: ServerOptions, handle = echo): Promise<string> {
   const server = createServer(options, handle);
   server.on("sessionError", () => {});
-  return listening(t, server as unknown as Server);
+  return originOf(t, server as unknown as Server);
 }
 
 function echo(request: Http2ServerRequest, response: Http2ServerResponse): void {
@@ -39,7 +26,7 @@ function echo(request: Http2ServerRequest, response: Http2ServerResponse): void 
 
 /** A server that writes what the test says, whatever it is told. */
 function aTalker(t: TestContext, say: (socket: Socket) => void): Promise<string> {
-  return listening(
+  return originOf(
     t,
     createTcpServer((socket) => void socket.once("data", () => say(socket))),
   );
@@ -229,3 +216,35 @@ test("a ping of the server is answered, and ours tells of its answer", async (t)
   const { made } = await connected(t, await anEcho(t, {}));
   await new Promise<void>((resolve) => made.ping(resolve));
 });
+
+for (const withRequest of [true, false]) {
+  test(`the answer to a ping goes ${withRequest ? "with the next request, in one piece" : "alone when none comes"}`, async (t) => {
+    const pieces: Buffer[] = [];
+    let talker: Socket | undefined;
+    const origin = await aTalker(t, (socket) => {
+      socket.on("data", (chunk: Buffer) => void pieces.push(chunk));
+      socket.write(hello);
+      talker = socket;
+    });
+    let heard = 0;
+    const made = connectHttp2(origin, {}, { ready() {}, heard: () => void heard++, leaving() {}, closed() {} });
+    t.after(() => made.destroy(new Error("the test is over")));
+    await waitFor(() => pieces.length > 0, { what: "the client's answer to the settings" });
+
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const pong = frame(frameTypes.ping, flags.ack, 0, Buffer.from("8 octets"));
+    const turnsUntil = async (done: () => boolean): Promise<void> => {
+      for (let turns = 0; !done() && turns < 100_000; turns++) await new Promise(setImmediate);
+    };
+    const isAnswered = (): boolean => Buffer.concat(pieces).includes(pong);
+    heard = 0;
+    talker?.write(frame(frameTypes.ping, 0, 0, Buffer.from("8 octets")));
+    await turnsUntil(() => heard > 0);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    assert.ok(!isAnswered());
+    if (withRequest) void ask(made, bytes(1));
+    else t.mock.timers.tick(50);
+    await turnsUntil(isAnswered);
+    assert.ok(pieces.some((piece) => piece.includes(pong) && piece.includes(post) === withRequest));
+  });
+}

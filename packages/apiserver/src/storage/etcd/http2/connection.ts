@@ -94,6 +94,10 @@ interface Stream extends Http2Stream {
 const windowBytes = 16 * 1024 * 1024;
 const lastStreamId = 2 ** 31 - 1;
 const mostHeaderBytes = 1024 * 1024;
+/** How long an answer to a ping waits for something to go with. A server gives up a connection after seconds. */
+const pongPatienceMs = 50;
+/** More of them do not wait. */
+const mostPongs = 16;
 const noBytes = Buffer.alloc(0);
 const endedInOrder: StreamEnd = { type: "ended" };
 
@@ -127,9 +131,25 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
     if (out.push(bytes) === 1) setImmediate(flush);
   }
   function flush(): void {
+    if (pongs.length > 0) {
+      out.push(...pongs.splice(0));
+      clearTimeout(pongTimer);
+    }
+    if (out.length === 0) return;
     const all = out.length === 1 ? (out[0] as Buffer) : Buffer.concat(out);
     out = [];
     if (!socket.destroyed) socket.write(all);
+  }
+
+  /**
+   * With each request etcd asks how long an answer takes, to size its windows. That goes with the next request: a write of its own
+   * wakes etcd, which takes the processor from the events that are on their way to watchers.
+   */
+  const pongs: Buffer[] = [];
+  let pongTimer: NodeJS.Timeout | undefined;
+  function answerPing(payload: Buffer): void {
+    if (pongs.push(frame(frameTypes.ping, flags.ack, 0, payload)) === 1) pongTimer = setTimeout(flush, pongPatienceMs).unref();
+    else if (pongs.length === mostPongs) send(noBytes);
   }
 
   function fail(reason: string): void {
@@ -320,7 +340,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
         return;
       case frameTypes.ping:
         if ((flag & flags.ack) === 0) {
-          send(frame(frameTypes.ping, flags.ack, 0, payload));
+          answerPing(payload);
           return;
         }
         pinged?.();
@@ -352,6 +372,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   socket.once("end", () => fail("the connection was closed"));
   socket.once("close", () => {
     closed = true;
+    clearTimeout(pongTimer);
     const reason = failure ?? "the connection was closed";
     for (const stream of streams.values()) finish(stream, { type: "lost", reason });
     for (const stream of waiting.splice(0)) finish(stream, { type: "refused", reason });

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { warningsAbout } from "./existing-pods.ts";
+
+const restricted = { level: "restricted", version: "latest" } as const;
+const privileged = { containers: [{ name: "c", image: "i", securityContext: { privileged: true } }] };
+const pods = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ metadata: { name: `p${i}` }, spec: privileged })) as never[];
+
+test("a namespace's pods are looked at for a second at most, and others have turns meanwhile", async () => {
+  let nowMs = 0;
+  let turns = 0;
+  let looking = true;
+  const takeTurns = (): void => {
+    turns++;
+    if (looking) setImmediate(takeTurns);
+  };
+  setImmediate(takeTurns);
+  // Each look at the clock takes a millisecond.
+  const warnings = await warningsAbout("web", pods(2000), restricted, () => nowMs++);
+  looking = false;
+  const [, checked] =
+    /^new PodSecurity enforce level only checked against the first (\d+) of 2000 existing pods$/.exec(warnings[0] ?? "") ?? [];
+  assert.ok(Number(checked) > 500 && Number(checked) <= 1000);
+  assert.ok(turns > 50, `${turns} turns`);
+  assert.equal(warnings[1], 'existing pods in namespace "web" violate the new PodSecurity enforce level "restricted:latest"');
+  assert.match(
+    warnings[2] ?? "",
+    new RegExp(`^p0 \\(and ${Number(checked) - 1} other pods\\): privileged, allowPrivilegeEscalation != false`),
+  );
+});
+
+test("few pods are looked at in one go", async () => {
+  const warnings = await warningsAbout("web", pods(2), restricted, () => 0);
+  assert.deepEqual(warnings.slice(0, 1), [
+    'existing pods in namespace "web" violate the new PodSecurity enforce level "restricted:latest"',
+  ]);
+  assert.match(warnings[1] ?? "", /^p0 \(and 1 other pod\): /);
+});

@@ -1,0 +1,24 @@
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { compileAhead } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
+
+interface Write {
+  readonly resource: { readonly group: string; readonly resource: string };
+  readonly subresource: string;
+  readonly object: object | undefined;
+}
+
+/**
+ * Compiles the rules of a definition that is written once nothing changes it any more, and before its strategy has to:
+ * that cannot wait in between.
+ */
+export function withRulesAhead<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(chain: Chain): Chain {
+  return {
+    ...chain,
+    async mutate(attributes: A) {
+      await chain.mutate(attributes);
+      const { resource, subresource, object } = attributes;
+      const isDefinition = resource.group === "apiextensions.k8s.io" && resource.resource === "customresourcedefinitions";
+      if (isDefinition && subresource === "" && object !== undefined) await compileAhead(object as CustomResourceDefinition);
+    },
+  };
+}
