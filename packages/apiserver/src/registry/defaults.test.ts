@@ -145,6 +145,7 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
     resource: "daemonsets.apps",
     given: {},
     want: {
+      metadata: { annotations: { "deprecated.daemonset.template.generation": "0" } },
       spec: {
         updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } },
         revisionHistoryLimit: 10,

@@ -78,6 +78,8 @@ export interface Member<T> {
   readonly at?: string;
   /** The name in the error for a second member, likewise. */
   readonly clash?: string;
+  /** Checked also beside another member, and never refused for one; those after it are. */
+  readonly tolerated?: boolean;
 }
 
 /** At most one member of a union is set, checked in the table's order. @returns how many are set, besides what is wrong */
@@ -89,10 +91,10 @@ export function oneMember<T extends object>(
 ): { found: number; errors: FieldError[] } {
   const errors: FieldError[] = [];
   let found = 0;
-  for (const { field, check, at = field, clash = field } of members) {
+  for (const { field, check, at = field, clash = field, tolerated } of members) {
     if (object[field] === undefined || object[field] === null) continue;
     found++;
-    if (found > 1) errors.push(forbiddenField(child(path, clash), clashText));
+    if (found > 1 && !tolerated) errors.push(forbiddenField(child(path, clash), clashText));
     else errors.push(...(check?.(object, child(path, at)) ?? []));
   }
   return { found, errors };

@@ -1,6 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { dropDisabledFields } from "./core/pods/disabled-fields.ts";
+import { templateWarnings } from "./core/pods/warnings.ts";
 import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 
 /** An object with the two usual halves; fields as the kind has them. */
@@ -15,14 +18,32 @@ export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>,
   readonly status?: boolean;
   /** metadata.generation counts changes of spec. */
   readonly generation?: boolean;
+  /** The kind makes pods of a template: fields of gates that are off are dropped from it, and it is warned about. */
+  readonly template?: TemplateOf<T>;
 }
+
+export interface TemplateOf<T> {
+  /** Where it stands, `spec.template`. */
+  readonly path: string;
+  readonly of: (object: T) => PodTemplateSpec | undefined;
+}
+
+/** Where most kinds have it. */
+export const specTemplate: TemplateOf<KubeObject & { spec?: { template?: PodTemplateSpec } }> = {
+  path: "spec.template",
+  of: ({ spec }) => spec?.template,
+};
 
 /**
  * The strategy that most kinds share: status belongs to its subresource, generation counts changes of the spec, and an
  * update is validated like a create with `validateUpdate` on top.
  */
 export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): Strategy<T> {
-  const { namespaced, status, generation, ...rest } = options;
+  const { namespaced, status, generation, template, ...rest } = options;
+  const dropGated = (next: T, current: T | undefined, ctx: StrategyContext): void => {
+    const spec = template?.of(next)?.spec;
+    if (spec) dropDisabledFields(spec, current && template?.of(current)?.spec, ctx.featureEnabled);
+  };
   return {
     ...rest,
     namespaceScoped: namespaced,
@@ -32,11 +53,13 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
     prepareForCreate(next: T, ctx: StrategyContext) {
       if (status) (next as SpecAndStatus).status = {};
       if (generation) next.metadata.generation = 1;
+      dropGated(next, undefined, ctx);
       rest.prepareForCreate?.(next, ctx);
     },
     prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
       if (status) keep(next, current, "status");
       if (generation) next.metadata.generation = current.metadata.generation ?? 0;
+      dropGated(next, current, ctx);
       rest.prepareForUpdate?.(next, current, ctx);
       if (generation && !semanticEqual((next as SpecAndStatus).spec, (current as SpecAndStatus).spec)) {
         next.metadata.generation = (current.metadata.generation ?? 0) + 1;
@@ -45,6 +68,17 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
     validateUpdate(next: T, current: T, ctx: StrategyContext): FieldError[] {
       return [...(rest.validate?.(next, ctx, current) ?? []), ...(rest.validateUpdate?.(next, current, ctx) ?? [])];
     },
+    ...(template ? templateWarningsOf(template) : {}),
+  };
+}
+
+/** On create and whenever an update counts the generation up. */
+function templateWarningsOf<T extends KubeObject>({ path, of }: TemplateOf<T>) {
+  const warnings = (next: T): string[] => templateWarnings(of(next), path);
+  return {
+    warningsOnCreate: warnings,
+    warningsOnUpdate: (next: T, current: T): string[] =>
+      next.metadata.generation === current.metadata.generation ? [] : warnings(next),
   };
 }
 

@@ -10,6 +10,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import { checkLabelSelector, isDns1035Label, isDns1123Subdomain } from "../field-checks.ts";
 import { each, need, optionalOneOf, saying } from "../rules.ts";
+import { validateWebhookUrl } from "./webhook-url.ts";
 
 /**
  * What the stored configuration has wrong already, an update may leave wrong.
@@ -163,32 +164,6 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
     else
       for (const message of isDns1123Subdomain(step)) errors.push(invalidValue(path, servicePath, `segment[${i}]: ${message}`));
   }
-  return errors;
-}
-
-function validateWebhookUrl(url: string, path: string): FieldError[] {
-  const form = `; desired format: https://host[/path]`;
-  if (!/^[a-zA-Z][a-zA-Z0-9+.-]*:/.test(url)) {
-    // A path alone: it parses, and has neither scheme nor host.
-    return [
-      invalidValue(path, "", `'https' is the only allowed URL scheme${form}`),
-      invalidValue(path, "", `host must be specified${form}`),
-    ];
-  }
-  if (!URL.canParse(url)) return [required(path, `url must be a valid URL: parse ${JSON.stringify(url)}${form}`)];
-  const parsed = new URL(url);
-  const errors: FieldError[] = [];
-  if (parsed.protocol !== "https:") {
-    errors.push(invalidValue(path, parsed.protocol.slice(0, -1), `'https' is the only allowed URL scheme${form}`));
-  }
-  if (parsed.hostname === "") errors.push(invalidValue(path, "", `host must be specified${form}`));
-  if (parsed.username !== "" || parsed.password !== "") {
-    const user = parsed.password === "" ? parsed.username : `${parsed.username}:${parsed.password}`;
-    errors.push(invalidValue(path, user, "user information is not permitted in the URL"));
-  }
-  if (parsed.hash !== "") errors.push(invalidValue(path, parsed.hash.slice(1), "fragments are not permitted in the URL"));
-  if (parsed.search !== "")
-    errors.push(invalidValue(path, parsed.search.slice(1), "query parameters are not permitted in the URL"));
   return errors;
 }
 

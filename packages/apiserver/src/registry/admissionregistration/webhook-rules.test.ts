@@ -216,7 +216,7 @@ for (const [resource, own] of [
       name: "an URL that cannot be read",
       change: { "webhooks[0].clientConfig": { url: "https://[" } },
       want: [
-        'webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse "https://["; desired format: https://host[/path]',
+        `webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse "https://[": missing ']' in host; desired format: https://host[/path]`,
       ],
     },
     {

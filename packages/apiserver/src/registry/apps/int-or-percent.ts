@@ -21,7 +21,8 @@ export function notAbove100Percent(value: IntOrString | undefined, path: string)
 
 /** 0 for texts that are no percentage, which have their own error. */
 export function amount(value: IntOrString | undefined): number {
-  return typeof value === "string" ? (parsePercent(value) ?? 0) : (value ?? 0);
+  if (typeof value !== "string") return value ?? 0;
+  return isPercent(value).length > 0 ? 0 : (parsePercent(value) ?? 0);
 }
 
 /** Such a value is a struct in upstream's messages. */

@@ -3,6 +3,7 @@ import { coreEventFields } from "../core/events/fields.ts";
 import { validateEvent, validateNewEvent } from "../core/events/strategy.ts";
 import { eventTable } from "../core/events/table.ts";
 import { inGroup } from "../definition.ts";
+import { pathSegmentFaults } from "../generic/keys.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import type { Strategy } from "../generic/strategy.ts";
 import { eventFromCore, eventToCore } from "./events/conversion.ts";
@@ -12,6 +13,7 @@ const strategy: Strategy<Event> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
+  validateName: pathSegmentFaults,
   // v1beta1 takes what core v1 takes.
   validate: (next, { requestVersion }) => (requestVersion === "v1beta1" ? validateEvent(next) : validateNewEvent(next)),
   validateUpdate: validateEvent,
@@ -39,14 +41,12 @@ export function eventsResources(): ResourceDefinition[] {
       storage: { group: "", version: "v1" },
       storageFolder: "events",
       strategy,
-      selectableFields: (object) => {
-        const fields = coreEventFields(object);
-        for (const [name, value] of Object.entries(fields)) {
-          if (name.startsWith("involvedObject.")) fields[`regarding.${name.slice("involvedObject.".length)}`] = value;
-        }
-        fields.reportingController = fields.reportingComponent ?? "";
-        return fields;
-      },
+      selectableFields: (object) =>
+        Object.fromEntries(
+          Object.entries(coreEventFields(object))
+            .filter(([name]) => name !== "source")
+            .map(([name, value]) => [name.replace(/^involvedObject\./, "regarding.").replace("Component", "Controller"), value]),
+        ),
       ttlSeconds: (flags) => flags.eventTtlSeconds,
       table: eventTable,
     },

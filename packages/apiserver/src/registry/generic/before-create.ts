@@ -34,11 +34,12 @@ export function beforeCreate(
   const generated = nameObject(object);
   delete metadata.clusterName;
 
-  const errors = [
+  const ofMetadata = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
     ...kubeFinalizers(strategy, metadata.finalizers),
-    ...(strategy.validate?.(object, ctx) ?? []),
   ];
+  const own = strategy.validate?.(object, ctx) ?? [];
+  const errors = strategy.metadataLast && own.length > 0 ? own : [...ofMetadata, ...own];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnCreate?.(object, ctx) ?? []) ctx.warn(warning);
   strategy.canonicalize?.(object);

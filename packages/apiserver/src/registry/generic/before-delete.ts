@@ -35,13 +35,21 @@ export function beforeDelete(
     const wanted = options.gracePeriodSeconds;
     if (wanted === undefined || wanted >= left) return { type: "pending" };
     // Only a shorter period is taken; it counts from when the deletion began.
-    const began = (parseTime(metadata.deletionTimestamp) ?? ctx.now) - left * 1000;
-    return marked(current, began + wanted * 1000, wanted, false);
+    const began = (parseTime(metadata.deletionTimestamp) ?? ctx.now) - durationMs(left);
+    return marked(current, began + durationMs(wanted), wanted, false);
   }
 
   const graceSeconds = strategy.gracePeriod(current, options.gracePeriodSeconds);
   if (graceSeconds === undefined) return { type: "now" };
-  return marked(current, ctx.now + graceSeconds * 1000, graceSeconds, true);
+  return marked(current, ctx.now + durationMs(graceSeconds), graceSeconds, true);
+}
+
+/**
+ * Users may ask for all of 64 bits of seconds (which are read as a bigint). Upstream's durations are 64 bits of
+ * nanoseconds, and wrap around: a time that nobody could write never comes of it.
+ */
+function durationMs(seconds: number | bigint): number {
+  return Number(BigInt.asIntN(64, BigInt(seconds) * 1_000_000_000n)) / 1e6;
 }
 
 /** The marks of an object without graceful deletion that finalizers hold. Source: store.go markAsDeleting */

@@ -21,7 +21,9 @@ export function beforeUpdate(
 ): void {
   const old = current.metadata;
   matchNamespace(strategy, ctx, next);
-  take(next, current, "generation"); // only strategies count it up
+  // Only strategies count it up.
+  if (old.generation == null) delete next.metadata.generation;
+  else next.metadata.generation = old.generation;
   delete next.metadata.selfLink;
   const { managedFields } = next.metadata;
   strategy.prepareForUpdate?.(next, current, ctx);
@@ -33,10 +35,9 @@ export function beforeUpdate(
   delete metadata.clusterName;
   metadata.uid ||= old.uid ?? "";
   if (old.creationTimestamp) metadata.creationTimestamp = old.creationTimestamp;
-  // A deletion that has begun can be neither taken back nor moved by an update.
-  take(next, current, "deletionTimestamp");
-  if (old.deletionGracePeriodSeconds !== undefined || old.deletionTimestamp == null)
-    take(next, current, "deletionGracePeriodSeconds");
+  // A deletion that has begun can be neither taken back nor moved by an update; to begin one so is refused below.
+  if (old.deletionTimestamp) metadata.deletionTimestamp = old.deletionTimestamp;
+  if (old.deletionGracePeriodSeconds != null) metadata.deletionGracePeriodSeconds ??= old.deletionGracePeriodSeconds;
 
   const errors = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
@@ -47,14 +48,4 @@ export function beforeUpdate(
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnUpdate?.(next, current, ctx) ?? []) ctx.warn(warning);
   strategy.canonicalize?.(next);
-}
-
-function take(
-  next: KubeObject,
-  current: KubeObject,
-  field: "generation" | "deletionTimestamp" | "deletionGracePeriodSeconds",
-): void {
-  const value = current.metadata[field];
-  if (value === undefined || value === null) delete next.metadata[field];
-  else next.metadata[field] = value as never;
 }

@@ -90,6 +90,8 @@ export interface ScalePaths {
   readonly selector: (object: KubeObject) => string;
   /** @throws when the object has no scale that could be read */
   readonly checkRead?: (object: KubeObject) => void;
+  /** The resource's own rules decide what number is right, and its version counts where the scale names none. */
+  readonly leavesRules?: true;
   /** As what a scale that is not there is told missing, where it is not the resource itself. */
   readonly unknownAs?: GroupResource;
 }

@@ -40,14 +40,15 @@ export function applyScale(object: KubeObject, scale: KubeObject, paths: ScalePa
     throw badRequest(`wrong object passed to Scale update: ${scale.kind}`);
   }
   const replicas = (scale as Unstructured)["spec"] === undefined ? 0 : numberAt(scale, "spec.replicas");
-  if (replicas < 0) {
+  if (replicas < 0 && !paths.leavesRules) {
     throw invalid({ group: "autoscaling", kind: "Scale" }, scale.metadata?.name ?? "", [
       invalidValue("spec.replicas", replicas, isNegativeText),
     ]);
   }
   setAt(object, paths.specReplicas, replicas);
   // Without it the update is unconditional, with it the usual check finds a lost race.
-  object.metadata.resourceVersion = scale.metadata?.resourceVersion ?? "";
+  const own = paths.leavesRules ? object.metadata.resourceVersion : undefined;
+  object.metadata.resourceVersion = scale.metadata?.resourceVersion || own || "";
   return object;
 }
 

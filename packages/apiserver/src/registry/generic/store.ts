@@ -299,8 +299,9 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       }
       let next = begun ?? (deletion.type === "graceful" ? deletion.object : current);
       if (options.garbageCollection !== false) {
-        const finalizers = finalizersForDeletion(strategy, ctx, current, deleteOptions);
-        if (finalizers !== current.metadata.finalizers && (finalizers.length > 0 || current.metadata.finalizers?.length)) {
+        const present = next.metadata.finalizers;
+        const finalizers = finalizersForDeletion(strategy, ctx, next, deleteOptions);
+        if (finalizers !== present && (finalizers.length > 0 || present?.length)) {
           next = { ...next, metadata: { ...next.metadata, finalizers: [...finalizers] } };
         }
       }

@@ -29,6 +29,8 @@ export interface Strategy<T extends KubeObject = any> {
   warningsOnUpdate?(next: T, current: T, ctx: StrategyContext): string[];
   /** Finalizers may be words without a domain: custom resources, and kinds of the aggregated API servers. */
   anyFinalizer?: boolean;
+  /** What is wrong with a new object's metadata is told only when nothing else is: kinds that do not look at it themselves. */
+  metadataLast?: boolean;
   /** How names are checked; default DNS-1123 subdomain. */
   validateName?(name: string): string[];
   /** Graceful deletion: the grace period in seconds, undefined for immediate. Source: rest.RESTGracefulDeleteStrategy */

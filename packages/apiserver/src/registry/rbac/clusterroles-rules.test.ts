@@ -21,6 +21,7 @@ testKindRules("clusterroles.rbac.authorization.k8s.io", { rules: [{ apiGroups: [
     change: { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { "a b": "c" } }] } },
     want: [
       "aggregationRule.clusterRoleSelectors[0].matchLabels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'aggregationRule.clusterRoleSelectors[0]: Invalid value: "null": invalid label selector.',
     ],
   },
 ]);

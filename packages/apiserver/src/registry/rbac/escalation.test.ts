@@ -71,6 +71,26 @@ for (const { name, owned, wanted, missing } of [
   test(`${missing === 0 ? "may" : "may not"} grant ${name}`, () => assert.equal(uncoveredRules(owned, wanted).length, missing));
 }
 
+const many = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+for (const { name, owned, wanted, missing } of [
+  { name: "what nobody has", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
+  { name: "what one rule gives, whatever it is", owned: [rule(["*"], ["*"], ["*"])], missing: 0, of: 1000 },
+  {
+    name: "what two rules give together",
+    owned: [rule(many(20, "v"), ["*"], ["*"]), rule(["*"], ["*"], ["*"], ["a"]), rule(["v20"], ["*"], ["*"])],
+    missing: 0,
+    of: 21,
+  },
+  { name: "more than is looked at", owned: [rule(["*"], many(500, "g"), ["*"])], missing: 1, of: 1000 },
+].map(({ of, ...one }) => ({ ...one, wanted: [rule(many(of, "v"), many(of, "g"), many(of, "r"))] }))) {
+  test(`rules whose lists multiply are soon decided: ${name}`, () => {
+    const startedMs = performance.now();
+    assert.equal(uncoveredRules(owned, wanted).length, missing);
+    assert.ok(performance.now() - startedMs < 500);
+  });
+}
+
 test("rules that differ by their verbs alone are told as one", () => {
   assert.deepEqual(
     compactRules([

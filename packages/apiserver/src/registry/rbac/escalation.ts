@@ -107,36 +107,81 @@ export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...compact, ...simple.values()];
 }
 
-/** The parts of `wanted` that `owned` does not cover, one verb and resource each. Source: pkg/registry/rbac/validation Covers */
+/** Of a rule's parts: what one role may ask for in all, and how many of those that are missing are told. */
+const mostParts = 50_000;
+const mostMissing = 5000;
+
+/**
+ * The parts of `wanted` that `owned` does not cover, one verb and resource each; of many the first. A rule has as many
+ * parts as its lists have when multiplied: from where they are too many on it is covered by one rule, or it is missing.
+ * Source: pkg/registry/rbac/validation Covers
+ */
 export function uncoveredRules(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
-  return wanted.flatMap(breakdown).filter((part) => !owned.some((rule) => covers(rule, part)));
+  const missing: PolicyRule[] = [];
+  let parts = 0;
+  for (const rule of wanted) {
+    if (owned.some((one) => coversAll(one, rule))) continue;
+    parts += partsOf(rule);
+    if (parts > mostParts) return [...missing, rule];
+    for (const part of uncoveredParts(owned, rule)) {
+      missing.push(part);
+      if (missing.length >= mostMissing) return missing;
+    }
+  }
+  return missing;
 }
 
-function breakdown(rule: PolicyRule): PolicyRule[] {
+const orOne = (list: readonly string[] | undefined): number => list?.length || 1;
+
+function partsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+  return verbs.length * ((nonResourceURLs?.length ?? 0) + orOne(apiGroups) * orOne(resources) * orOne(resourceNames));
+}
+
+/** One rule gives all that the other does, which then need not be taken apart. */
+function coversAll(
+  owned: PolicyRule,
+  { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: PolicyRule,
+) {
+  return (
+    verbs.every((verb) => has(owned.verbs, verb)) &&
+    apiGroups.every((group) => has(owned.apiGroups, group)) &&
+    resources.every((resource) => resourceCovered(owned.resources ?? [], resource)) &&
+    (resourceNames.length === 0 ? nameCovered(owned, undefined) : resourceNames.every((name) => nameCovered(owned, name))) &&
+    nonResourceURLs.every((url) => urlCovered(owned, url))
+  );
+}
+
+/** Group by group, then resource by resource, so that few rules are left to look at for each verb and name. */
+function* uncoveredParts(owned: readonly PolicyRule[], rule: PolicyRule): Generator<PolicyRule> {
   const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
-  const names = resourceNames.length === 0 ? [{}] : resourceNames.map((name) => ({ resourceNames: [name] }));
-  return [
-    ...apiGroups.flatMap((group) =>
-      resources.flatMap((resource) =>
-        verbs.flatMap((verb) => names.map((name) => ({ verbs: [verb], apiGroups: [group], resources: [resource], ...name }))),
-      ),
-    ),
-    ...nonResourceURLs.flatMap((url) => verbs.map((verb) => ({ verbs: [verb], nonResourceURLs: [url] }))),
-  ];
+  const names = resourceNames.length === 0 ? [undefined] : resourceNames;
+  for (const group of apiGroups) {
+    const ofGroup = owned.filter((one) => has(one.apiGroups, group));
+    for (const resource of resources) {
+      const ofResource = ofGroup.filter((one) => resourceCovered(one.resources ?? [], resource));
+      for (const verb of verbs) {
+        const ofVerb = ofResource.filter((one) => has(one.verbs, verb));
+        for (const name of names) {
+          if (ofVerb.some((one) => nameCovered(one, name))) continue;
+          const named = name === undefined ? {} : { resourceNames: [name] };
+          yield { verbs: [verb], apiGroups: [group], resources: [resource], ...named };
+        }
+      }
+    }
+  }
+  for (const url of nonResourceURLs) {
+    const ofUrl = owned.filter((one) => urlCovered(one, url));
+    for (const verb of verbs) if (!ofUrl.some((one) => has(one.verbs, verb))) yield { verbs: [verb], nonResourceURLs: [url] };
+  }
 }
 
-function covers(rule: PolicyRule, part: PolicyRule): boolean {
-  const has = (list: readonly string[] | undefined, value: string | undefined): boolean =>
-    value === undefined || (list ?? []).includes("*") || (list ?? []).includes(value);
-  if (!has(rule.verbs, part.verbs[0])) return false;
-  const url = part.nonResourceURLs?.[0];
-  if (url !== undefined) return (rule.nonResourceURLs ?? []).some((pattern) => urlCovers(pattern, url));
-  if (!has(rule.apiGroups, part.apiGroups?.[0])) return false;
-  if (!resourceCovered(rule.resources ?? [], part.resources?.[0] ?? "")) return false;
-  const names = rule.resourceNames ?? [];
-  const name = part.resourceNames?.[0];
-  if (names.length === 0) return true;
-  return name !== undefined && names.includes(name);
+function has(list: readonly string[] | undefined, value: string): boolean {
+  return list !== undefined && (list.includes("*") || list.includes(value));
+}
+
+/** @param name undefined: every object */
+function nameCovered({ resourceNames = [] }: PolicyRule, name: string | undefined): boolean {
+  return resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name));
 }
 
 function resourceCovered(owned: readonly string[], resource: string): boolean {
@@ -145,8 +190,8 @@ function resourceCovered(owned: readonly string[], resource: string): boolean {
   return slash >= 0 && owned.includes(`*/${resource.slice(slash + 1)}`);
 }
 
-function urlCovers(pattern: string, url: string): boolean {
-  return pattern === url || (pattern.endsWith("*") && url.startsWith(withoutStars(pattern)));
+function urlCovered({ nonResourceURLs = [] }: PolicyRule, url: string): boolean {
+  return nonResourceURLs.some((pattern) => pattern === url || (pattern.endsWith("*") && url.startsWith(withoutStars(pattern))));
 }
 
 /** Source: pkg/apis/rbac/helpers.go CompactString */

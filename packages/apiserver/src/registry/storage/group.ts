@@ -10,6 +10,7 @@ import { csiStorageCapacityTable } from "./csistoragecapacities/table.ts";
 import { defaultStorageClass } from "./storageclasses/defaults.ts";
 import { storageClassStrategy } from "./storageclasses/strategy.ts";
 import { storageClassTable } from "./storageclasses/table.ts";
+import { defaultVolumeAttachment } from "./volumeattachments/defaults.ts";
 import { volumeAttachmentStatusStrategy, volumeAttachmentStrategy } from "./volumeattachments/strategy.ts";
 import { volumeAttachmentTable } from "./volumeattachments/table.ts";
 
@@ -65,7 +66,10 @@ export function storageResources(): ResourceDefinition[] {
       returnDeletedObject: true,
       kind: "VolumeAttachment",
       namespaced: false,
-      versions: ["v1", { ...alpha("v1 VolumeAttachment"), statusServed: false }],
+      versions: [
+        { version: "v1", defaults: defaultVolumeAttachment },
+        { ...alpha("v1 VolumeAttachment"), defaults: defaultVolumeAttachment, statusServed: false },
+      ],
       strategy: volumeAttachmentStrategy,
       statusStrategy: volumeAttachmentStatusStrategy,
       table: volumeAttachmentTable,

@@ -65,30 +65,47 @@ function ownDefault(
     const text = `must result in valid metadata: ${formatFieldErrors(faults)}`;
     return faults.length > 0 ? [invalidValue(path, value, text)] : schemaFaults(value, schema, path);
   }
-  const unknown = pruned && !deepEqual(prune(value, schema, isResource), value);
+  const hasUnknown = pruned && !deepEqual(prune(value, schema, isResource), value);
   const faults = embeddedResourceFaults(value, schema, path, isResource);
   return [
-    ...(unknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
+    ...(hasUnknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
     ...(faults.length > 0 ? faults : schemaFaults(value, schema, path)),
   ];
 }
 
-/** Without what the schema does not know. Source: pkg/apiserver/schema/pruning/algorithm.go */
+/**
+ * Without what the schema does not know: the value itself where there is nothing of that.
+ * Source: pkg/apiserver/schema/pruning/algorithm.go
+ */
 export function prune(value: unknown, schema: Schema | undefined, isResource = false): unknown {
-  const embedded = schema?.["x-kubernetes-embedded-resource"] === true || isResource;
-  if (Array.isArray(value)) return value.map((item) => prune(item, keeping(schema) ?? (schema && itemsOf(schema))));
-  if (!isJsonObject(value)) return value;
-  const kept: [string, unknown][] = [];
-  for (const [name, item] of Object.entries(value)) {
-    const property = propertyOf(schema, name);
-    const additional = schema?.additionalProperties;
-    if (embedded && metaFields.includes(name)) kept.push([name, item]);
-    else if (property) kept.push([name, prune(item, property)]);
-    else if (additional !== undefined && additional !== null && additional !== false)
-      kept.push([name, prune(item, additionalOf(schema as Schema))]);
-    else if (schema?.["x-kubernetes-preserve-unknown-fields"] === true) kept.push([name, item]);
+  if (Array.isArray(value)) {
+    const items = keeping(schema) ?? (schema && itemsOf(schema));
+    const pruned = value.map((item) => prune(item, items));
+    return pruned.every((item, i) => item === value[i]) ? value : pruned;
   }
-  return Object.fromEntries(kept);
+  if (!isJsonObject(value)) return value;
+  const isEmbedded = isResource || schema?.["x-kubernetes-embedded-resource"] === true;
+  const names = Object.keys(value);
+  /** From the first field on that differs. */
+  let kept: [string, unknown][] | undefined;
+  for (const [i, name] of names.entries()) {
+    const item = value[name];
+    const next = isEmbedded && metaFields.includes(name) ? item : prunedField(item, name, schema);
+    if (kept === undefined && next === item) continue;
+    kept ??= names.slice(0, i).map((before) => [before, value[before]]);
+    if (next !== unknown) kept.push([name, next]);
+  }
+  return kept === undefined ? value : Object.fromEntries(kept);
+}
+
+const unknown = Symbol("unknown field");
+
+function prunedField(item: unknown, name: string, schema: Schema | undefined): unknown {
+  const property = propertyOf(schema, name);
+  if (property) return prune(item, property);
+  const additional = schema?.additionalProperties;
+  if (additional !== undefined && additional !== null && additional !== false) return prune(item, additionalOf(schema as Schema));
+  return schema?.["x-kubernetes-preserve-unknown-fields"] === true ? item : unknown;
 }
 
 /** Lists below a schema that keeps unknown fields, and says nothing of items, stay as they are. */

@@ -10,7 +10,7 @@ import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { isDns1035Label } from "../../field-checks.ts";
 import { pathSegmentFaults } from "../../generic/keys.ts";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
+import { hasInside, itemsOf, knownFields, type Schema } from "./schemas.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -28,17 +28,27 @@ export function embeddedResourceFaults(value: unknown, schema: Schema, path: str
 
 function resourcesIn(value: unknown, schema: Schema | undefined, path: string, isResource: boolean): [Fields, string][] {
   if (schema === undefined) return [];
-  if (Array.isArray(value)) return value.flatMap((item, i) => embeddedIn(item, itemsOf(schema), index(path, i)));
+  if (Array.isArray(value)) {
+    const items = itemsOf(schema);
+    if (items === undefined || !(hasInside(items) || isEmbedded(items))) return [];
+    return value.flatMap((item, i) => embeddedIn(item, items, index(path, i)));
+  }
   if (!isJsonObject(value)) return [];
-  const below = Object.entries(value).flatMap(([name, item]) => {
-    const property = propertyOf(schema, name);
-    return property ? embeddedIn(item, property, child(path, name)) : embeddedIn(item, additionalOf(schema), mapKey(path, name));
-  });
-  return isResource ? [[value, path], ...below] : below;
+  const found: [Fields, string][] = isResource ? [[value, path]] : [];
+  for (const [name, part, isAdditional] of knownFields(value, schema)) {
+    const item = value[name];
+    if (typeof item !== "object" || item === null) continue;
+    for (const one of embeddedIn(item, part, isAdditional ? mapKey(path, name) : child(path, name))) found.push(one);
+  }
+  return found;
 }
 
-function embeddedIn(value: unknown, schema: Schema | undefined, path: string): [Fields, string][] {
-  return resourcesIn(value, schema, path, schema?.["x-kubernetes-embedded-resource"] === true);
+function embeddedIn(value: unknown, schema: Schema, path: string): [Fields, string][] {
+  return resourcesIn(value, schema, path, isEmbedded(schema));
+}
+
+function isEmbedded(schema: Schema): boolean {
+  return schema["x-kubernetes-embedded-resource"] === true;
 }
 
 function typeFaults(resource: Fields, path: string): FieldError[] {

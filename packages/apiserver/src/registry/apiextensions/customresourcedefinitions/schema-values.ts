@@ -57,9 +57,41 @@ const checkers: readonly Checker[] = [
 ];
 
 function check(value: unknown, schema: Schema, name: string): Result {
+  const plain = plainResult(value, schema);
+  return plain ?? checkFully(value, schema, name);
+}
+
+function checkFully(value: unknown, schema: Schema, name: string): Result {
   if (value === null) return merged([typeCheck(value, schema, name), enumCheck(value, schema, name)]);
   const results = checkers.map((checker) => checker(value, schema, name)).filter((result) => result !== undefined);
   return merged(results, results.length + 1);
+}
+
+/** Words that ask nothing of a scalar, or that its type is the only thing asked. */
+const plainWords: ReadonlySet<string> = new Set([
+  ...["type", "title", "description", "default", "example", "externalDocs", "nullable"],
+  ...["x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"],
+]);
+
+/** By the type of a scalar, what is found of each that has it; undefined for schemas that ask for more than a type. */
+const plainResults = new WeakMap<Schema, Map<string, Result> | "asks for more">();
+
+/** A list may have a million items of one type: those that are right are told by it alone. */
+function plainResult(value: unknown, schema: Schema): Result | undefined {
+  if (value === null || typeof value === "object") return undefined;
+  let results = plainResults.get(schema);
+  if (results === undefined) {
+    results = Object.keys(schema).every((word) => plainWords.has(word)) ? new Map() : "asks for more";
+    plainResults.set(schema, results);
+  }
+  if (results === "asks for more") return undefined;
+  const type = typeOf(value);
+  const known = results.get(type);
+  if (known !== undefined) return known;
+  const found = checkFully(value, schema, "");
+  if (found.faults.length > 0) return undefined;
+  results.set(type, found);
+  return found;
 }
 
 /** What is said of the same field in the same words is said once. */
@@ -201,8 +233,25 @@ function listCheck(value: readonly unknown[], schema: Schema, name: string): Res
     sizes.push(invalid(name, value.length, `should have at least ${minItems} items`));
   if (isBound(maxItems) && value.length > maxItems)
     sizes.push(invalid(name, value.length, `should have at most ${maxItems} items`));
-  const results = items ? value.map((item, i) => check(item, items, `${name}[${i}]`)) : [];
-  return merged([...results, wrong(...sizes)], 1);
+  return merged([...(items ? [itemsCheck(value, items, name)] : []), wrong(...sizes)], 1);
+}
+
+/** No more are told of one list, or of one object's fields: the rest is not looked at, as it is wrong whatever it is. */
+const mostFaults = 1000;
+
+function itemsCheck(list: readonly unknown[], items: Schema, name: string): Result {
+  const results: Result[] = [];
+  let matches = 0;
+  let faults = 0;
+  for (const [i, item] of list.entries()) {
+    const result = plainResult(item, items) ?? check(item, items, `${name}[${i}]`);
+    matches += result.matches;
+    if (result.faults.length === 0) continue;
+    results.push({ faults: result.faults, matches: 0 });
+    faults += result.faults.length;
+    if (faults >= mostFaults) break;
+  }
+  return merged(results, matches);
 }
 
 function enumCheck(value: unknown, schema: Schema, name: string): Result {
@@ -223,12 +272,12 @@ function objectCheck(value: Readonly<Record<string, unknown>>, schema: Schema, n
   const below = (field: string): string => `${name}.${field}`;
   const others = Object.keys(value).filter((field) => !propertyOf(schema, field));
   const additional = additionalOf(schema);
-  const forbidden = additionalProperties === false ? others : [];
+  const forbidden = additionalProperties === false ? others.slice(0, mostFaults) : [];
   return merged([
     ...forbidden.map((field) =>
       wrong({ name, kind: "invalid", shown: field, text: `${below(field)} in body is a forbidden property` }),
     ),
-    ...(additional ? others.map((field) => check(value[field], additional, below(field))) : []),
+    ...(additional ? fieldsCheck(value, others, additional, below) : []),
     ...Object.entries(properties ?? {})
       .filter(([field]) => Object.hasOwn(value, field))
       .map(([field, property]) => check(value[field], property, name === "" ? field : below(field))),
@@ -239,6 +288,23 @@ function objectCheck(value: Readonly<Record<string, unknown>>, schema: Schema, n
       matches: 0,
     },
   ]);
+}
+
+function fieldsCheck(
+  value: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+  schema: Schema,
+  nameOf: (field: string) => string,
+): Result[] {
+  const results: Result[] = [];
+  let faults = 0;
+  for (const field of fields) {
+    const result = check(value[field], schema, nameOf(field));
+    results.push(result);
+    faults += result.faults.length;
+    if (faults >= mostFaults) break;
+  }
+  return results;
 }
 
 function isBound(bound: unknown): bound is number {

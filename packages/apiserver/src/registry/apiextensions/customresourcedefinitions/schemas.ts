@@ -25,12 +25,37 @@ export function propertyOf(schema: Schema | undefined, name: string): Schema | u
   return Object.hasOwn(schema?.properties ?? {}, name) ? schema?.properties?.[name] : undefined;
 }
 
+/** Whether a schema says anything of what its values hold: of a scalar's there is nothing to walk to. */
+export function hasInside(schema: Schema): boolean {
+  return isJsonObject(schema.items) || isJsonObject(schema.additionalProperties) || isJsonObject(schema.properties);
+}
+
+/** The fields of an object that its schema knows, in the object's order; a large object may have few of them. */
+export function* knownFields(
+  value: Readonly<Record<string, unknown>>,
+  schema: Schema,
+): Generator<readonly [name: string, schema: Schema, isAdditional: boolean]> {
+  const additional = additionalOf(schema);
+  if (additional === undefined && !isJsonObject(schema.properties)) return;
+  for (const name of Object.keys(value)) {
+    const property = propertyOf(schema, name);
+    if (property !== undefined) yield [name, property, false];
+    else if (additional !== undefined) yield [name, additional, true];
+  }
+}
+
 /** The schemas right below one, of every kind. */
 function partsOf(schema: Schema): Schema[] {
   const lists = [schema.allOf, schema.anyOf, schema.oneOf, schema.items, schema["not"], schema.additionalItems].flat();
   const maps = [schema.properties, schema.patternProperties, schema.definitions, schema.dependencies];
   const all = [...lists, schema.additionalProperties, ...maps.flatMap((map) => Object.values(map ?? {}))];
   return all.filter((part) => isJsonObject(part)) as Schema[];
+}
+
+/** A schema and all within it, as deep as schemas may go. */
+export function* schemasWithin(schema: Schema, level = 0): Generator<Schema> {
+  yield schema;
+  if (level < mostLevels) for (const part of partsOf(schema)) yield* schemasWithin(part, level + 1);
 }
 
 /** How many schemas there are in one, itself among them. */

@@ -1,7 +1,9 @@
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { withCondition } from "./conditions.ts";
 import { anySchema, mostLevels, type Schema } from "./schemas.ts";
 import {
   validateCustomResourceDefinition,
@@ -9,10 +11,19 @@ import {
   validateCustomResourceDefinitionUpdate,
 } from "./validation.ts";
 
-/** Deletion waits for this until the custom resources are gone. */
+type Status = NonNullable<CustomResourceDefinition["status"]>;
+
+/** The first request to delete adds it, and deletion waits for it until the custom resources are gone. */
 export const customResourceCleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 
-/** Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go */
+const deletionPending = {
+  type: "Terminating",
+  status: "True",
+  reason: "InstanceDeletionPending",
+  message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+} as const;
+
+/** Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go and, of deletions, etcd.go */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = strategyOf<CustomResourceDefinition>({
   namespaced: false,
   status: true,
@@ -21,10 +32,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
   allowUnconditionalUpdate: false,
   prepareForCreate(next, ctx) {
     const stored = (next.spec?.versions ?? []).filter((version) => version.storage).map((version) => version.name);
-    next.status = { storedVersions: stored } as NonNullable<CustomResourceDefinition["status"]>;
-    const finalizers = next.metadata.finalizers ?? [];
-    if (!finalizers.includes(customResourceCleanupFinalizer))
-      next.metadata.finalizers = [...finalizers, customResourceCleanupFinalizer];
+    next.status = { storedVersions: stored } as Status;
     dropDisabledFields(next, undefined, ctx);
   },
   prepareForUpdate(next, current, ctx) {
@@ -32,11 +40,21 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     const storage = (next.spec?.versions ?? []).find((version) => version.storage)?.name;
     const stored = current.status?.storedVersions ?? [];
     if (storage !== undefined && !stored.includes(storage)) {
-      next.status = { ...current.status, storedVersions: [...stored, storage] } as NonNullable<
-        CustomResourceDefinition["status"]
-      >;
+      next.status = { ...current.status, storedVersions: [...stored, storage] } as Status;
     }
     dropDisabledFields(next, current, ctx);
+  },
+  beginDeletion(current, ctx) {
+    if (current.metadata.deletionTimestamp) return undefined;
+    const finalizers = new Set([...(current.metadata.finalizers ?? []), customResourceCleanupFinalizer]);
+    return {
+      ...current,
+      metadata: { ...current.metadata, deletionTimestamp: formatTime(ctx.now), finalizers: [...finalizers] },
+      status: {
+        ...current.status,
+        conditions: withCondition(current.status?.conditions ?? [], deletionPending, ctx.now),
+      } as Status,
+    };
   },
   // An update has rules of its own that include those of a creation.
   validate: (next, _ctx, current) =>

@@ -1,6 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
+import { nameTemplateGeneration } from "./template-generation.ts";
 
 export function defaultDaemonSet(object: KubeObject): void {
   const daemonSet = object as DaemonSet;
@@ -15,4 +16,5 @@ export function defaultDaemonSet(object: KubeObject): void {
   }
   spec.revisionHistoryLimit ??= 10;
   defaultTemplateOf(spec);
+  nameTemplateGeneration(daemonSet);
 }

@@ -43,6 +43,14 @@ testKindRules(
       want: ["spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
     },
     {
+      name: "a rolling update of less than nothing",
+      change: { "spec.updateStrategy.rollingUpdate": { maxUnavailable: "-1%", maxSurge: 0 } },
+      want: [
+        `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"-1%"}: a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')`,
+        "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0",
+      ],
+    },
+    {
       name: "a rolling update of both",
       change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } },
       want: [

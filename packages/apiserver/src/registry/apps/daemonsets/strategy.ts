@@ -1,9 +1,8 @@
 import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { immutableSelector } from "../replicasets/validation.ts";
-import { templateWarningsOnChange } from "../template-warnings.ts";
 import { countTemplateGeneration, keepTemplateGeneration, startTemplateGeneration } from "./template-generation.ts";
 import { validateDaemonSet, validateDaemonSetStatus } from "./validation.ts";
 
@@ -19,7 +18,7 @@ export const daemonSetStrategy: Strategy<DaemonSet> = strategyOf<DaemonSet>({
   prepareForUpdate: countTemplateGeneration,
   validate: (next, ctx, current) => validateDaemonSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
-  ...templateWarningsOnChange,
+  template: specTemplate,
 });
 
 export const daemonSetStatusStrategy: Strategy<DaemonSet> = statusStrategyOf({

@@ -16,7 +16,11 @@ test("every DaemonSet says how often its template changed, and nobody else does"
   const server = await startTestServer(t);
   const generationOf = ({ body }: { body: { metadata: { annotations: Record<string, string> } } }) =>
     body.metadata.annotations[annotation];
-  assert.equal(generationOf(await server.request("POST", path, daemonSet("d", "i"))), "1");
+  const created = await server.request("POST", path, daemonSet("d", "i"));
+  assert.equal(generationOf(created), "1");
+  assert.deepEqual(created.body.metadata.managedFields[0].fieldsV1["f:metadata"], {
+    "f:annotations": { ".": {}, [`f:${annotation}`]: {} },
+  });
   assert.equal(
     generationOf(await server.request("PUT", `${path}/d`, daemonSet("d", "i", { mine: "x", [annotation]: "9" }))),
     "1",

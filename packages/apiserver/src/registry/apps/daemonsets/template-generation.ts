@@ -11,6 +11,11 @@ import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 
 const annotation = "deprecated.daemonset.template.generation";
 
+/** Every writer has the annotation, also in `managedFields`: conversion upstream knows no DaemonSet without it. */
+export function nameTemplateGeneration(daemonSet: DaemonSet): void {
+  if (daemonSet.metadata.annotations?.[annotation] === undefined) setTemplateGeneration(daemonSet, 0);
+}
+
 /** What a client gives counts on from there. */
 export function startTemplateGeneration(next: DaemonSet): void {
   refuseOther(next);

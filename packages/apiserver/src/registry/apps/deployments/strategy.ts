@@ -2,9 +2,8 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { immutableSelector } from "../replicasets/validation.ts";
-import { templateWarningsOnChange } from "../template-warnings.ts";
 import { validateDeployment, validateDeploymentStatus } from "./validation.ts";
 
 /** Source: pkg/registry/apps/deployment/strategy.go */
@@ -20,7 +19,7 @@ export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
   },
   validate: (next, ctx, current) => validateDeployment(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
-  ...templateWarningsOnChange,
+  template: specTemplate,
 });
 
 export const deploymentStatusStrategy: Strategy<Deployment> = statusStrategyOf({

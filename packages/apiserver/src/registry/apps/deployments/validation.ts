@@ -3,19 +3,16 @@ import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { nonNegative } from "../../field-checks.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
-import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
+import { checkSelector, neverDecremented, validateReplicatedTemplate } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
 export function validateDeployment(deployment: Deployment, options: PodValidationOptions): FieldError[] {
   const spec = deployment.spec ?? ({} as NonNullable<Deployment["spec"]>);
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  const { template, selector, replicas = 0 } = spec;
-  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicaSet" };
-  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
+  errors.push(...validateReplicatedTemplate(spec, "spec", options));
   errors.push(...validateStrategy(spec.strategy));
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"));

@@ -58,11 +58,12 @@ testKindRules(
       ],
     },
     {
-      name: "a selector of wrong expressions",
-      change: {
-        "spec.selector": wrongExpressions.selector,
-      },
-      want: wrongExpressions.want("spec.selector"),
+      name: "a selector of wrong expressions, without a look at the template",
+      change: { "spec.selector": wrongExpressions.selector, "spec.template.spec.containers": [] },
+      want: [
+        ...wrongExpressions.want("spec.selector"),
+        `spec.selector: Invalid value: ${wrongExpressions.shown}: invalid label selector`,
+      ],
     },
   ],
 );

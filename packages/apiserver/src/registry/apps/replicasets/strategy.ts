@@ -1,8 +1,7 @@
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { templateWarningsOnChange } from "../template-warnings.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { immutableSelector, validateReplicaCounts, validateReplicaSet } from "./validation.ts";
 
 /** Source: pkg/registry/apps/replicaset/strategy.go */
@@ -15,7 +14,7 @@ export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
   },
   validate: (next, ctx, current) => validateReplicaSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
-  ...templateWarningsOnChange,
+  template: specTemplate,
 });
 
 export const replicaSetStatusStrategy: Strategy<ReplicaSet> = statusStrategyOf({

@@ -1,11 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { ReplicaSet, ReplicaSetSpec } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
+import { readSelector, validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";
 
 /** Source: pkg/apis/apps/validation ValidateReplicaSet */
@@ -14,10 +15,20 @@ export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidatio
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  const { template, selector, replicas = 0 } = spec;
-  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicaSet" };
-  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
+  errors.push(...validateReplicatedTemplate(spec, "spec", options));
   return errors;
+}
+
+/** Of a template whose selector cannot be read no more is said. */
+export function validateReplicatedTemplate(
+  { template, selector, replicas = 0 }: Partial<ReplicaSetSpec>,
+  path: string,
+  options: PodValidationOptions,
+): FieldError[] {
+  const read = readSelector(selector);
+  if (!read) return [invalidValue(child(path, "selector"), goLabelSelector(selector), "invalid label selector")];
+  const selected = { template, selector: read, replicated: replicas > 1, kind: "ReplicaSet" };
+  return validateSelectedTemplate(selected, child(path, "template"), options);
 }
 
 /** A selector that is needed and must not match everything. */

@@ -20,8 +20,9 @@ export function defaultStatefulSet(object: KubeObject): void {
   spec.revisionHistoryLimit ??= 10;
   defaultTemplateOf(spec);
   for (const claim of spec.volumeClaimTemplates ?? []) {
-    claim.apiVersion ??= "v1";
-    claim.kind ??= "PersistentVolumeClaim";
+    // Whatever was written there.
+    claim.apiVersion = "v1";
+    claim.kind = "PersistentVolumeClaim";
     defaultPersistentVolumeClaim(claim);
   }
 }

@@ -1,4 +1,5 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
+import { wrongExpressions } from "../../../testing/selector-cases.ts";
 
 testKindRules(
   "statefulsets.apps",
@@ -142,6 +143,32 @@ testKindRules(
         "spec.template.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
         "spec.template.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
         'spec.template.annotations.container.seccomp.security.alpha.kubernetes.io/c: Invalid value: "x": must be a valid seccomp profile',
+      ],
+    },
+    {
+      name: "a selector of wrong expressions, with a look at no more than how long pods run",
+      change: {
+        "spec.selector": wrongExpressions.selector,
+        "spec.template.metadata.labels": { "a b": "c" },
+        "spec.template.spec.restartPolicy": "Never",
+      },
+      want: [
+        ...wrongExpressions.want("spec.selector"),
+        `spec.selector: Invalid value: ${wrongExpressions.shown}`,
+        'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
+      ],
+    },
+    {
+      name: "less than nothing",
+      status: true,
+      before: {},
+      change: { status: { replicas: -1 } },
+      want: [
+        "status.replicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.currentReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.updatedReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
       ],
     },
     {

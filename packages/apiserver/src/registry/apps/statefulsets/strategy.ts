@@ -1,8 +1,7 @@
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { templateWarningsOnChange } from "../template-warnings.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateStatefulSet, validateStatefulSetStatus, validateStatefulSetUpdate } from "./validation.ts";
 
 /** Source: pkg/registry/apps/statefulset/strategy.go */
@@ -17,7 +16,7 @@ export const statefulSetStrategy: Strategy<StatefulSet> = strategyOf<StatefulSet
   prepareForUpdate: (next, current, ctx) => settleGated(next, current, ctx.featureEnabled),
   validate: (next, ctx, current) => validateStatefulSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => validateStatefulSetUpdate(next, current),
-  ...templateWarningsOnChange,
+  template: specTemplate,
 });
 
 export const statefulSetStatusStrategy: Strategy<StatefulSet> = statusStrategyOf({

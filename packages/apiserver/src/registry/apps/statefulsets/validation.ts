@@ -2,11 +2,11 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { validatePodAnnotations } from "../../core/pods/validation/annotations.ts";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { matchesTemplate, runsForEver } from "../../core/pods/validation/pod-template.ts";
+import { matchesTemplate, readSelector, runsForEver } from "../../core/pods/validation/pod-template.ts";
 import { checkAnnotations, checkLabels, nonNegative } from "../../field-checks.ts";
 import { optionalOneOf } from "../../rules.ts";
 import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
@@ -70,12 +70,14 @@ function validateRetention(spec: Spec, path: string): FieldError[] {
 /** The containers are not looked at here: some of their volumes come from the claim templates. */
 function validateTemplate({ template, selector }: Spec, path: string, options: PodValidationOptions): FieldError[] {
   const annotations = template?.metadata?.annotations;
+  const always = runsForEver(template, "StatefulSet", path);
+  if (!readSelector(selector)) return [invalidValue("spec.selector", goLabelSelector(selector), ""), ...always];
   return [
     ...matchesTemplate(selector, template, path),
     ...checkLabels(template?.metadata?.labels, child(path, "labels")),
     ...checkAnnotations(annotations, child(path, "annotations")),
     ...validatePodAnnotations(annotations, template?.spec ?? { containers: [] }, child(path, "annotations"), options),
-    ...runsForEver(template, "StatefulSet", path),
+    ...always,
   ];
 }
 
@@ -115,5 +117,5 @@ export function validateStatefulSetStatus(
 }
 
 function atMost(value: number | undefined, most: number | undefined, name: string, path: string): FieldError[] {
-  return (value ?? 0) > (most ?? 0) ? [invalidValue(path, value, `cannot be greater than ${name}`)] : [];
+  return (value ?? 0) > (most ?? 0) ? [invalidValue(path, value ?? 0, `cannot be greater than ${name}`)] : [];
 }

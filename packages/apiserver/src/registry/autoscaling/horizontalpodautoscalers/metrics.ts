@@ -1,13 +1,15 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
+import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   CrossVersionObjectReference,
   MetricIdentifier,
   MetricSpec,
   MetricTarget,
 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import { quantityOf } from "../../field-checks.ts";
+import { checkContainerResourceName } from "../../core/pods/validation/resources.ts";
+import { dns1123Label, quantityOf } from "../../field-checks.ts";
 import { isPathSegmentName } from "../../rbac/names.ts";
 import { type Check, need, saying } from "../../rules.ts";
 
@@ -70,18 +72,23 @@ const sources: readonly Source[] = [
     type: "ContainerResource",
     field: "containerResource",
     check: ({ containerResource }, path) => [
-      ...need(containerResource?.name, child(path, "name"), "must specify a resource name"),
-      ...need(containerResource?.container, child(path, "container"), "must specify a container"),
+      ...(containerResource?.name
+        ? checkContainerResourceName(containerResource.name, child(path, "name"))
+        : [required(child(path, "name"), "must specify a resource name")]),
+      ...(containerResource?.container
+        ? dns1123Label(containerResource.container, child(path, "container"))
+        : [required(child(path, "container"), "must specify a container")]),
       ...validateTarget(containerResource?.target, child(path, "target")),
       ...validateUtilization(containerResource?.target, child(path, "target")),
     ],
   },
 ];
 
+const gateText = " (only allowed when HPAContainerMetrics feature is enabled)";
 const types = sources.map(({ type }) => type).sort();
 
-/** Source: pkg/apis/autoscaling/validation validateMetricSpec */
-export function validateMetric(metric: MetricSpec, path: string): FieldError[] {
+/** @param containers metrics of single containers are allowed. Source: pkg/apis/autoscaling/validation validateMetricSpec */
+export function validateMetric(metric: MetricSpec, path: string, containers: boolean): FieldError[] {
   const type: string = metric.type ?? "";
   const at = child(path, "type");
   const unknown = types.includes(type) ? [] : [notSupported(at, type, types)];
@@ -90,11 +97,13 @@ export function validateMetric(metric: MetricSpec, path: string): FieldError[] {
   const first = present[0];
   const others = present.length === 1 ? [] : present.filter(({ field }) => field !== expected);
   const missing = expected && !metric[expected];
+  const gated = expected === "containerResource" && !containers;
+  const missingText = `must populate information for the given metric source${gated ? gateText : ""}`;
   return [
     ...(type === "" ? [required(at, "must specify a metric source type")] : []),
     ...unknown,
     ...(first?.check(metric, child(path, first.field)) ?? []),
-    ...(missing ? [required(child(path, expected), "must populate information for the given metric source")] : []),
+    ...(missing ? [required(child(path, expected), missingText)] : []),
     ...unknown, // upstream looks at the type twice
     ...others.map(({ field }) => forbiddenField(child(path, field), "must populate the given metric source only")),
   ];
@@ -119,9 +128,9 @@ function validateTarget(target: MetricTarget | undefined, path: string): FieldEr
   if (!["Utilization", "Value", "AverageValue"].includes(type))
     errors.push(invalidValue(child(path, "type"), type, "must be either Utilization, Value, or AverageValue"));
   if (value != null && quantityOf(value).sign !== 1)
-    errors.push(invalidValue(child(path, "value"), String(value), "must be positive"));
+    errors.push(invalidValue(child(path, "value"), goQuantity(String(value)), "must be positive"));
   if (averageValue != null && quantityOf(averageValue).sign !== 1)
-    errors.push(invalidValue(child(path, "averageValue"), String(averageValue), "must be positive"));
+    errors.push(invalidValue(child(path, "averageValue"), goQuantity(String(averageValue)), "must be positive"));
   if (averageUtilization != null && averageUtilization < 1)
     errors.push(invalidValue(child(path, "averageUtilization"), averageUtilization, "must be greater than 0"));
   return errors;

@@ -15,6 +15,15 @@ testKindRules(
       ],
     },
     {
+      name: "a minimum of none that was there before its gate was turned off",
+      before: { "spec.minReplicas": 0 },
+      change: { "spec.maxReplicas": 0 },
+      want: [
+        "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+        "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+      ],
+    },
+    {
       name: "a maximum below the minimum",
       change: { "spec.minReplicas": 3 },
       want: ["spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`"],
@@ -104,7 +113,28 @@ testKindRules(
           },
         ],
       },
-      want: ["spec.metrics[0].containerResource: Required value: must populate information for the given metric source"],
+      want: [
+        "spec.metrics[0].containerResource: Required value: must populate information for the given metric source (only allowed when HPAContainerMetrics feature is enabled)",
+      ],
+    },
+    {
+      name: "resources and containers of no such name",
+      gates: { HPAContainerMetrics: true },
+      change: {
+        "spec.metrics": [
+          {
+            type: "ContainerResource",
+            containerResource: { name: "Cpu", container: "a b", target: { type: "Utilization", averageUtilization: 50 } },
+          },
+          { type: "ContainerResource" },
+        ],
+      },
+      want: [
+        'spec.metrics[0].containerResource.name: Invalid value: "Cpu": must be a standard resource type or fully qualified',
+        'spec.metrics[0].containerResource.name: Invalid value: "Cpu": must be a standard resource for containers',
+        "spec.metrics[0].containerResource.container: Invalid value: \"a b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        "spec.metrics[1].containerResource: Required value: must populate information for the given metric source",
+      ],
     },
     {
       name: "pods without a value",
@@ -120,7 +150,7 @@ testKindRules(
       },
       want: [
         "spec.metrics[0].pods.metric.name: Invalid value: \"a/b\": may not contain '/'",
-        'spec.metrics[0].pods.target.averageValue: Invalid value: "-1": must be positive',
+        'spec.metrics[0].pods.target.averageValue: Invalid value: resource.Quantity{i:resource.int64Amount{value:-1, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"-1", Format:"DecimalSI"}: must be positive',
       ],
     },
     {
@@ -154,7 +184,7 @@ testKindRules(
       },
       want: [
         'spec.metrics[0].object.target.type: Invalid value: "Most": must be either Utilization, Value, or AverageValue',
-        'spec.metrics[0].object.target.value: Invalid value: "-1": must be positive',
+        'spec.metrics[0].object.target.value: Invalid value: resource.Quantity{i:resource.int64Amount{value:-1, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"-1", Format:"DecimalSI"}: must be positive',
       ],
     },
     {

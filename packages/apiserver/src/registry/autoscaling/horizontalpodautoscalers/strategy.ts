@@ -4,6 +4,7 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { each } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateMetric, validateReference } from "./metrics.ts";
 
@@ -21,7 +22,7 @@ export const autoscalerStrategy: Strategy<Autoscaler> = strategyOf<Autoscaler>({
     const inUse = (current.spec?.metrics ?? []).some(({ containerResource }) => containerResource !== undefined);
     if (!ctx.featureEnabled("HPAContainerMetrics") && !inUse) dropContainerSources(next);
   },
-  validate: (next, ctx) => validateAutoscaler(next, ctx.featureEnabled),
+  validate: (next, ctx, current) => validateAutoscaler(next, ctx.featureEnabled, current),
 });
 
 export const autoscalerStatusStrategy: Strategy<Autoscaler> = statusStrategyOf({
@@ -39,10 +40,15 @@ function dropContainerSources({ spec }: Autoscaler): void {
   for (const metric of spec?.metrics ?? []) delete metric.containerResource;
 }
 
-function validateAutoscaler(autoscaler: Autoscaler, featureEnabled: (gate: string) => boolean): FieldError[] {
+/** @param current what is scaled to nothing already may stay so without its gate */
+function validateAutoscaler(
+  autoscaler: Autoscaler,
+  featureEnabled: (gate: string) => boolean,
+  current: Autoscaler | undefined,
+): FieldError[] {
   const spec = autoscaler.spec ?? ({} as Autoscaler["spec"]);
   const errors: FieldError[] = [];
-  const least = featureEnabled("HPAScaleToZero") ? 0 : 1;
+  const least = featureEnabled("HPAScaleToZero") || current?.spec?.minReplicas === 0 ? 0 : 1;
   const { minReplicas, maxReplicas = 0 } = spec;
   if (minReplicas != null && minReplicas < least) {
     errors.push(invalidValue("spec.minReplicas", minReplicas, `must be greater than or equal to ${least}`));
@@ -52,7 +58,8 @@ function validateAutoscaler(autoscaler: Autoscaler, featureEnabled: (gate: strin
     errors.push(invalidValue("spec.maxReplicas", maxReplicas, "must be greater than or equal to `minReplicas`"));
   }
   errors.push(...validateReference(spec.scaleTargetRef, "spec.scaleTargetRef"));
-  for (const [i, metric] of (spec.metrics ?? []).entries()) errors.push(...validateMetric(metric, index("spec.metrics", i)));
+  const containers = featureEnabled("HPAContainerMetrics");
+  errors.push(...each(spec.metrics, "spec.metrics", (metric, at) => validateMetric(metric, at, containers)));
   if (minReplicas === 0 && !(spec.metrics ?? []).some(({ type }) => type === "Object" || type === "External")) {
     const text = "must specify at least one Object or External metric to support scaling to zero replicas";
     errors.push(forbiddenField("spec.metrics", text));

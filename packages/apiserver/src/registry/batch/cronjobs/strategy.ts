@@ -15,7 +15,12 @@ const longestName = 52;
 
 /** Source: pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/validation ValidateCronJob */
 export const cronJobStrategy: Strategy<CronJob> = {
-  ...strategyOf<CronJob>({ namespaced: true, status: true, generation: true }),
+  ...strategyOf<CronJob>({
+    namespaced: true,
+    status: true,
+    generation: true,
+    template: { path: "spec.jobTemplate.spec.template", of: ({ spec }) => spec?.jobTemplate?.spec?.template },
+  }),
   // As the beta version always did.
   defaultGarbageCollection: ({ requestVersion }) => (requestVersion === "v1beta1" ? "Orphan" : "Background"),
   validate(next, ctx) {

@@ -1,9 +1,8 @@
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { templateWarningsOnChange } from "../../apps/template-warnings.ts";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import {
   type JobValidationOptions,
   trackingAnnotation,
@@ -35,7 +34,7 @@ export const jobStrategy: Strategy<Job> = {
       const { [trackingAnnotation]: dropped, ...rest } = next.metadata.annotations ?? {};
       if (dropped !== undefined) next.metadata.annotations = rest;
     },
-    ...templateWarningsOnChange,
+    template: specTemplate,
   }),
   // Pods of a job are kept when an old client deletes it without saying what it wants.
   defaultGarbageCollection: "Orphan",

@@ -5,7 +5,7 @@ import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { goStringMap, matchesSafely, matchesTemplate, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
+import { goStringMap, matchesTemplate, readSelector, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector, fieldImmutableText, immutableField, isDns1123Label, nonNegative } from "../../field-checks.ts";
 import { each, optionalOneOf } from "../../rules.ts";
 
@@ -46,7 +46,7 @@ function validateGeneratedSelector(job: Job): FieldError[] {
     if (!Object.hasOwn(labels, key)) errors.push(required(at, `must be '${want}'`));
     else if (labels[key] !== want) errors.push(invalidValue(at, goStringMap(labels), `must be '${want}'`));
   }
-  if (!matchesSafely(spec.selector, expected))
+  if (readSelector(spec.selector)?.matches(expected) === false)
     errors.push(invalidValue("spec.selector", goLabelSelector(spec.selector), "`selector` not auto-generated"));
   return errors;
 }

@@ -10,22 +10,28 @@ interface PemBlock {
 }
 
 const begin = "-----BEGIN ";
+const endMark = "\n-----END ";
 const dashes = "-----";
 
-/** The blocks of a text, what stands between them is skipped. */
+/**
+ * The blocks of a text, what stands between them is skipped. A block goes to the next end, whatever that is the end of;
+ * looked for once, or a text of beginnings would be read as often as it has them.
+ */
 function pemBlocks(data: Buffer): PemBlock[] {
   const text = data.toString("latin1").replaceAll("\r\n", "\n");
   const blocks: PemBlock[] = [];
+  let end = 0;
   for (let at = text.indexOf(begin); at >= 0; at = text.indexOf(begin, at)) {
-    const lineEnd = text.indexOf("\n", at);
-    const line = text.slice(at, lineEnd < 0 ? text.length : lineEnd).trimEnd();
-    const atLineStart = at === 0 || text[at - 1] === "\n";
+    const from = at;
+    at += begin.length;
+    if (from > 0 && text[from - 1] !== "\n") continue;
+    const lineEnd = text.indexOf("\n", from);
+    if (lineEnd < 0) break;
+    if (end < lineEnd) end = text.indexOf(endMark, lineEnd);
+    if (end < 0) break;
+    const line = text.slice(from, lineEnd).trimEnd();
     const type = line.slice(begin.length, -dashes.length);
-    const end = text.indexOf(`\n-----END ${type}${dashes}`, lineEnd < 0 ? text.length : lineEnd - 1);
-    if (!atLineStart || !line.endsWith(dashes) || lineEnd < 0 || end < 0) {
-      at += begin.length;
-      continue;
-    }
+    if (!line.endsWith(dashes) || !text.startsWith(`${endMark}${type}${dashes}`, end)) continue;
     const body = text.slice(lineEnd + 1, Math.max(end, lineEnd + 1));
     const headers = body.includes(":");
     const base64 = headers ? body.slice(body.indexOf("\n\n") + 2) : body;

@@ -1,6 +1,7 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import {
@@ -20,6 +21,7 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
   ...strategyOf<Csr>({ namespaced: false, status: true }),
   allowUnconditionalUpdate: true,
   resetFields: ["status"],
+  validateName: pathSegmentFaults,
   prepareForCreate(next, ctx) {
     const { spec } = next;
     if (!spec) return;
@@ -77,7 +79,6 @@ export const certificateApprovalStrategy: Strategy<Csr> = {
 function stampConditions(next: Csr, current: Csr, now: number): void {
   const time = formatTime(now);
   for (const condition of next.status?.conditions ?? []) {
-    condition.status ||= "True" as typeof condition.status;
     const old = (current.status?.conditions ?? []).find((c) => c.type === condition.type);
     if (!condition.lastUpdateTime)
       condition.lastUpdateTime =

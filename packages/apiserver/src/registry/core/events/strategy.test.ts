@@ -31,6 +31,16 @@ const told = { ...report, reason: "R", type: "Normal" };
 for (const { name, of, want } of [
   { name: "that tells everything", of: event(told), want: [] },
   { name: "of the old way", of: event({ reason: "R", type: "Normal" }), want: ["eventTime"] },
+  {
+    name: "of a name that core v1 takes",
+    of: event({ ...told, metadata: { name: "A!", namespace: "web" } }),
+    want: ["metadata.name"],
+  },
+  {
+    name: "to be named as core v1 names",
+    of: event({ ...told, metadata: { name: "a", generateName: "A!", namespace: "web" } }),
+    want: ["metadata.generateName"],
+  },
   { name: "of no known type", of: event({ ...told, type: "Odd" }), want: ["type"] },
   {
     name: "with fields of the old way too",

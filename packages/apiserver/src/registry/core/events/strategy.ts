@@ -1,7 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isQualifiedName } from "../../field-checks.ts";
+import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { isDns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
+import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**
@@ -13,6 +15,9 @@ export const eventStrategy: Strategy<Event> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
+  validateName: pathSegmentFaults,
+  metadataLast: true,
+  anyFinalizer: true,
   validate: (next) => validateEvent(next),
   validateUpdate: (next) => validateEvent(next),
 };
@@ -34,7 +39,8 @@ export function validateEvent(event: Event): FieldError[] {
  * Source: pkg/apis/core/validation/events.go ValidateEventCreate, pkg/registry/core/event/strategy.go ValidateUpdate
  */
 export function validateNewEvent(event: Event): FieldError[] {
-  const errors = [...validateEvent(event), ...validateSeries(event)];
+  const metadata = validateObjectMeta(event.metadata, true, isDns1123Subdomain, "metadata");
+  const errors = [...validateEvent(event), ...metadata, ...validateSeries(event)];
   if (!event.eventTime) errors.push(required("eventTime"));
   if (event.type !== "Normal" && event.type !== "Warning")
     errors.push(invalidValue("type", "", `has invalid value: ${event.type ?? ""}`));

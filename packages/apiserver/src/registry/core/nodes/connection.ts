@@ -1,4 +1,5 @@
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { badRequest, notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
@@ -14,10 +15,21 @@ export async function kubeletOf(
   nodeName: string,
   config: Pick<CatalogueConfig, "kubeletConnection">,
 ): Promise<URL> {
-  const node = (await call.services.store("", "nodes").get("", nodeName, { minimumRevision: 0 })).object() as Node;
+  const node = await nodeOf(call, nodeName);
   const address = preferredAddress(node, config.kubeletConnection.preferredAddressTypes);
   const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port || config.kubeletConnection.port;
   return hostUrl("https", address, port);
+}
+
+/** @throws NotFound of the resource that was asked for, whose name upstream's stores take from the request */
+async function nodeOf(call: SubresourceCall, name: string): Promise<Node> {
+  try {
+    return (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object() as Node;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    const { group, resource } = call.ctx.info;
+    throw notFound({ group, resource }, name);
+  }
 }
 
 export function preferredAddress(node: Node, types: readonly string[]): string {
@@ -30,7 +42,7 @@ export function preferredAddress(node: Node, types: readonly string[]): string {
       return node.metadata.labels["kubernetes.io/hostname"];
   }
   const known = addresses.map((address) => address.type).join(" ");
-  throw badRequest(`no preferred addresses found; known addresses: [${known}]`);
+  throw plainError(`no preferred addresses found; known addresses: [${known}]`);
 }
 
 export function hostUrl(scheme: string, host: string, port: number | string): URL {

@@ -21,7 +21,7 @@ export const nodeStrategy: Strategy<Node> = {
     if (!ctx.featureEnabled(dynamicConfig) && !current.spec?.configSource) delete next.spec?.configSource;
   },
   validate: (next) => validateNode(next),
-  validateUpdate: (next, current) => validateNodeUpdate(next, current),
+  validateUpdate: (next, current) => [...validateNode(next), ...validateNodeUpdate(next, current)],
   warningsOnCreate: configSourceWarnings,
   warningsOnUpdate: configSourceWarnings,
 };

@@ -112,7 +112,11 @@ function validatePodCidrs(cidrs: readonly string[], path: string): FieldError[] 
   const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family));
   if (bad !== undefined || families.size < 2 || cidrs.length > 2)
     errors.push(invalidValue(path, cidrs, "may specify no more than one CIDR for each IP family"));
-  for (const [i, cidr] of cidrs.entries()) if (cidrs.indexOf(cidr) < i) errors.push(duplicate(index(path, i), cidr));
+  const known = new Set<string>();
+  for (const [i, cidr] of cidrs.entries()) {
+    if (known.has(cidr)) errors.push(duplicate(index(path, i), cidr));
+    known.add(cidr);
+  }
   return errors;
 }
 

@@ -1,5 +1,5 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /** Source: pkg/apis/core/v1/defaults.go */
 export function defaultPersistentVolume(object: KubeObject): void {
@@ -10,6 +10,11 @@ export function defaultPersistentVolume(object: KubeObject): void {
   const { spec } = volume;
   spec.persistentVolumeReclaimPolicy ||= "Retain";
   spec.volumeMode ??= "Filesystem";
+  defaultSource(spec);
+}
+
+/** What the kind of storage leaves open; volumes that attachments describe have it too. */
+export function defaultSource(spec: PersistentVolumeSpec): void {
   if (spec.hostPath) spec.hostPath.type ??= "";
   if (spec.iscsi) spec.iscsi.iscsiInterface ||= "default";
   if (spec.rbd) {

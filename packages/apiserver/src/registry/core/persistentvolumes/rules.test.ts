@@ -11,7 +11,7 @@ testKindRules(
       want: [
         "spec.accessModes: Required value",
         "spec.capacity: Required value",
-        'spec.capacity: Unsupported value: map[string]string{}: supported values: "storage"',
+        'spec.capacity: Unsupported value: core.ResourceList(nil): supported values: "storage"',
         "spec: Required value: must specify a volume type",
       ],
     },
@@ -33,7 +33,7 @@ testKindRules(
       name: "other capacities than storage, and none of it",
       change: { "spec.capacity": { cpu: "0", storage: "-1" } },
       want: [
-        'spec.capacity: Unsupported value: map[string]string{"cpu":"0", "storage":"-1"}: supported values: "storage"',
+        'spec.capacity: Unsupported value: core.ResourceList{"cpu":resource.Quantity{i:resource.int64Amount{value:0, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"0", Format:"DecimalSI"}, "storage":resource.Quantity{i:resource.int64Amount{value:-1, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"-1", Format:"DecimalSI"}}: supported values: "storage"',
         'spec.capacity[cpu]: Invalid value: "0": must be greater than zero',
         "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
         'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
@@ -45,9 +45,22 @@ testKindRules(
       want: ['spec.persistentVolumeReclaimPolicy: Unsupported value: "Forget": supported values: "Delete", "Recycle", "Retain"'],
     },
     {
+      name: "to empty the whole machine, in other words",
+      change: { "spec.hostPath": { path: "/a/..", type: "" }, "spec.persistentVolumeReclaimPolicy": "Recycle" },
+      want: [
+        "spec.hostPath.path: Invalid value: \"/a/..\": must not contain '..'",
+        "spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'",
+      ],
+    },
+    {
       name: "a second source",
       change: { "spec.nfs": { server: "s", path: "/p" } },
       want: ["spec.nfs: Forbidden: may not specify more than 1 volume type"],
+    },
+    {
+      name: "a flex volume as second source, which alone is checked nevertheless",
+      change: { "spec.flexVolume": { driver: "" }, "spec.local": { path: "/x" } },
+      want: ["spec.flexVolume.driver: Required value", "spec.local: Forbidden: may not specify more than 1 volume type"],
     },
     {
       name: "a local volume without affinity",

@@ -81,7 +81,7 @@ export const sources = (volumeName: string): readonly Member<PersistentVolumeSpe
     ],
   },
   { field: "fc", check: ({ fc }, at) => checkFc(fc ?? {}, at) },
-  { field: "flexVolume", check: ({ flexVolume }, at) => checkFlexVolume(flexVolume ?? { driver: "" }, at) },
+  { field: "flexVolume", tolerated: true, check: ({ flexVolume }, at) => checkFlexVolume(flexVolume ?? { driver: "" }, at) },
   {
     field: "azureFile",
     check: ({ azureFile }, at) => [

@@ -1,9 +1,10 @@
+import { posix } from "node:path";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { goField, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, fieldImmutableText, immutableField } from "../../field-checks.ts";
 import { need, oneMember, optionalOneOf } from "../../rules.ts";
@@ -27,7 +28,7 @@ function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, 
   ];
   if (Object.keys(capacity).length === 0) errors.push(required(at));
   if (!Object.hasOwn(capacity, "storage") || Object.keys(capacity).length > 1)
-    errors.push(notSupported(at, capacity, ["storage"]));
+    errors.push(notSupported(at, goField("core/v1.PersistentVolumeSpec", spec, "Capacity"), ["storage"]));
   for (const [resource, amount] of Object.entries(capacity))
     errors.push(...checkNotNegative(amount, mapKey(at, resource)), ...checkPositive(amount, mapKey(at, resource)));
   const reclaimPath = child(path, "persistentVolumeReclaimPolicy");
@@ -38,22 +39,27 @@ function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, 
   if (spec.local && source.errors.every(({ field }) => field !== child(path, "local")) && !spec.nodeAffinity)
     errors.push(required(child(path, "nodeAffinity"), "Local volume requires node affinity"));
   if (source.found === 0) errors.push(required(path, "must specify a volume type"));
-  if (/^\/[/.]*$/.test(spec.hostPath?.path ?? "") && spec.persistentVolumeReclaimPolicy === "Recycle")
+  if (isRoot(spec.hostPath?.path ?? "") && spec.persistentVolumeReclaimPolicy === "Recycle")
     errors.push(forbiddenField(reclaimPath, "may not be 'recycle' for a hostPath mount of '/'"));
   if (storageClassName) errors.push(...dns1123Subdomain(storageClassName, child(path, "storageClassName")));
   return [...errors, ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode"))];
+}
+
+/** However it is written: `/a/..`. */
+function isRoot(path: string): boolean {
+  return path.startsWith("/") && posix.resolve(path) === "/";
 }
 
 /** A volume that an attachment describes by itself: only what attaching needs. Source: ValidatePersistentVolumeSpec, inline */
 export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, oncePod: boolean): FieldError[] {
   const text = "may not be specified in the context of inline volumes";
   const unwanted = (field: keyof PersistentVolumeSpec): FieldError[] =>
-    isSet(spec[field]) ? [forbiddenField(child(path, field), text)] : [];
+    spec[field] ? [forbiddenField(child(path, field), text)] : [];
   const source = oneMember(spec, sources(""), path, moreThanOneText);
   const policy = spec.persistentVolumeReclaimPolicy;
   return [
     ...unwanted("claimRef"),
-    ...unwanted("capacity"),
+    ...(Object.keys(spec.capacity ?? {}).length > 0 ? unwanted("capacity") : []),
     ...(spec.csi ? [] : [required(child(path, "csi"), "has to be specified in the context of inline volumes")]),
     ...need(spec.accessModes, child(path, "accessModes")),
     ...checkAccessModes(spec.accessModes, child(path, "accessModes"), oncePod),
@@ -73,12 +79,6 @@ export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, o
         ]
       : []),
   ];
-}
-
-/** Neither absent nor empty. */
-function isSet(value: unknown): boolean {
-  if (value === undefined || value === null || value === "") return false;
-  return typeof value !== "object" || Object.keys(value).length > 0;
 }
 
 function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: string): FieldError[] {

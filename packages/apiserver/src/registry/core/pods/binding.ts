@@ -8,7 +8,8 @@ import type { Binding, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Entry } from "../../../storage/storage.ts";
 import type { SubresourceCall } from "../../generic/subresource.ts";
 
-const pods = { group: "", resource: "pods" };
+/** As what refusals name it. */
+const podBindings = { group: "", resource: "pods/binding" };
 
 /**
  * Gives a pod its node. A pod gets one once; whoever comes second is told so by a conflict.
@@ -21,6 +22,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
   if ((binding.metadata.name ?? "") !== call.name) throw badRequest("name in URL does not match name in Binding object");
   const errors = validateBinding(binding);
   if (errors.length > 0) throw plainError(formatFieldErrors(errors));
+  if (call.name === "") throw badRequest("Name parameter required.");
   const { uid, resourceVersion } = binding.metadata;
   await call.services
     .store("", "pods")
@@ -54,9 +56,10 @@ function validateBinding(binding: Binding): FieldError[] {
 export function bind(current: Pod, binding: Binding, now: number): Pod {
   const name = current.metadata.name ?? "";
   if (current.metadata.deletionTimestamp) {
-    throw conflict(pods, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+    throw conflict(podBindings, name, `pod ${name} is being deleted, cannot be assigned to a host`);
   }
-  if (current.spec.nodeName) throw conflict(pods, name, `pod ${name} is already assigned to node "${current.spec.nodeName}"`);
+  if (current.spec.nodeName)
+    throw conflict(podBindings, name, `pod ${name} is already assigned to node "${current.spec.nodeName}"`);
   const pod = deepClone(current);
   pod.spec.nodeName = binding.target.name ?? "";
   const annotations = { ...pod.metadata.annotations, ...binding.metadata.annotations };

@@ -102,7 +102,36 @@ for (const { image, want } of [
   { image: "localhost:5000/busybox", want: "Always" },
   { image: "localhost:5000/busybox:1", want: "IfNotPresent" },
   { image: `busybox@sha256:${"0".repeat(64)}`, want: "IfNotPresent" },
+  { image: "Bogus!", want: "IfNotPresent" },
+  { image: "Busybox", want: "IfNotPresent" },
+  { image: "a".repeat(300), want: "IfNotPresent" },
   { image: `busybox:latest@sha256:${"0".repeat(64)}`, want: "Always" },
 ]) {
   test(`${image} is pulled ${want}`, () => assert.equal(pullPolicyOf(image), want));
+}
+
+for (const { name, status, want } of [
+  { name: "nothing of none", status: {}, want: {} },
+  { name: "the list of one", status: { podIP: "1.1.1.1" }, want: { podIP: "1.1.1.1", podIPs: [{ ip: "1.1.1.1" }] } },
+  {
+    name: "the first of a list",
+    status: { podIPs: [{ ip: "a" }, { ip: "b" }] },
+    want: { podIP: "a", podIPs: [{ ip: "a" }, { ip: "b" }] },
+  },
+  {
+    name: "the one, where the list says otherwise",
+    status: { podIP: "c", podIPs: [{ ip: "a" }, { ip: "b" }] },
+    want: { podIP: "c", podIPs: [{ ip: "c" }] },
+  },
+  {
+    name: "both, where they agree",
+    status: { podIP: "a", podIPs: [{ ip: "a" }, { ip: "b" }] },
+    want: { podIP: "a", podIPs: [{ ip: "a" }, { ip: "b" }] },
+  },
+]) {
+  test(`addresses of a pod: ${name}`, () => {
+    const pod = { metadata: {}, spec: { containers: [] }, status } as unknown as Pod;
+    defaultPod(pod);
+    assert.deepEqual(pod.status, want);
+  });
 }

@@ -11,6 +11,7 @@ import type {
   ResourceList,
   Volume,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
 import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
 
 /**
@@ -27,6 +28,17 @@ export function defaultPod(object: KubeObject): void {
   }
   pod.spec.enableServiceLinks ??= true;
   defaultPodSpec(pod.spec);
+  if (pod.status) mirrorPodIps(pod.status);
+}
+
+/**
+ * `podIP` is the first of `podIPs`. A kubelet that knows only the one is believed where they differ.
+ * Source: pkg/apis/core/v1/conversion.go Convert_v1_PodStatus_To_core_PodStatus and back
+ */
+function mirrorPodIps(status: NonNullable<Pod["status"]>): void {
+  const first = status.podIPs?.[0]?.ip ?? "";
+  if (status.podIP && status.podIP !== first) status.podIPs = [{ ip: status.podIP }];
+  else if (first) status.podIP = first;
 }
 
 export function defaultPodTemplate(template: PodTemplateSpec | undefined | null): void {
@@ -87,11 +99,10 @@ function defaultContainer(container: ContainerLike): void {
 
 /** `:latest` and no tag at all are pulled always. */
 export function pullPolicyOf(image: string): "Always" | "IfNotPresent" {
-  if (image === "") return "IfNotPresent"; // no name, no tag: nothing to read a policy from
-  const [nameAndTag = "", digest] = image.split("@");
-  const tag = /:([\w][\w.-]{0,127})$/.exec(nameAndTag)?.[1];
-  if (tag === "latest") return "Always";
-  return tag === undefined && digest === undefined ? "Always" : "IfNotPresent";
+  const reference = parseImageReference(image);
+  if (reference === undefined) return "IfNotPresent"; // no name, no tag: nothing to read a policy from
+  const { tag, digest } = reference;
+  return tag === "latest" || (tag === undefined && digest === undefined) ? "Always" : "IfNotPresent";
 }
 
 function defaultEnv(variable: EnvVar): void {

@@ -8,8 +8,13 @@ export function dropDisabledFields(spec: PodSpec, old: PodSpec | undefined, feat
   const containers = (of: PodSpec | undefined): Container[] =>
     of ? [...(of.containers ?? []), ...(of.initContainers ?? []), ...((of.ephemeralContainers ?? []) as Container[])] : [];
   if (!featureEnabled("IdentifyPodOS") && old?.os === undefined) delete spec.os;
-  if (!featureEnabled("ProcMountType") && !containers(old).some((c) => c.securityContext?.procMount !== undefined)) {
-    for (const container of containers(spec)) delete container.securityContext?.procMount;
+  if (
+    !featureEnabled("ProcMountType") &&
+    !containers(old).some((c) => (c.securityContext?.procMount ?? "Default") !== "Default")
+  ) {
+    // Not taken out: 1.12 filled it, and what it stored must not look changed.
+    for (const { securityContext } of containers(spec))
+      if (securityContext?.procMount !== undefined) securityContext.procMount = "Default";
   }
   const probes = (of: PodSpec | undefined) =>
     containers(of).flatMap((c) =>

@@ -1,5 +1,13 @@
 import { isConflict } from "@coxswain/apimachinery/errors/predicates";
-import { badRequest, conflict, forbidden, internalError, tooManyRequests } from "@coxswain/apimachinery/errors/status-error";
+import {
+  badRequest,
+  conflict,
+  forbidden,
+  internalError,
+  invalid,
+  plainError,
+  tooManyRequests,
+} from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { DeleteOptions, KubeObject, Status } from "@coxswain/apimachinery/meta/types";
@@ -7,6 +15,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { Entry } from "../../../storage/storage.ts";
+import { validateDeleteOptions } from "../../generic/delete-options.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import type { SubresourceCall } from "../../generic/subresource.ts";
 
@@ -23,9 +32,10 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   if (!eviction) throw badRequest("not a Eviction object");
   if (call.name !== (eviction.metadata.name ?? "")) throw badRequest("name in URL does not match name in Eviction object");
   await call.admit(eviction, undefined);
-  const options: DeleteOptions = { ...eviction.deleteOptions };
-  if (call.dryRun) options.dryRun = ["All"];
+  const options = optionsOf(eviction, call.dryRun);
   const pod = (await call.services.store("", "pods").get(call.namespace, call.name)).object() as Pod;
+  const errors = validateDeleteOptions(options);
+  if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
   if (!hasNoHealthToLose(pod)) {
     const budget = await budgetOf(call, pod);
     if (budget !== undefined) {
@@ -49,6 +59,14 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
     status: "Success",
     code: 201,
   } satisfies Status as unknown as KubeObject;
+}
+
+/** Those of the eviction, where nothing else is asked for by the request. @throws 500 when the two do not agree */
+function optionsOf({ deleteOptions = {} }: Eviction, dryRun: boolean): DeleteOptions {
+  const given = deleteOptions.dryRun ?? [];
+  if (dryRun && given.length > 0 && given.join() !== "All")
+    throw plainError(`Non-matching dry-run options in request and content: [All] and [${given.join(" ")}]`);
+  return { ...deleteOptions, ...(dryRun && { dryRun: ["All"] }) };
 }
 
 /** Pods that are over, not yet running or on their way out count for no budget. */

@@ -1,3 +1,4 @@
+import { canonicalTime } from "@coxswain/apimachinery/codec/go-time";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
@@ -40,7 +41,7 @@ export interface LogOptions {
   limitBytes?: number;
 }
 
-/** @throws 400 for numbers and booleans that are none. */
+/** @throws BadRequest for numbers, booleans and times that are none. */
 export function logOptions(query: URLSearchParams): LogOptions {
   const options: LogOptions = {
     container: query.get("container") ?? "",
@@ -54,8 +55,18 @@ export function logOptions(query: URLSearchParams): LogOptions {
     if (value !== undefined) options[name] = value;
   }
   const sinceTime = query.get("sinceTime");
-  if (sinceTime) options.sinceTime = sinceTime;
+  if (sinceTime) options.sinceTime = timeOf(sinceTime);
   return options;
+}
+
+/** @throws BadRequest in the words of Go's time.Parse */
+function timeOf(text: string): string {
+  try {
+    canonicalTime(text);
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
+  return text;
 }
 
 /** Source: pkg/apis/core/validation ValidatePodLogOptions */

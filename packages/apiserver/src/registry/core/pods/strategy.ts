@@ -1,10 +1,10 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { dropDisabledFields } from "./disabled-fields.ts";
+import { mirrorSeccomp } from "./seccomp.ts";
 import { podValidationOptions } from "./validation/options.ts";
 import { validatePod } from "./validation/pod.ts";
 import { validatePodStatusUpdate, validatePodUpdate } from "./validation/update.ts";
@@ -21,6 +21,7 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     prepareForCreate(next, ctx) {
       next.status = { phase: "Pending", qosClass: qosClass(next) };
       dropDisabledFields(next.spec, undefined, ctx.featureEnabled);
+      mirrorSeccomp(next);
     },
     prepareForUpdate(next, current, ctx) {
       keep(next, current, "status");
@@ -28,8 +29,8 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     },
     validate: (next, ctx) => validatePod(next, options(ctx)),
     validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, options(ctx, current)),
-    warningsOnCreate: (next) => podWarnings(next, undefined),
-    warningsOnUpdate: (next, current) => (semanticEqual(next.spec, current.spec) ? [] : podWarnings(next, current)),
+    // Not on updates: people rarely make them, and machines often.
+    warningsOnCreate: (next) => podWarnings(next),
     gracePeriod: podGracePeriod,
     defaultGarbageCollection: "Background",
   };
@@ -59,24 +60,8 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
       else next.metadata.ownerReferences = current.metadata.ownerReferences;
       next.status ??= {};
       next.status.qosClass ||= current.status?.qosClass ?? qosClass(current);
-      mirrorPodIps(next, current);
     },
     validateUpdate: (next: Pod, current: Pod, ctx: StrategyContext) =>
       validatePodStatusUpdate(next, current, podValidationOptions(ctx.featureEnabled, current, config.allowPrivileged)),
   };
-}
-
-/** `podIP` is the first of `podIPs`, whichever of them the client wrote. */
-function mirrorPodIps(next: Pod, current: Pod): void {
-  const status = next.status;
-  if (!status) return;
-  const old = current.status ?? {};
-  if (status.podIP !== old.podIP && semanticEqual(status.podIPs, old.podIPs)) {
-    if (status.podIP) status.podIPs = [{ ip: status.podIP }];
-    else delete status.podIPs;
-  } else if (status.podIPs?.length && status.podIPs[0]?.ip) {
-    status.podIP = status.podIPs[0].ip;
-  } else if (status.podIP) {
-    status.podIPs = [{ ip: status.podIP }];
-  }
 }

@@ -1,6 +1,19 @@
-import type { Container, Pod, PodTemplateSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
+import type {
+  Container,
+  NodeSelectorTerm,
+  Pod,
+  PodSpec,
+  PodTemplateSpec,
+  ResourceList,
+  Volume,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { quantityOf } from "../../field-checks.ts";
+import { containerLists } from "./validation/options.ts";
 
-/** Node labels that go away, and what takes their place. Source: pkg/api/node/util.go */
+/** Node labels that go away, and what takes their place. Source: pkg/api/pod/warnings.go */
 const deprecatedNodeLabels: Readonly<Record<string, string>> = {
   "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
   "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -11,85 +24,113 @@ const deprecatedNodeLabels: Readonly<Record<string, string>> = {
 
 const deprecatedAnnotations: Readonly<Record<string, string>> = {
   "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
-  "seccomp.security.alpha.kubernetes.io/pod": 'deprecated since v1.19; use the "seccompProfile" field instead',
   "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
   "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 };
 
-export function podWarnings(pod: Pod, old: Pod | undefined): string[] {
-  return templateWarnings(
-    { metadata: pod.metadata, spec: pod.spec },
-    old ? { metadata: old.metadata, spec: old.spec } : undefined,
-    "",
+const deprecatedVolumes: readonly (readonly [field: keyof Volume, shown: string, text: string])[] = [
+  ["photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"],
+  ["gitRepo", "gitRepo", "deprecated in v1.11"],
+  ["scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"],
+  ["flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"],
+  ["storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"],
+  ["quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"],
+];
+
+export function podWarnings(pod: Pod): string[] {
+  return templateWarnings({ metadata: pod.metadata, spec: pod.spec }, "");
+}
+
+/** @param path of the template, `spec.template`; `""` for a pod. Source: pkg/api/pod/warnings.go */
+export function templateWarnings(template: PodTemplateSpec | undefined, path: string): string[] {
+  if (!template?.spec) return [];
+  const { metadata, spec } = template;
+  const annotations = metadata?.annotations ?? {};
+  const at = child(path, "spec");
+  const annotated = (key: string, text: string): string[] =>
+    Object.hasOwn(annotations, key) ? [`${mapKey(child(path, "metadata", "annotations"), key)}: ${text}`] : [];
+  return [
+    ...nodeLabelWarnings(spec, at),
+    ...Object.entries(deprecatedAnnotations).flatMap(([key, text]) => annotated(key, text)),
+    ...(spec.volumes ?? []).flatMap((volume, i) =>
+      deprecatedVolumes
+        .filter(([field]) => volume[field])
+        .map(([, shown, text]) => `${child(index(child(at, "volumes"), i), shown)}: ${text}`),
+    ),
+    ...repeated(spec.hostAliases, child(at, "hostAliases"), "ip"),
+    ...repeated(spec.imagePullSecrets, child(at, "imagePullSecrets"), "name"),
+    ...(spec.imagePullSecrets ?? []).flatMap(({ name }, i) =>
+      name ? [] : [`${child(index(child(at, "imagePullSecrets"), i), "name")}: invalid empty name ""`],
+    ),
+    ...repeated(spec.volumes, child(at, "volumes"), "name"),
+    ...fractions(spec.overhead, "memory", child(at, "overhead")),
+    ...fractions(spec.overhead, "ephemeral-storage", child(at, "overhead")),
+    ...(spec.securityContext?.seccompProfile ? [] : annotated(seccompPod, seccompText)),
+    ...containerLists.flatMap((list) =>
+      ((spec[list] ?? []) as Container[]).flatMap((container, i) => [
+        ...(container.securityContext?.seccompProfile ? [] : annotated(`${seccompContainer}${container.name}`, seccompText)),
+        ...containerWarnings(container, index(child(at, list), i)),
+      ]),
+    ),
+  ];
+}
+
+const seccompText = 'deprecated since v1.19; use the "seccompProfile" field instead';
+
+function nodeLabelWarnings({ nodeSelector, affinity, topologySpreadConstraints }: PodSpec, path: string): string[] {
+  const { requiredDuringSchedulingIgnoredDuringExecution: required, preferredDuringSchedulingIgnoredDuringExecution: preferred } =
+    affinity?.nodeAffinity ?? {};
+  const at = child(path, "affinity", "nodeAffinity");
+  const terms = child(at, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms");
+  const wishes = child(at, "preferredDuringSchedulingIgnoredDuringExecution");
+  return [
+    ...Object.keys(nodeSelector ?? {}).flatMap((key) => labelWarning(key, mapKey(child(path, "nodeSelector"), key), "")),
+    ...(required?.nodeSelectorTerms ?? []).flatMap((term, i) => termWarnings(term, index(terms, i))),
+    ...(preferred ?? []).flatMap((wish, i) => termWarnings(wish.preference, child(index(wishes, i), "preference"))),
+    ...(topologySpreadConstraints ?? []).flatMap(({ topologyKey = "" }, i) =>
+      labelWarning(topologyKey, child(index(child(path, "topologySpreadConstraints"), i), "topologyKey")),
+    ),
+  ];
+}
+
+function termWarnings(term: NodeSelectorTerm | undefined, path: string): string[] {
+  return (term?.matchExpressions ?? []).flatMap(({ key = "" }, i) =>
+    labelWarning(key, child(index(child(path, "matchExpressions"), i), "key")),
   );
 }
 
-/** @param prefix path of the template, `spec.template`; `""` for a pod. Source: pkg/api/pod/warnings.go */
-export function templateWarnings(template: PodTemplateSpec, old: PodTemplateSpec | undefined, prefix: string): string[] {
-  const at = (field: string): string => (prefix === "" ? field : `${prefix}.${field}`);
-  const warnings: string[] = [];
-  const spec = template.spec;
-  if (!spec) return warnings;
-  for (const key of Object.keys(spec.nodeSelector ?? {})) {
-    const message = own(deprecatedNodeLabels, key);
-    if (message) warnings.push(`${at(`spec.nodeSelector[${key}]`)}: ${message}`);
-  }
-  for (const [key, message] of Object.entries(deprecatedAnnotations)) {
-    if (template.metadata?.annotations?.[key] === undefined || old?.metadata?.annotations?.[key] !== undefined) continue;
-    if (key === "seccomp.security.alpha.kubernetes.io/pod" && spec.securityContext?.seccompProfile) continue;
-    warnings.push(`${at(`metadata.annotations[${key}]`)}: ${message}`);
-  }
-  for (const [i, volume] of (spec.volumes ?? []).entries()) warnings.push(...volumeWarnings(volume, at(`spec.volumes[${i}]`)));
-  const hostNames = new Set<string>();
-  for (const [i, alias] of (spec.hostAliases ?? []).entries()) {
-    if (hostNames.has(alias.ip ?? "")) warnings.push(`${at(`spec.hostAliases[${i}].ip`)}: duplicate ip "${alias.ip}"`);
-    hostNames.add(alias.ip ?? "");
-  }
-  const secrets = new Set<string>();
-  for (const [i, secret] of (spec.imagePullSecrets ?? []).entries()) {
-    if (!secret.name) warnings.push(`${at(`spec.imagePullSecrets[${i}].name`)}: invalid empty name ""`);
-    else if (secrets.has(secret.name))
-      warnings.push(`${at(`spec.imagePullSecrets[${i}].name`)}: duplicate name "${secret.name}"`);
-    secrets.add(secret.name ?? "");
-  }
-  for (const [field, containers] of [
-    ["initContainers", spec.initContainers],
-    ["containers", spec.containers],
-  ] as const) {
-    for (const [i, container] of (containers ?? []).entries()) {
-      warnings.push(...containerWarnings(container, at(`spec.${field}[${i}]`)));
-    }
-  }
-  return warnings;
+function labelWarning(label: string, path: string, subject = `${label} is `): string[] {
+  return Object.hasOwn(deprecatedNodeLabels, label) ? [`${path}: ${subject}${deprecatedNodeLabels[label]}`] : [];
 }
 
-function containerWarnings(container: Container, path: string): string[] {
-  const warnings: string[] = [];
-  const names = new Set<string>();
-  for (const [i, variable] of (container.env ?? []).entries()) {
-    if (names.has(variable.name)) warnings.push(`${path}.env[${i}].name: duplicate name "${variable.name}"`);
-    names.add(variable.name);
-  }
-  for (const kind of ["limits", "requests"] as const) {
-    for (const [name, value] of Object.entries(container.resources?.[kind] ?? {})) {
-      if ((name === "memory" || name === "ephemeral-storage") && /m$/.test(String(value))) {
-        warnings.push(`${path}.resources.${kind}[${name}]: fractional byte value "${value}" is invalid, must be an integer`);
-      }
-    }
-  }
-  return warnings;
+/** What stands twice in a list, told at its second place. */
+function repeated<K extends "ip" | "name">(
+  list: readonly { [key in K]?: string }[] | undefined,
+  path: string,
+  field: K,
+): string[] {
+  const seen = new Set<string>();
+  return (list ?? []).flatMap((item, i) => {
+    const value = item[field] ?? "";
+    if (seen.has(value)) return [`${child(index(path, i), field)}: duplicate ${field} ${goQuote(value)}`];
+    seen.add(value);
+    return [];
+  });
 }
 
-function volumeWarnings(volume: Volume, path: string): string[] {
-  const warnings: string[] = [];
-  if (volume.gitRepo) warnings.push(`${path}.gitRepo: deprecated in v1.11`);
-  if (volume.scaleIO) warnings.push(`${path}.scaleIO: deprecated in v1.16, non-functional in v1.22+`);
-  if (volume.flocker) warnings.push(`${path}.flocker: deprecated in v1.22, non-functional in v1.25+`);
-  if (volume.quobyte) warnings.push(`${path}.quobyte: deprecated in v1.22, non-functional in v1.25+`);
-  if (volume.storageos) warnings.push(`${path}.storageOS: deprecated in v1.22, non-functional in v1.25+`);
-  return warnings;
+function containerWarnings({ env, resources }: Container, path: string): string[] {
+  const at = child(path, "resources");
+  return [
+    ...(["memory", "ephemeral-storage"] as const).flatMap((name) =>
+      (["limits", "requests"] as const).flatMap((kind) => fractions(resources?.[kind], name, child(at, kind))),
+    ),
+    ...repeated(env, child(path, "env"), "name"),
+  ];
 }
 
-function own(map: Readonly<Record<string, string>>, key: string): string | undefined {
-  return Object.hasOwn(map, key) ? map[key] : undefined;
+function fractions(amounts: ResourceList | undefined, name: "memory" | "ephemeral-storage", path: string): string[] {
+  const amount = amounts?.[name];
+  const quantity = amount === undefined ? undefined : quantityOf(amount as string);
+  if (quantity === undefined || quantity.milliValue() % 1000 === 0) return [];
+  return [`${mapKey(path, name)}: fractional byte value ${goQuote(quantity.toString())} is invalid, must be an integer`];
 }

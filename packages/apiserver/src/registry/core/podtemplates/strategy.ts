@@ -1,14 +1,14 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PodTemplate } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
+import { strategyOf } from "../../strategies.ts";
 import { podValidationOptions } from "../pods/validation/options.ts";
 import { validatePodTemplate } from "../pods/validation/pod-template.ts";
 
 /** Source: pkg/registry/core/podtemplate/strategy.go */
-export const podTemplateStrategy: Strategy<PodTemplate> = {
-  namespaceScoped: true,
-  allowCreateOnUpdate: false,
-  allowUnconditionalUpdate: true,
+export const podTemplateStrategy: Strategy<PodTemplate> = strategyOf<PodTemplate>({
+  namespaced: true,
+  template: { path: "template", of: ({ template }) => template },
   prepareForCreate(next) {
     next.metadata.generation = 1;
   },
@@ -16,7 +16,6 @@ export const podTemplateStrategy: Strategy<PodTemplate> = {
     const generation = current.metadata.generation ?? 0;
     next.metadata.generation = semanticEqual(next.template, current.template) ? generation : generation + 1;
   },
-  validate: (next, ctx) => validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled)),
-  validateUpdate: (next, current, ctx) =>
-    validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled, current.template)),
-};
+  validate: (next, ctx, current) =>
+    validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled, current?.template)),
+});

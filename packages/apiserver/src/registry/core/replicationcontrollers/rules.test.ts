@@ -17,6 +17,13 @@ testKindRules(
       want: ["spec.selector: Required value", "spec.template: Required value"],
     },
     {
+      name: "a selector by no label, which selects nothing",
+      change: { "spec.selector": { "a b": "b" } },
+      want: [
+        'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: `selector` does not match template `labels`',
+      ],
+    },
+    {
       name: "labels that are not selected, a policy, a negative number",
       change: {
         "spec.selector": { a: "c" },

@@ -1,10 +1,11 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { required } from "@coxswain/apimachinery/errors/field-error";
 import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { type PodValidationOptions, podValidationOptions } from "../pods/validation/options.ts";
 import { validateSelectedTemplate } from "../pods/validation/pod-template.ts";
 
@@ -13,6 +14,7 @@ export const replicationControllerStrategy: Strategy<ReplicationController> = st
   namespaced: true,
   status: true,
   generation: true,
+  template: specTemplate,
   prepareForCreate(next) {
     next.status = { replicas: 0 };
   },
@@ -33,7 +35,7 @@ function validateController(controller: ReplicationController, options: PodValid
   if (Object.keys(spec.selector ?? {}).length === 0) errors.push(required("spec.selector", ""));
   errors.push(...nonNegative(spec.replicas, "spec.replicas"));
   const { template, replicas = 0 } = spec;
-  const selector = { matchLabels: spec.selector ?? {} };
+  const selector = LabelSelector.fromSet(spec.selector); // as it is written, valid or not
   const selected = { template, selector, replicated: replicas > 1, kind: "ReplicationController" };
   errors.push(...validateSelectedTemplate(selected, "spec.template", options));
   return errors;

@@ -44,7 +44,7 @@ testRefusals<{ next: object; current: object }>(
       name: "no addresses any more",
       input: { current: both, next: { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" } },
       want: [
-        "spec.clusterIPs[0]: Invalid value: []string{}: primary clusterIP can not be unset",
+        "spec.clusterIPs[0]: Invalid value: []string(nil): primary clusterIP can not be unset",
         `spec.ipFamilies[0]: Invalid value: ${ipv4}: primary ipFamily can not be unset`,
       ],
     },

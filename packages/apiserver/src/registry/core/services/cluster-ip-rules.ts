@@ -74,7 +74,8 @@ export function validateClusterIpsUpdate(next: Service, current: Service): Field
 
 function addressesUpdate(next: Service, current: Service): FieldError[] {
   const [ips, old] = [next.spec.clusterIPs ?? [], current.spec.clusterIPs ?? []];
-  const told = (path: string, text: string): FieldError => invalidValue(path, ips, text);
+  const shown = goStrings("string", next.spec.clusterIPs ?? undefined);
+  const told = (path: string, text: string): FieldError => invalidValue(path, shown, text);
   if (old.length === ips.length) return each(old, ipsPath, (ip, at) => (ips[old.indexOf(ip)] === ip ? [] : [told(at, onceText)]));
   const first = `${ipsPath}[0]`;
   const moved = old.length > 0 && ips.length > 0 && ips[0] !== old[0] ? [told(first, onceText)] : [];

@@ -56,12 +56,17 @@ for (const { cluster, ranges, cases } of [
       },
       {
         name: "an address of each family",
-        spec: { ipFamilyPolicy: "RequireDualStack", clusterIPs: ["fd00:10::77", first] },
+        spec: { ipFamilyPolicy: "RequireDualStack", clusterIP: "fd00:10::77", clusterIPs: ["fd00:10::77", first] },
         want: ["RequireDualStack", ["IPv6", "IPv4"]],
       },
       {
+        name: "an address of each family, but not which of them comes first",
+        spec: { ipFamilyPolicy: "RequireDualStack", clusterIPs: ["fd00:10::78", first] },
+        error: `spec.clusterIPs: Invalid value: []string{"fd00:10::78", "${first}"}: must be empty when \`clusterIP\` is not specified`,
+      },
+      {
         name: "two addresses of a family",
-        spec: { ipFamilyPolicy: "RequireDualStack", clusterIPs: [first, "10.0.0.78"] },
+        spec: { ipFamilyPolicy: "RequireDualStack", clusterIP: first, clusterIPs: [first, "10.0.0.78"] },
         error: `spec.clusterIPs: Invalid value: []string{"${first}", "10.0.0.78"}: may specify no more than one IP for each IP family`,
       },
     ],

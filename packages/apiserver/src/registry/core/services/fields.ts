@@ -18,12 +18,11 @@ export function needsHealthCheckPort(service: Service): boolean {
   return service.spec.type === "LoadBalancer" && service.spec.externalTrafficPolicy === "Local";
 }
 
-/** `clusterIP` is the first of `clusterIPs`, whichever of them an old or new client wrote. Source: normalizeClusterIPs */
+/** What a client that knows only `clusterIP` means for `clusterIPs`; who writes those writes both. Source: normalizeClusterIPs */
 export function normalizeClusterIps(next: Service, current: Service | undefined): void {
   const { spec } = next;
   if (current === undefined) {
     if (spec.clusterIP && !spec.clusterIPs?.length) spec.clusterIPs = [spec.clusterIP];
-    else if (spec.clusterIPs?.length && !spec.clusterIP) spec.clusterIP = spec.clusterIPs[0] as string;
     return;
   }
   const old = current.spec;

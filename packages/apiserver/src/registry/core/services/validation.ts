@@ -1,6 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
@@ -28,6 +28,7 @@ export function validateService(service: Service): FieldError[] {
   const { spec } = service;
   const names = new Set<string>();
   const ports = spec.ports ?? [];
+  const taken = new Set<string>();
   return [
     ...(ports.length === 0 && !isHeadless(service) && spec.type !== "ExternalName" ? [required("spec.ports")] : []),
     ...validateType(service),
@@ -41,8 +42,10 @@ export function validateService(service: Service): FieldError[] {
     ...requiredOneOf(spec.type, types, "spec.type"),
     ...validateNodePorts(spec),
     ...each(ports, "spec.ports", (port, at) => {
-      const first = ports.findIndex((other) => other.protocol === port.protocol && other.port === port.port);
-      return index("spec.ports", first) === at ? [] : [duplicate(at, goPort(port))];
+      const key = `${port.protocol} ${port.port}`;
+      if (taken.has(key)) return [duplicate(at, goPort(port))];
+      taken.add(key);
+      return [];
     }),
     ...validateSourceRanges(service),
     ...validateLoadBalancerFields(spec),

@@ -50,6 +50,7 @@ testKindRules(
         "spec.rules[0].resourceRules[0].apiGroups: Required value: resource rules must supply at least one api group",
         "spec.rules[0].resourceRules[0].resources: Required value: resource rules must supply at least one resource",
         "spec.rules[0].resourceRules[0].namespaces: Required value: resource rules that are not cluster scoped must supply at least one namespace",
+        'spec.rules[0].nonResourceRules[0].verbs: Unsupported value: []string{"own"}: supported values: "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"',
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "x": must start with slash',
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "*/": must start with slash',
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "*/": wildcard can only do suffix matching',
@@ -102,7 +103,7 @@ testKindRules(
       want: [
         'spec.rules[0].resourceRules[0].verbs: Unsupported value: []string{"look"}: supported values: "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"',
         'spec.rules[0].resourceRules[0].apiGroups: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other api groups',
-        "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"a.b\": each member of this list must be '*' or a DNS-1123 label; a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "": must not be empty',
       ],
     },

@@ -9,8 +9,8 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
-import { dns1123Label, dns1123Subdomain } from "../../field-checks.ts";
-import { each, need } from "../../rules.ts";
+import { dns1123Label, dns1123Subdomain, isDns1123Label } from "../../field-checks.ts";
+import { each, need, saying } from "../../rules.ts";
 
 const highestPrecedence = 10_000;
 
@@ -82,13 +82,12 @@ function validatePart(subject: Subject, field: (typeof kinds)[keyof typeof kinds
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
+const namespaceText = "each member of this list must be '*' or a DNS-1123 label; ";
+
 function validateResourceRule(rule: ResourcePolicyRule, path: string): FieldError[] {
   const { namespaces = [] } = rule;
   const errors = [
-    ...list(rule.verbs, child(path, "verbs"), "verbs must contain at least one value", "verbs"),
-    ...(rule.verbs?.length && !rule.verbs.includes("*") && rule.verbs.some((verb) => !verbs.includes(verb))
-      ? [notSupported(child(path, "verbs"), rule.verbs, verbs)]
-      : []),
+    ...validateVerbs(rule.verbs, child(path, "verbs")),
     ...list(rule.apiGroups, child(path, "apiGroups"), "resource rules must supply at least one api group", "api groups"),
     ...list(rule.resources, child(path, "resources"), "resource rules must supply at least one resource", "resources"),
   ];
@@ -96,14 +95,30 @@ function validateResourceRule(rule: ResourcePolicyRule, path: string): FieldErro
   if (namespaces.length === 0 && !rule.clusterScope)
     errors.push(required(at, "resource rules that are not cluster scoped must supply at least one namespace"));
   else if (namespaces.includes("*")) errors.push(...alone(namespaces, at, "namespaces"));
-  else errors.push(...each(namespaces, at, (namespace, own) => dns1123Label(namespace, own)));
+  else
+    errors.push(
+      ...each(namespaces, at, (namespace, own) =>
+        saying(
+          isDns1123Label(namespace).map((message) => `${namespaceText}${message}`),
+          namespace,
+          own,
+        ),
+      ),
+    );
   return errors;
+}
+
+/** The verbs of resources alone, for paths that are none too. */
+function validateVerbs(given: readonly string[] | undefined, path: string): FieldError[] {
+  const errors = list(given, path, "verbs must contain at least one value", "verbs");
+  if (!given?.length || given.includes("*") || given.every((verb) => verbs.includes(verb))) return errors;
+  return [...errors, notSupported(path, given, verbs)];
 }
 
 function validateNonResourceRule(rule: NonResourcePolicyRule, path: string): FieldError[] {
   const at = child(path, "nonResourceURLs");
   return [
-    ...list(rule.verbs, child(path, "verbs"), "verbs must contain at least one value", "verbs"),
+    ...validateVerbs(rule.verbs, child(path, "verbs")),
     ...list(rule.nonResourceURLs, at, "nonResourceURLs must contain at least one value", "non-resource URLs"),
     ...(rule.nonResourceURLs?.includes("*") ? [] : each(rule.nonResourceURLs, at, validateUrlPath)),
   ];

@@ -6,8 +6,7 @@ export function defaultPriorityLevel(object: KubeObject): void {
   const limited = (object as PriorityLevelConfiguration).spec?.limited;
   if (!limited) return;
   limited.assuredConcurrencyShares ||= 30;
-  limited.limitResponse ??= { type: "Reject" };
-  const queuing = limited.limitResponse.queuing;
+  const queuing = limited.limitResponse?.queuing;
   if (!queuing) return;
   queuing.handSize ||= 8;
   queuing.queues ||= 64;

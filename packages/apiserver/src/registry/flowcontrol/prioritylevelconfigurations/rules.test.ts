@@ -11,6 +11,11 @@ testKindRules(
       want: ['spec.type: Unsupported value: "Mine": supported values: "Exempt", "Limited"'],
     },
     {
+      name: "limits without a response",
+      change: { "spec.limited": {} },
+      want: ['spec.limited.limitResponse.type: Unsupported value: "": supported values: "Queue", "Reject"'],
+    },
+    {
       name: "limits of what has none",
       change: { "spec.type": "Exempt" },
       want: [

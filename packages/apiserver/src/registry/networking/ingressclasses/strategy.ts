@@ -7,12 +7,14 @@ import { strategyOf } from "../../strategies.ts";
 import { validateObjectReference } from "../ingresses/validation.ts";
 
 /** Source: pkg/registry/networking/ingressclass/strategy.go, pkg/apis/networking/validation/validation.go */
-export const ingressClassStrategy: Strategy<IngressClass> = strategyOf<IngressClass>({
-  namespaced: false,
-  generation: true,
+export const ingressClassStrategy: Strategy<IngressClass> = {
+  ...strategyOf<IngressClass>({ namespaced: false, generation: true }),
   validate: (next) => validateIngressClass(next),
-  validateUpdate: (next, current) => immutableField(next.spec?.controller, current.spec?.controller, "spec.controller"),
-});
+  validateUpdate: (next, current) => [
+    ...immutableField(next.spec?.controller ?? "", current.spec?.controller ?? "", "spec.controller"),
+    ...validateIngressClass(next),
+  ],
+};
 
 function validateIngressClass(ingressClass: IngressClass): FieldError[] {
   const errors: FieldError[] = [];

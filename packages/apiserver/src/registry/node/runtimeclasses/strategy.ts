@@ -3,6 +3,7 @@ import { duplicate } from "@coxswain/apimachinery/errors/field-error";
 import { index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
 import { validateTolerations } from "../../core/pods/validation/affinity.ts";
 import { validateResourceRequirements } from "../../core/pods/validation/resources.ts";
@@ -15,7 +16,7 @@ export const runtimeClassStrategy: Strategy<RuntimeClass> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   validate: (next) => validateRuntimeClass(next),
-  validateUpdate: (next, current) => immutableField(next.handler, current.handler, "handler"),
+  validateUpdate: (next, current) => [...validateRuntimeClass(next), ...immutableField(next.handler, current.handler, "handler")],
 };
 
 function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
@@ -30,9 +31,14 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
     ...checkLabels(scheduling.nodeSelector, "scheduling.nodeSelector"),
     ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // twice, as upstream names it
     ...tolerations.flatMap((toleration, i) =>
-      tolerations.slice(0, i).some((earlier) => semanticEqual(earlier, toleration))
+      tolerations.slice(0, i).some((earlier) => semanticEqual(untimed(earlier), untimed(toleration)))
         ? [duplicate(index("scheduling.tolerations", i), goStruct("core/v1.Toleration", toleration))]
         : [],
     ),
   ];
+}
+
+/** How long something is tolerated does not tell two of them apart. */
+function untimed({ key, operator, value, effect }: Toleration): Partial<Toleration> {
+  return { ...(key && { key }), ...(operator && { operator }), ...(value && { value }), ...(effect && { effect }) };
 }

@@ -15,6 +15,23 @@ testKindRules("poddisruptionbudgets.policy", { spec: { minAvailable: 1, selector
     want: ["spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"],
   },
   {
+    name: "a finalizer of any kind, and a name that is none in DNS",
+    change: { "metadata.name": "A_", "metadata.finalizers": ["mine"] },
+    want: [],
+  },
+  {
+    name: "wrong metadata when the rest is right",
+    change: { "metadata.annotations": { "a b": "c" } },
+    want: [
+      "metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "a wrong number before wrong metadata",
+    change: { "metadata.annotations": { "a b": "c" }, "spec.minAvailable": -1 },
+    want: ["spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"],
+  },
+  {
     name: "more than all",
     change: { "spec.minAvailable": "101%" },
     want: [

@@ -5,6 +5,7 @@ import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/po
 import { notAbove100Percent, positiveIntOrPercent } from "../../apps/int-or-percent.ts";
 import { validateConditions } from "../../conditions.ts";
 import { checkLabelSelector, nonNegative } from "../../field-checks.ts";
+import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 
@@ -14,6 +15,10 @@ export const podDisruptionBudgetStrategy: Strategy<PodDisruptionBudget> = strate
   status: true,
   generation: true,
   allowUnconditionalUpdate: false,
+  // Its rules do not look at metadata.
+  validateName: pathSegmentFaults,
+  metadataLast: true,
+  anyFinalizer: true,
   prepareForCreate(next) {
     next.status = { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 };
   },

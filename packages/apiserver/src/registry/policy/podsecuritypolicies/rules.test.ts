@@ -56,14 +56,15 @@ testKindRules(
     {
       name: "paths and drivers",
       change: {
-        "spec.allowedHostPaths": [{ pathPrefix: "" }, { pathPrefix: "/a/.." }],
+        "spec.allowedHostPaths": [{ pathPrefix: "/a/.." }, { pathPrefix: "" }, { pathPrefix: "/b/.." }],
         "spec.allowedFlexVolumes": [{ driver: "" }],
         "spec.allowedProcMountTypes": ["Half"],
       },
+      gates: { ProcMountType: true },
       want: [
         'spec.allowedProcMountTypes[0]: Unsupported value: "Half": supported values: "Default", "Unmasked"',
-        "spec.allowedHostPaths[0]: Required value: is required",
-        "spec.allowedHostPaths[1]: Invalid value: \"/a/..\": must not contain '..'",
+        "spec.allowedHostPaths[0]: Invalid value: \"/a/..\": must not contain '..'",
+        "spec.allowedHostPaths[1]: Required value: is required",
         "spec.allowedFlexVolumes.allowedFlexVolumes[0].driver: Required value: must specify a driver",
       ],
     },
@@ -128,8 +129,8 @@ testKindRules(
       name: "a driver of no name",
       change: { "spec.allowedCSIDrivers": [{ name: "" }] },
       want: [
-        "spec.allowedCSIDrivers[0].name: Required value",
-        "spec.allowedCSIDrivers[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "spec.allowedCSIDrivers.allowedCSIDriver[0].name: Required value",
+        "spec.allowedCSIDrivers.allowedCSIDriver[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
     },
     {
@@ -150,6 +151,23 @@ testKindRules(
         'spec.runtimeClass.allowedRuntimeClassNames[2]: Duplicate value: "a"',
         "spec.runtimeClass.defaultRuntimeClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
+    },
+    {
+      name: "ways to mount /proc, which without their gate nobody keeps",
+      change: { "spec.allowedProcMountTypes": ["Half"] },
+      want: [],
+    },
+    {
+      name: "all runtime classes and one of them",
+      change: { "spec.runtimeClass": { allowedRuntimeClassNames: ["*", "a"], defaultRuntimeClassName: "b" } },
+      want: [
+        `spec.runtimeClass.allowedRuntimeClassNames: Invalid value: []string{"*", "a"}: if '*' is present, must not specify other RuntimeClass names`,
+      ],
+    },
+    {
+      name: "a default that is not allowed",
+      change: { "spec.runtimeClass": { allowedRuntimeClassNames: ["a"], defaultRuntimeClassName: "b" } },
+      want: ['spec.runtimeClass.allowedRuntimeClassNames: Required value: default "b" must be allowed'],
     },
     {
       name: "an unknown rule, later",

@@ -1,5 +1,5 @@
 import type { PodSecurityPolicy } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
-import type { Strategy } from "../../generic/strategy.ts";
+import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { validatePodSecurityPolicy } from "./validation.ts";
 
 /** Stored and served; the admission plugin of that name decides. Source: pkg/registry/policy/podsecuritypolicy/strategy.go */
@@ -7,6 +7,14 @@ export const podSecurityPolicyStrategy: Strategy<PodSecurityPolicy> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
+  prepareForCreate: (next, ctx) => dropDisabledFields(next, undefined, ctx),
+  prepareForUpdate: (next, current, ctx) => dropDisabledFields(next, current, ctx),
   validate: (next) => validatePodSecurityPolicy(next),
   validateUpdate: (next) => validatePodSecurityPolicy(next),
 };
+
+/** Stays where it was already. Source: pkg/api/podsecuritypolicy/util.go DropDisabledFields */
+function dropDisabledFields(next: PodSecurityPolicy, current: PodSecurityPolicy | undefined, ctx: StrategyContext): void {
+  if (ctx.featureEnabled("ProcMountType") || current?.spec?.allowedProcMountTypes !== undefined) return;
+  delete next.spec?.allowedProcMountTypes;
+}

@@ -2,8 +2,10 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
+  AllowedHostPath,
   IDRange,
   PodSecurityPolicy,
   PodSecurityPolicySpec,
@@ -106,19 +108,27 @@ function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
     ...each(spec.allowedProcMountTypes, child(path, "allowedProcMountTypes"), (type, at) =>
       optionalOneOf(type, ["Default", "Unmasked"], at),
     ),
-    ...each(spec.allowedHostPaths, child(path, "allowedHostPaths"), ({ pathPrefix }, at) => {
-      if (!pathPrefix) return [required(at, "is required")];
-      return pathPrefix.split("/").includes("..") ? [invalidValue(at, pathPrefix, "must not contain '..'")] : [];
-    }),
-    // The doubled name is upstream's.
+    ...validateHostPaths(spec.allowedHostPaths ?? [], child(path, "allowedHostPaths")),
+    // The doubled names are upstream's.
     ...each(spec.allowedFlexVolumes, child(path, "allowedFlexVolumes", "allowedFlexVolumes"), ({ driver }, at) =>
       driver ? [] : [required(child(at, "driver"), "must specify a driver")],
     ),
-    ...each(spec.allowedCSIDrivers, child(path, "allowedCSIDrivers"), ({ name = "" }, at) =>
+    ...each(spec.allowedCSIDrivers, child(path, "allowedCSIDrivers", "allowedCSIDriver"), ({ name = "" }, at) =>
       checkDriverName(name, child(at, "name")),
     ),
     ...validateSysctls(spec, path),
     ...validateRuntimeClass(spec.runtimeClass, child(path, "runtimeClass")),
+  ];
+}
+
+/** Nothing is said of those after an empty one. */
+function validateHostPaths(paths: readonly AllowedHostPath[], path: string): FieldError[] {
+  const end = paths.findIndex(({ pathPrefix }) => !pathPrefix);
+  return [
+    ...each(end < 0 ? paths : paths.slice(0, end), path, ({ pathPrefix }, at) =>
+      pathPrefix?.split("/").includes("..") ? [invalidValue(at, pathPrefix, "must not contain '..'")] : [],
+    ),
+    ...(end < 0 ? [] : [required(index(path, end), "is required")]),
   ];
 }
 
@@ -162,5 +172,11 @@ function validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, 
     ...(names.indexOf(name) < i ? [duplicate(index(at, i), name)] : []),
   ]);
   const normal = options.defaultRuntimeClassName;
-  return [...errors, ...(normal === undefined ? [] : dns1123Subdomain(normal, child(path, "defaultRuntimeClassName")))];
+  if (normal !== undefined) {
+    errors.push(...dns1123Subdomain(normal, child(path, "defaultRuntimeClassName")));
+    if (!names.includes(normal) && !names.includes("*")) errors.push(required(at, `default ${goQuote(normal)} must be allowed`));
+  }
+  if (names.includes("*") && names.length > 1)
+    errors.push(invalidValue(at, names, "if '*' is present, must not specify other RuntimeClass names"));
+  return errors;
 }

@@ -3,6 +3,7 @@ import { invalidValue, required } from "@coxswain/apimachinery/errors/field-erro
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
+import { readSelector } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector } from "../../field-checks.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { refuseAggregation, refuseEscalation } from "../escalation.ts";
@@ -73,7 +74,10 @@ function validateRole(role: ClusterRole, namespaced: boolean): FieldError[] {
       );
     }
     for (const [i, selector] of selectors.entries()) {
-      errors.push(...checkLabelSelector(selector, index("aggregationRule.clusterRoleSelectors", i)));
+      const at = index("aggregationRule.clusterRoleSelectors", i);
+      errors.push(...checkLabelSelector(selector, at));
+      // Upstream names what came of reading it, which is nothing.
+      if (!readSelector(selector)) errors.push(invalidValue(at, null, "invalid label selector."));
     }
   }
   return errors;

@@ -72,4 +72,13 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
       "spec.storageCapacity: Required value",
     ],
   },
+  {
+    name: "another mode that is none, and a token that is too short-lived",
+    before: {},
+    change: { "spec.volumeLifecycleModes": ["Never"], "spec.tokenRequests": [{ audience: "a", expirationSeconds: 1 }] },
+    want: [
+      'spec.volumeLifecycleModes: Invalid value: []storage.VolumeLifecycleMode{"Never"}: field is immutable',
+      "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes",
+    ],
+  },
 ]);

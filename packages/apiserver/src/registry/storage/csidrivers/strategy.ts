@@ -24,13 +24,13 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   },
   validate: (next) => validateDriver(next),
   validateUpdate(next, current) {
-    const errors = validateDriver(next);
+    const errors: FieldError[] = [];
     for (const [field, told] of immutableFields) {
       const value = next.spec?.[field];
       const shown = Array.isArray(value) ? goStrings("storage.VolumeLifecycleMode", value) : value;
       errors.push(...immutableField(value, current.spec?.[field], child("spec", told), shown));
     }
-    return errors;
+    return [...errors, ...validateTokenRequests(next)];
   },
 };
 
@@ -52,8 +52,16 @@ function validateDriver(driver: CSIDriver): FieldError[] {
   ] as const)
     if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", told)));
   errors.push(...optionalOneOf(spec.fsGroupPolicy, ["File", "None", "ReadWriteOnceWithFSType"], "spec.fsGroupPolicy"));
+  errors.push(...validateTokenRequests(driver));
+  for (const mode of spec.volumeLifecycleModes ?? [])
+    errors.push(...optionalOneOf(mode, ["Persistent", "Ephemeral"], "spec.volumeLifecycleModes"));
+  return errors;
+}
+
+function validateTokenRequests({ spec }: CSIDriver): FieldError[] {
+  const errors: FieldError[] = [];
   const audiences = new Set<string>();
-  for (const [i, request] of (spec.tokenRequests ?? []).entries()) {
+  for (const [i, request] of (spec?.tokenRequests ?? []).entries()) {
     const at = index("spec.tokenRequests", i);
     const audience = request.audience ?? "";
     if (audiences.has(audience)) {
@@ -68,7 +76,5 @@ function validateDriver(driver: CSIDriver): FieldError[] {
     if (seconds > 2 ** 32)
       errors.push(invalidValue(child(at, "expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"));
   }
-  for (const mode of spec.volumeLifecycleModes ?? [])
-    errors.push(...optionalOneOf(mode, ["Persistent", "Ephemeral"], "spec.volumeLifecycleModes"));
   return errors;
 }

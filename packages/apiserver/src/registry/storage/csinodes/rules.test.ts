@@ -8,7 +8,7 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
       spec: {
         drivers: [
           { name: "", nodeID: "" },
-          { name: "a", nodeID: "x", allocatable: { count: -1 }, topologyKeys: ["a b", "c", "c"] },
+          { name: "a", nodeID: "x", allocatable: { count: -1 }, topologyKeys: ["a b", "c", "c", "Example.com/zone"] },
           { name: "a", nodeID: "y" },
         ],
       },
@@ -18,8 +18,9 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
       "spec.drivers[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       "spec.drivers[0].nodeID: Required value",
       "spec.drivers[1].allocatable.count: Invalid value: -1: must be greater than or equal to 0",
-      "spec.drivers[1]: Invalid value: []string{\"a b\", \"c\", \"c\"}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.drivers[1]: Invalid value: []string{\"a b\", \"c\", \"c\", \"Example.com/zone\"}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
       'spec.drivers[1]: Duplicate value: "c"',
+      "spec.drivers[1]: Invalid value: []string{\"a b\", \"c\", \"c\", \"Example.com/zone\"}: prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       'spec.drivers[2].name: Duplicate value: "a"',
     ],
   },

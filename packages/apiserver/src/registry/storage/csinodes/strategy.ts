@@ -40,10 +40,12 @@ function validateNode(node: CSINode): FieldError[] {
     if (names.has(driver.name)) errors.push(duplicate(child(at, "name"), driver.name));
     names.add(driver.name);
     const keys = driver.topologyKeys ?? [];
-    for (const [j, key] of keys.entries()) {
+    const known = new Set<string>();
+    for (const key of keys) {
       if (key === "") errors.push(required(at));
-      if (keys.indexOf(key) < j) errors.push(duplicate(at, key));
-      errors.push(...saying(isQualifiedName(key.toLowerCase()), keys, at));
+      if (known.has(key)) errors.push(duplicate(at, key));
+      known.add(key);
+      errors.push(...saying(isQualifiedName(key), keys, at));
     }
   }
   return errors;

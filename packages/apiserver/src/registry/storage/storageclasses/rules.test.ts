@@ -4,6 +4,13 @@ testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
   { name: "a class", change: {}, want: [] },
   { name: "a provisioner", change: { provisioner: "" }, want: ["provisioner: Required value"] },
   {
+    name: "a provisioner as it was written",
+    change: { provisioner: "A!" },
+    want: [
+      "provisioner: Invalid value: \"A!\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
     name: "parameters",
     change: { parameters: { "": "x" }, reclaimPolicy: "Forget", volumeBindingMode: "Never" },
     want: [
@@ -33,6 +40,11 @@ testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
     ],
   },
   {
+    name: "a label without values, which is not the same as no label",
+    change: { allowedTopologies: [{ matchLabelExpressions: [{ key: "a", values: [] }] }] },
+    want: ["allowedTopologies[0].matchLabelExpressions[0].values: Required value"],
+  },
+  {
     name: "anything else",
     change: { parameters: { a: "b" }, provisioner: "q", reclaimPolicy: "Retain", volumeBindingMode: "WaitForFirstConsumer" },
     before: {},
@@ -46,8 +58,14 @@ testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
 
   {
     name: "too many parameters",
-    change: { parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`p${i}`, ""])) },
-    want: ["parameters: Too long: must have at most 512 bytes"],
+    change: {
+      parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`p${i}`, ""])),
+      reclaimPolicy: "Forget",
+    },
+    want: [
+      "parameters: Too long: must have at most 512 bytes",
+      'reclaimPolicy: Unsupported value: "Forget": supported values: "Delete", "Retain"',
+    ],
   },
   {
     name: "parameters that are too long",

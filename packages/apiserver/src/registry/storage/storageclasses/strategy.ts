@@ -1,12 +1,19 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, notSupported, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { TopologySelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { immutableField, qualifiedName } from "../../field-checks.ts";
+import { immutableField, isQualifiedName, qualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { each, need, unique } from "../../rules.ts";
+import { each, need, saying, unique } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/storageclass/strategy.go, pkg/apis/storage/validation/validation.go */
 export const storageClassStrategy: Strategy<StorageClass> = {
@@ -30,16 +37,8 @@ export const storageClassStrategy: Strategy<StorageClass> = {
 function validateStorageClass(storageClass: StorageClass): FieldError[] {
   const errors: FieldError[] = [];
   if (!storageClass.provisioner) errors.push(required("provisioner", storageClass.provisioner ?? ""));
-  else errors.push(...qualifiedName(storageClass.provisioner.toLowerCase(), "provisioner"));
-  const parameters = Object.entries(storageClass.parameters ?? {});
-  if (parameters.length > 512) return [...errors, tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512)];
-  let size = 0;
-  for (const [key, value] of parameters) {
-    if (key === "")
-      errors.push({ type: "FieldValueInvalid", field: "parameters", badValue: key, detail: "field can not be empty." });
-    size += Buffer.byteLength(key) + Buffer.byteLength(value);
-  }
-  if (size > 256 * 1024) errors.push(tooLong("parameters", "", 256 * 1024));
+  else errors.push(...saying(isQualifiedName(storageClass.provisioner.toLowerCase()), storageClass.provisioner, "provisioner"));
+  errors.push(...validateParameters(storageClass.parameters ?? {}));
   const policy: string | undefined = storageClass.reclaimPolicy;
   if (policy && policy !== "Delete" && policy !== "Retain")
     errors.push(notSupported("reclaimPolicy", policy, ["Delete", "Retain"]));
@@ -49,6 +48,14 @@ function validateStorageClass(storageClass: StorageClass): FieldError[] {
     errors.push(notSupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]));
   }
   return [...errors, ...validateTopologies(storageClass.allowedTopologies ?? [], "allowedTopologies")];
+}
+
+function validateParameters(parameters: Readonly<Record<string, string>>): FieldError[] {
+  const entries = Object.entries(parameters);
+  if (entries.length > 512) return [tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512)];
+  const errors = entries.filter(([key]) => key === "").map(([key]) => invalidValue("parameters", key, "field can not be empty."));
+  const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
+  return size > 256 * 1024 ? [...errors, tooLong("parameters", "", 256 * 1024)] : errors;
 }
 
 /** No term says the same as another, no key stands twice in one. */
@@ -69,7 +76,7 @@ function validateTopologies(terms: readonly TopologySelectorTerm[], path: string
       return faults;
     });
     for (const earlier of said) {
-      if (semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values)))
+      if (earlier.size === values.size && semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values)))
         errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
     }
     said.push(values);

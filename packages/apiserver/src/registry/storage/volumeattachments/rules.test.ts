@@ -29,9 +29,14 @@ testKindRules(
       name: "a name that no attacher has",
       change: { "spec.attacher": "a b" },
       want: [
-        "spec.attacher: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
         "spec.attacher: Invalid value: \"a b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
+    },
+    {
+      name: "another one of a name that no new attacher may have",
+      before: { "spec.attacher": "a b" },
+      change: { "spec.attacher": "a b", "metadata.labels": { a: "b" } },
+      want: [],
     },
     {
       name: "a volume of no name",
@@ -116,8 +121,8 @@ testKindRules(
       },
       want: [
         'status.attachmentMetadata: Invalid value: "": field can not be empty.',
-        "status.attachError.message: Too long: must have at most 1024 bytes",
-        "status.detachError.message: Too long: must have at most 1024 bytes",
+        "status.attachError.message: Too long: must have at most 262144 bytes",
+        "status.detachError.message: Too long: must have at most 262144 bytes",
       ],
     },
     {

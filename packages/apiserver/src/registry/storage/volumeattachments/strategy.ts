@@ -3,7 +3,7 @@ import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/stora
 import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf } from "../../strategies.ts";
-import { validateVolumeAttachment } from "./validation.ts";
+import { validateNewVolumeAttachment, validateVolumeAttachment } from "./validation.ts";
 
 /** Source: pkg/registry/storage/volumeattachment/strategy.go */
 export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
@@ -18,7 +18,10 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
     if (current.status === undefined) delete next.status;
     else next.status = current.status;
   },
-  validate: (next, ctx) => validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
+  validate: (next, ctx) => [
+    ...validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
+    ...validateNewVolumeAttachment(next),
+  ],
   validateUpdate: (next, current, ctx) => [
     ...validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
     ...immutableField(next.spec, current.spec, "spec", goStruct("storage/v1.VolumeAttachmentSpec", next.spec ?? {})),

@@ -4,27 +4,31 @@ import { child } from "@coxswain/apimachinery/errors/field-path";
 import type { VolumeAttachment, VolumeAttachmentSource, VolumeError } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
-import { dns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
-import { saying } from "../../rules.ts";
+import { dns1123Subdomain } from "../../field-checks.ts";
+import { need } from "../../rules.ts";
 
 const mostMetadataBytes = 256 * 1024;
 const longestMessage = 1024;
 
-/** Source: pkg/apis/storage/validation ValidateVolumeAttachment, ValidateVolumeAttachmentV1 */
+/** Source: pkg/apis/storage/validation ValidateVolumeAttachment */
 export function validateVolumeAttachment(attachment: VolumeAttachment, oncePod: boolean): FieldError[] {
   const { attacher = "", source = {}, nodeName = "" } = attachment.spec ?? ({} as NonNullable<VolumeAttachment["spec"]>);
   const { attachmentMetadata, attachError, detachError } = attachment.status ?? {};
-  const named = source.persistentVolumeName;
   return [
-    ...(attacher === ""
-      ? [required("spec.attacher")]
-      : saying(isQualifiedName(attacher.toLowerCase()), attacher, "spec.attacher")),
+    ...need(attacher, "spec.attacher"),
     ...validateSource(source, "spec.source", oncePod),
     ...dns1123Subdomain(nodeName, "spec.nodeName"),
     ...validateMetadata(attachmentMetadata, "status.attachmentMetadata"),
     ...validateError(attachError, "status.attachError"),
     ...validateError(detachError, "status.detachError"),
-    ...checkDriverName(attacher, "spec.attacher"),
+  ];
+}
+
+/** What v1 asks of new ones besides. Source: ValidateVolumeAttachmentV1 */
+export function validateNewVolumeAttachment({ spec }: VolumeAttachment): FieldError[] {
+  const named = spec?.source?.persistentVolumeName;
+  return [
+    ...checkDriverName(spec?.attacher ?? "", "spec.attacher"),
     ...(named === undefined ? [] : dns1123Subdomain(named, "spec.source.persistentVolumeName")),
   ];
 }
@@ -48,5 +52,6 @@ function validateMetadata(metadata: Readonly<Record<string, string>> | undefined
 
 function validateError(error: VolumeError | undefined, path: string): FieldError[] {
   const message = error?.message ?? "";
-  return message.length > longestMessage ? [tooLong(child(path, "message"), message, longestMessage)] : [];
+  // Upstream names another limit than the one it holds messages to.
+  return Buffer.byteLength(message) > longestMessage ? [tooLong(child(path, "message"), message, mostMetadataBytes)] : [];
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { validateRules } from "./rules.ts";
+import { type CompiledRule, compileRules, validateRules } from "./rules.ts";
 
 const path = "openAPIV3Schema.x-kubernetes-validations[0]";
 
@@ -39,4 +39,16 @@ for (const { rule, want } of cases) {
 
 test("rules of a schema that does not say what its values are, are not compiled", () => {
   assert.deepEqual(validateRules({ "x-kubernetes-validations": [{ rule: "self +" }] }, "openAPIV3Schema", false, false), []);
+});
+
+test("a rule is compiled once where it stands, as that of a resource or of a value, and anew when it is another one", () => {
+  const schema = { type: "object", "x-kubernetes-validations": [{ rule: "has(self.kind)" }] };
+  const faultOf = ({ program }: CompiledRule): string => (program !== undefined && "fault" in program ? program.fault : "");
+  const [ofResource] = compileRules(schema as never, true);
+  const [ofValue] = compileRules(schema as never, false);
+  assert.equal(faultOf(ofResource as CompiledRule), "");
+  assert.match(faultOf(ofValue as CompiledRule), /undefined field 'kind'/);
+  assert.equal(compileRules(schema as never, true)[0], ofResource);
+  schema["x-kubernetes-validations"] = [{ rule: "has(self.other)" }];
+  assert.match(faultOf(compileRules(schema as never, true)[0] as CompiledRule), /undefined field 'other'/);
 });

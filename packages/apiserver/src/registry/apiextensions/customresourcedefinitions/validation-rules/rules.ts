@@ -2,13 +2,15 @@
  * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compile, type Program } from "../../../../cel/program.ts";
-import type { Schema } from "../schemas.ts";
-import { isEmbedded, ruleType } from "./rule-types.ts";
+import type { Type } from "../../../../cel/types.ts";
+import { type Schema, schemasWithin } from "../schemas.ts";
+import { isEmbedded, perSchema, ruleType } from "./rule-types.ts";
 
 export interface CompiledRule {
   readonly rule: ValidationRule;
@@ -25,20 +27,59 @@ export function rulesOf(schema: Schema): readonly ValidationRule[] {
 
 /** @returns none for rules about values that rules cannot see */
 export function compileRules(schema: Schema, isResource = isEmbedded(schema)): CompiledRule[] {
+  return [...compileInTurn(schema, isResource)];
+}
+
+/** Rules that were compiled, by their places in the schema. */
+const compiledOf = perSchema(() => ({ ofResource: [] as CompiledRule[], ofValue: [] as CompiledRule[] }));
+
+/** One rule after the other, each once: a schema may have very many. */
+export function* compileInTurn(schema: Schema, isResource = isEmbedded(schema)): Generator<CompiledRule> {
   const rules = rulesOf(schema);
   const type = rules.length === 0 ? undefined : ruleType(schema, "selfType", isResource);
-  if (type === undefined) return [];
+  if (type === undefined) return;
   // Upstream declares `rule` too, and gives it no value.
   const variables = new Map([self, "rule"].map((name) => [name, type]));
-  return rules.map((rule) => {
-    const text = rule.rule ?? "";
-    if (text.trim() === "") return { rule };
-    const compiled = compile(text, variables);
-    if ("fault" in compiled) return { rule, program: { fault: `compilation failed: ${compiled.fault}` } };
-    const isBool = compiled.type.kind === "primitive" && compiled.type.name === "bool";
-    return { rule, program: isBool ? compiled : { fault: "cel expression must evaluate to a bool" } };
-  });
+  const known = compiledOf(schema)[isResource ? "ofResource" : "ofValue"];
+  for (const [i, rule] of rules.entries()) {
+    let compiled = known[i];
+    if (compiled?.rule !== rule) {
+      compiled = compileRule(rule, variables);
+      known[i] = compiled;
+    }
+    yield compiled;
+  }
 }
+
+function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>): CompiledRule {
+  const text = rule.rule ?? "";
+  if (text.trim() === "") return { rule };
+  const compiled = compile(text, variables);
+  if ("fault" in compiled) return { rule, program: { fault: `compilation failed: ${compiled.fault}` } };
+  const isBool = compiled.type.kind === "primitive" && compiled.type.name === "bool";
+  return { rule, program: isBool ? compiled : { fault: "cel expression must evaluate to a bool" } };
+}
+
+/**
+ * Compiles all rules of a definition a few milliseconds at a time, for whoever needs them next: where that cannot wait,
+ * it would hold everybody else up.
+ */
+export async function compileAhead({ spec }: Pick<CustomResourceDefinition, "spec">): Promise<void> {
+  let startedMs = performance.now();
+  for (const { schema } of spec?.versions ?? []) {
+    const root = schema?.openAPIV3Schema as Schema | undefined;
+    if (root === undefined) continue;
+    for (const part of schemasWithin(root)) {
+      for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) {
+        if (performance.now() - startedMs < sliceMs) continue;
+        await nextTurn();
+        startedMs = performance.now();
+      }
+    }
+  }
+}
+
+const sliceMs = 5;
 
 /** @param hasStructure whether rules are compiled: a schema must say what its values are */
 export function validateRules(schema: Schema, path: string, isResource: boolean, hasStructure: boolean): FieldError[] {

@@ -175,6 +175,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
   const pairOf = (constraint: TopologySpreadConstraint): string =>
     `{${constraint.topologyKey ?? ""}, ${constraint.whenUnsatisfiable ?? ""}}`;
   const pairs = constraints.map(pairOf);
+  const last = new Map(pairs.map((pair, i) => [pair, i]));
   return constraints.flatMap((constraint, i) => {
     const at = index(path, i);
     const errors: FieldError[] = [];
@@ -184,7 +185,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
     const actions = ["DoNotSchedule", "ScheduleAnyway"];
     errors.push(...optionalOneOf(constraint.whenUnsatisfiable ?? "", actions, child(at, "whenUnsatisfiable")));
     // The first of two equal ones is told, as upstream does.
-    if (pairs.indexOf(pairs[i] as string, i + 1) > 0)
+    if ((last.get(pairs[i] as string) as number) > i)
       errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pairs[i]));
     return errors;
   });

@@ -31,8 +31,8 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       ],
     },
     want: [
-      'spec.initContainers[0].lifecycle: Invalid value: map[string]interface {}{"preStop":map[string]interface {}{"exec":map[string]interface {}{"command":[]string{"x"}}}}: must not be set for init containers',
-      'spec.initContainers[0].readinessProbe: Invalid value: map[string]interface {}{"exec":map[string]interface {}{"command":[]string{"x"}}, "failureThreshold":3, "periodSeconds":10, "successThreshold":1, "timeoutSeconds":1}: must not be set for init containers',
+      "spec.initContainers[0].lifecycle: Invalid value: core.Lifecycle{PostStart:(*core.LifecycleHandler)(nil), PreStop:(*core.LifecycleHandler)(0xc000000000)}: must not be set for init containers",
+      "spec.initContainers[0].readinessProbe: Invalid value: core.Probe{ProbeHandler:core.ProbeHandler{Exec:(*core.ExecAction)(0xc000000000), HTTPGet:(*core.HTTPGetAction)(nil), TCPSocket:(*core.TCPSocketAction)(nil), GRPC:(*core.GRPCAction)(nil)}, InitialDelaySeconds:0, TimeoutSeconds:1, PeriodSeconds:10, SuccessThreshold:1, FailureThreshold:3, TerminationGracePeriodSeconds:(*int64)(nil)}: must not be set for init containers",
     ],
   },
   {

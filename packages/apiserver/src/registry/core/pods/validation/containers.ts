@@ -1,6 +1,14 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, fieldNotFound, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import {
+  addErrors,
+  duplicate,
+  fieldNotFound,
+  forbiddenField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerPort, EphemeralContainer, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Label, isPortName, isValidPort } from "../../../field-checks.ts";
 import { each, need, requiredOneOf, saying } from "../../../rules.ts";
@@ -30,7 +38,7 @@ export function validateContainers(
   });
   // Init containers run one after the other and may use the same ports.
   const groups = oneByOne ? containers.map((container) => [container]) : [containers];
-  for (const group of groups) errors.push(...hostPortConflicts(group, path));
+  for (const group of groups) addErrors(errors, hostPortConflicts(group, path));
   return errors;
 }
 
@@ -53,7 +61,8 @@ export function validateInitContainers(
     if (container.name) names.add(container.name);
     for (const field of neverForInit) {
       const value = container[field];
-      if (value) errors.push(invalidValue(child(at, field), value, "must not be set for init containers"));
+      const shown = goStruct(field === "lifecycle" ? "core/v1.Lifecycle" : "core/v1.Probe", value);
+      if (value) errors.push(invalidValue(child(at, field), shown, "must not be set for init containers"));
     }
   }
   return errors;
@@ -78,8 +87,8 @@ export function validateEphemeralContainers(
       errors.push(fieldNotFound(child(at, "targetContainerName"), targetContainerName));
     if (!name) return [...errors, required(at, "ephemeralContainer requires a name")];
     // Upstream checks a list of this one, and its paths show it.
-    errors.push(...validateContainers([container as Container], volumes, at, options));
-    errors.push(...withoutSpaces([container as Container], at));
+    addErrors(errors, validateContainers([container as Container], volumes, at, options));
+    addErrors(errors, withoutSpaces([container as Container], at));
     if (names.has(name)) errors.push(duplicate(child(at, "name"), name));
     names.add(name);
     for (const field of neverForEphemeral)
@@ -134,11 +143,11 @@ function validateContainer(
   else if (policy !== "File" && policy !== "FallbackToLogsOnError")
     errors.push(invalidValue(child(path, "terminationMessagePolicy"), policy, messagePolicyText));
   errors.push(...validateProbe(readinessProbe, readiness));
-  errors.push(...validatePorts(container.ports ?? [], child(path, "ports")));
-  errors.push(...validateEnv(container.env ?? [], child(path, "env"), options));
-  errors.push(...validateEnvFrom(container.envFrom ?? [], child(path, "envFrom")));
-  errors.push(...validateMounts(container, volumes, child(path, "volumeMounts")));
-  errors.push(...validateDevices(container, volumes, child(path, "volumeDevices")));
+  addErrors(errors, validatePorts(container.ports ?? [], child(path, "ports")));
+  addErrors(errors, validateEnv(container.env ?? [], child(path, "env"), options));
+  addErrors(errors, validateEnvFrom(container.envFrom ?? [], child(path, "envFrom")));
+  addErrors(errors, validateMounts(container, volumes, child(path, "volumeMounts")));
+  addErrors(errors, validateDevices(container, volumes, child(path, "volumeDevices")));
   errors.push(...requiredOneOf(container.imagePullPolicy, ["Always", "IfNotPresent", "Never"], child(path, "imagePullPolicy")));
   errors.push(...validateResourceRequirements(container.resources, child(path, "resources"), options));
   errors.push(...validateSecurityContext(container.securityContext, child(path, "securityContext"), options));

@@ -86,6 +86,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.containers[0].securityContext.readOnlyRootFilesystem: Forbidden: cannot be set for a windows pod",
       "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a windows pod",
       "spec.containers[0].securityContext.allowPrivilegeEscalation: Forbidden: cannot be set for a windows pod",
+      "spec.containers[0].securityContext.procMount: Forbidden: cannot be set for a windows pod",
       "spec.containers[0].securityContext.runAsUser: Forbidden: cannot be set for a windows pod",
       "spec.containers[0].securityContext.runAsGroup: Forbidden: cannot be set for a windows pod",
     ],

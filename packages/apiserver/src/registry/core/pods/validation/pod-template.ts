@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { GoText, goSyntax } from "@coxswain/apimachinery/errors/go-syntax";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
@@ -43,7 +43,7 @@ export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, pa
 
 export interface SelectedTemplate {
   readonly template: PodTemplateSpec | undefined;
-  readonly selector: LabelSelectorObject | undefined;
+  readonly selector: LabelSelector;
   /** More than one pod: disks that only one machine can write to are read-only then. */
   readonly replicated?: boolean;
   /** For the text about deadlines. */
@@ -57,20 +57,25 @@ export function validateSelectedTemplate(
   options: PodValidationOptions,
 ): FieldError[] {
   if (!template) return [required(path)];
-  const errors = matchesTemplate(selector, template, path);
-  errors.push(...validatePodTemplate(template, path, options));
+  const errors = findsTemplate(selector, template, path);
+  addErrors(errors, validatePodTemplate(template, path, options));
   if (replicated) errors.push(...validateReadOnlyDisks(template.spec?.volumes, child(path, "spec", "volumes")));
   return [...errors, ...runsForEver(template, kind, path)];
 }
 
-/** Source: the selector checks in pkg/apis/apps/validation */
+/** A selector that is no selector has its own error already. Source: the selector checks in pkg/apis/apps/validation */
 export function matchesTemplate(
   selector: LabelSelectorObject | undefined,
   template: PodTemplateSpec | undefined,
   path: string,
 ): FieldError[] {
+  const read = readSelector(selector);
+  return read ? findsTemplate(read, template, path) : [];
+}
+
+function findsTemplate(selector: LabelSelector, template: PodTemplateSpec | undefined, path: string): FieldError[] {
   const labels = template?.metadata?.labels;
-  if (selector !== undefined && matchesSafely(selector, labels)) return [];
+  if (selector.matches(labels)) return [];
   return [invalidValue(child(path, "metadata", "labels"), goStringMap(labels), "`selector` does not match template `labels`")];
 }
 
@@ -92,11 +97,11 @@ export function goStringMap(map: Readonly<Record<string, string>> | undefined): 
   return new GoText(map === undefined || map === null ? "map[string]string(nil)" : goSyntax(map));
 }
 
-/** A selector that is no selector has its own error already. */
-export function matchesSafely(selector: LabelSelectorObject, labels: Readonly<Record<string, string>> | undefined): boolean {
+/** @returns undefined for what is no selector; none at all selects nothing */
+export function readSelector(selector: LabelSelectorObject | undefined): LabelSelector | undefined {
   try {
-    return LabelSelector.fromObject(selector).matches(labels);
+    return LabelSelector.fromObject(selector);
   } catch {
-    return true;
+    return undefined;
   }
 }

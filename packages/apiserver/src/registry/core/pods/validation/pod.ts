@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -26,7 +26,7 @@ export function validatePod(pod: Pod, options: PodValidationOptions): FieldError
 export function validatePodCommon(pod: Pod, options: PodValidationOptions): FieldError[] {
   const { spec } = pod;
   const errors = validatePodAnnotations(pod.metadata.annotations, spec, "metadata.annotations", options);
-  errors.push(...validatePodSpec(spec, "spec", options, pod.metadata.name ?? ""));
+  addErrors(errors, validatePodSpec(spec, "spec", options, pod.metadata.name ?? ""));
   if (!spec.serviceAccountName) {
     for (const [i, volume] of (spec.volumes ?? []).entries()) {
       for (const [j, source] of (volume.projected?.sources ?? []).entries()) {

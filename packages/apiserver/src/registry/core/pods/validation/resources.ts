@@ -4,6 +4,7 @@ import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isExtendedResource, isNativeResource, requestsPrefix } from "@coxswain/apimachinery/validation/resource-names";
 import { isNegativeText, isQualifiedName, quantityOf } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
 
@@ -28,18 +29,7 @@ const standardResources = new Set([
   "storage",
   "requests.storage",
 ]);
-const nativeDomain = "kubernetes.io/";
-const requestsPrefix = "requests.";
 const hugePagesPrefix = "hugepages-";
-
-/** A domain-prefixed name outside kubernetes.io. Source: pkg/apis/core/helper IsExtendedResourceName */
-function isExtendedResource(name: string): boolean {
-  return !isNativeResource(name) && !name.startsWith(requestsPrefix) && isQualifiedName(`${requestsPrefix}${name}`).length === 0;
-}
-
-function isNativeResource(name: string): boolean {
-  return !name.includes("/") || name.includes(nativeDomain);
-}
 
 export function isHugePage(name: string): boolean {
   return name.startsWith(hugePagesPrefix);

@@ -92,7 +92,7 @@ function checkSeccomp(profile: SeccompProfile | undefined | null, path: string):
       errors.push(required(at, "must be set when seccomp type is Localhost"));
     else errors.push(...localDescendingPath(localhostProfile, at));
   } else if (localhostProfile !== undefined && localhostProfile !== null) {
-    errors.push(invalidValue(at, profile, "can only be set when seccomp type is Localhost"));
+    errors.push(invalidValue(at, goStruct("core/v1.SeccompProfile", profile), "can only be set when seccomp type is Localhost"));
   }
   return errors;
 }

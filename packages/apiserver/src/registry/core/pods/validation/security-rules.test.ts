@@ -30,7 +30,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     name: "seccomp profiles",
     change: { "spec.containers[0].securityContext": { seccompProfile: { type: "RuntimeDefault", localhostProfile: "x" } } },
     want: [
-      'spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: map[string]string{"localhostProfile":"x", "type":"RuntimeDefault"}: can only be set when seccomp type is Localhost',
+      'spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: core.SeccompProfile{Type:"RuntimeDefault", LocalhostProfile:(*string)(0xc000000000)}: can only be set when seccomp type is Localhost',
     ],
   },
   {
@@ -40,6 +40,8 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.containers[0].securityContext": { seccompProfile: { type: "Localhost", localhostProfile: "../x" } },
     },
     want: [
+      // The annotation that older kubelets read is made of the field.
+      "metadata.annotations.container.seccomp.security.alpha.kubernetes.io/c: Invalid value: \"../x\": must not contain '..'",
       "spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: \"../x\": must not contain '..'",
       'spec.securityContext.seccompProfile.type: Unsupported value: "Mine": supported values: "Localhost", "RuntimeDefault", "Unconfined"',
     ],
@@ -63,7 +65,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     },
     want: [
       "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
-      "spec.containers[0].securityContext: Invalid value: core.SecurityContext{Capabilities:(*core.Capabilities)(0xc000000000), Privileged:(*bool)(nil), SELinuxOptions:(*core.SELinuxOptions)(nil), WindowsOptions:(*core.WindowsSecurityContextOptions)(nil), RunAsUser:(*int64)(0xc000000000), RunAsGroup:(*int64)(nil), RunAsNonRoot:(*bool)(nil), ReadOnlyRootFilesystem:(*bool)(nil), AllowPrivilegeEscalation:(*bool)(0xc000000000), ProcMount:(*core.ProcMountType)(nil), SeccompProfile:(*core.SeccompProfile)(nil)}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
+      "spec.containers[0].securityContext: Invalid value: core.SecurityContext{Capabilities:(*core.Capabilities)(0xc000000000), Privileged:(*bool)(nil), SELinuxOptions:(*core.SELinuxOptions)(nil), WindowsOptions:(*core.WindowsSecurityContextOptions)(nil), RunAsUser:(*int64)(0xc000000000), RunAsGroup:(*int64)(nil), RunAsNonRoot:(*bool)(nil), ReadOnlyRootFilesystem:(*bool)(nil), AllowPrivilegeEscalation:(*bool)(0xc000000000), ProcMount:(*core.ProcMountType)(0xc000000000), SeccompProfile:(*core.SeccompProfile)(nil)}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
     ],
   },
   {
@@ -95,6 +97,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     want: [
       'metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "mine": must be a valid seccomp profile',
       "metadata.annotations.container.seccomp.security.alpha.kubernetes.io/c: Invalid value: \"../x\": must not contain '..'",
+      "spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: \"../x\": must not contain '..'",
     ],
   },
   {

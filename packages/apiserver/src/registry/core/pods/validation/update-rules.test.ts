@@ -52,6 +52,21 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     want: ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
   },
   {
+    name: "to delete it by the way",
+    change: { "metadata.deletionTimestamp": "2022-01-01T00:00:00Z", "metadata.deletionGracePeriodSeconds": 3 },
+    before: {},
+    want: [
+      "metadata.deletionTimestamp: Invalid value: 2022-01-01 00:00:00 +0000 UTC: field is immutable",
+      "metadata.deletionGracePeriodSeconds: Invalid value: 3: field is immutable",
+    ],
+  },
+  {
+    name: "more time for a deletion that has begun",
+    change: { "metadata.deletionTimestamp": undefined, "metadata.deletionGracePeriodSeconds": 60 },
+    before: { "metadata.deletionTimestamp": "2022-01-01T00:00:00Z", "metadata.deletionGracePeriodSeconds": 3 },
+    want: ["metadata.deletionGracePeriodSeconds: Invalid value: 60: field is immutable"],
+  },
+  {
     name: "another name, uid, namespace and creation",
     change: { "metadata.name": "other", "metadata.uid": "2" },
     before: {},
@@ -179,7 +194,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
   {
     name: "an image of spaces",
     before: {},
-    change: { "spec.containers[0].image": "j " },
+    change: { "spec.containers[0].image": "j ", "spec.containers[0].imagePullPolicy": "Always" },
     want: [
       'spec.containers[0].image: Invalid value: "j ": must not have leading or trailing whitespace',
       'spec.containers[0].image: Invalid value: "j ": must not have leading or trailing whitespace',

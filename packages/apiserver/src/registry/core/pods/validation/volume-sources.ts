@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { goFieldName } from "@coxswain/apimachinery/schema/go/go-names";
 import type {
   AWSElasticBlockStoreVolumeSource,
   AzureDiskVolumeSource,
@@ -208,6 +209,12 @@ export function onlyLabelsAndAnnotations(metadata: object | undefined, path: str
   return Object.entries(metadata ?? {}).flatMap(([field, value]) =>
     field === "labels" || field === "annotations" || value === undefined || value === null || value === ""
       ? []
-      : [forbiddenField(child(path, field), "cannot be set for an ephemeral volume")],
+      : [forbiddenField(child(path, internalName(field)), "cannot be set for an ephemeral volume")],
   );
+}
+
+/** A field as Go calls it, but for its first letter: `uID`. */
+function internalName(field: string): string {
+  const name = goFieldName("ObjectMeta", field);
+  return name.charAt(0).toLowerCase() + name.slice(1);
 }

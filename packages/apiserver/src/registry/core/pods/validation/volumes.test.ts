@@ -337,8 +337,11 @@ testRefusals<object>(
     },
     {
       name: "an ephemeral volume whose template has a name",
-      input: { ephemeral: { volumeClaimTemplate: { metadata: { name: "x" }, spec: claimSpec } } },
-      want: [`${at}.ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set for an ephemeral volume`],
+      input: { ephemeral: { volumeClaimTemplate: { metadata: { name: "x", uid: "1" }, spec: claimSpec } } },
+      want: [
+        `${at}.ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set for an ephemeral volume`,
+        `${at}.ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set for an ephemeral volume`,
+      ],
     },
     { name: "an ephemeral volume", input: { ephemeral: { volumeClaimTemplate: { spec: claimSpec } } }, want: [] },
   ],

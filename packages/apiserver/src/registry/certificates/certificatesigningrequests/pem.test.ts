@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { certificateFault, certificateRequestFault } from "./pem.ts";
+
+const typeFault = "PEM block type must be CERTIFICATE REQUEST";
+const block = (type: string, body = "AAAA", end = type): string => `-----BEGIN ${type}-----\n${body}\n-----END ${end}-----\n`;
+
+for (const { name, text, want } of [
+  { name: "nothing", text: "", want: typeFault },
+  { name: "another type", text: block("CERTIFICATE"), want: typeFault },
+  { name: "no end", text: "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n", want: typeFault },
+  { name: "another end", text: block("CERTIFICATE REQUEST", "AAAA", "CERTIFICATE"), want: typeFault },
+  { name: "a beginning within a line", text: `x${block("CERTIFICATE REQUEST")}`, want: typeFault },
+  { name: "bytes that are none", text: block("CERTIFICATE REQUEST"), want: "asn1: structure error: tags don't match" },
+  {
+    name: "a beginning without an end before it",
+    text: `-----BEGIN OTHER-----\n${block("CERTIFICATE REQUEST", "AQA=")}`,
+    want: "asn1: structure error: tags don't match",
+  },
+  {
+    name: "an empty block",
+    text: "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n",
+    want: "asn1: syntax error: data truncated",
+  },
+]) {
+  test(`a request of ${name} is told as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
+}
+
+test("what stands around blocks, and between them, is skipped", () => {
+  const text = `before\n${block("CERTIFICATE")}between\r\n${block("KEY")}after`;
+  assert.equal(certificateFault(Buffer.from(text)), "x509: malformed certificate");
+});
+
+for (const { name, line } of [
+  { name: "the same", line: () => "-----BEGIN CERTIFICATE REQUEST-----\n" },
+  { name: "different", line: (i: number) => `-----BEGIN A${i}-----\n` },
+  { name: "unbroken", line: () => "-----BEGIN " },
+]) {
+  test(`a text of many beginnings, ${name}, takes no time to speak of`, () => {
+    const text = Array.from({ length: 60_000 }, (_, i) => line(i)).join("");
+    const startedMs = performance.now();
+    for (const end of ["", "\n-----END X-----\n"]) assert.equal(certificateRequestFault(Buffer.from(text + end)), typeFault);
+    assert.ok(performance.now() - startedMs < 1000);
+  });
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
+
+const gates = { ProcMountType: false, GRPCContainerProbe: false, IdentifyPodOS: false, ProbeTerminationGracePeriod: false };
+const gated = (): PodSpec =>
+  ({
+    os: { name: "linux" },
+    containers: [
+      {
+        name: "c",
+        image: "i",
+        securityContext: { procMount: "Unmasked" },
+        livenessProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 },
+      },
+    ],
+  }) as unknown as PodSpec;
+const plain = { containers: [{ name: "c", image: "i", securityContext: { procMount: "Default" }, livenessProbe: {} }] };
+
+/** Where each kind that makes pods has what they look like. */
+for (const { resource, path } of [
+  { resource: "pods", path: ["spec"] },
+  { resource: "podtemplates", path: ["template", "spec"] },
+  ...["deployments", "replicasets", "statefulsets", "daemonsets", "replicationcontrollers", "jobs"].map((name) => ({
+    resource: name,
+    path: ["spec", "template", "spec"],
+  })),
+  { resource: "cronjobs", path: ["spec", "jobTemplate", "spec", "template", "spec"] },
+]) {
+  const definition = resourcesForTests.find((d) => d.resource === resource);
+  const ctx = contextOf(definition as never, definition?.hub ?? "", gates);
+  const holding = (spec: object): KubeObject => ({
+    metadata: { name: "x" },
+    ...(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), spec) as object),
+  });
+  const held = (object: unknown): unknown => path.reduce((outer, name) => (outer as Record<string, unknown>)[name], object);
+
+  test(`${resource}: what belongs to gates that are off is dropped, unless it was there`, () => {
+    const made = holding(gated());
+    definition?.strategy?.prepareForCreate?.(made, ctx);
+    assert.deepEqual(held(made), plain);
+    const added = holding(gated());
+    definition?.strategy?.prepareForUpdate?.(added, holding(structuredClone(plain)), ctx);
+    assert.deepEqual(held(added), plain);
+    const kept = holding(gated());
+    definition?.strategy?.prepareForUpdate?.(kept, holding(gated()), ctx);
+    assert.deepEqual(held(kept), gated());
+  });
+}
