@@ -1,4 +1,5 @@
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -17,6 +18,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates }:
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
   const clock = realClock;
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
+  const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
   const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,
@@ -24,11 +27,11 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates }:
     log,
     clock,
     metrics,
-    checks: {},
+    checks: leadership === undefined ? {} : { leaderElection: leadership.check },
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, signal });
+    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, signal });
     if (end === "leadership-lost") {
       log.error("leaderelection lost");
       process.exit(1); // another leads now: nothing of ours may go on

@@ -2,13 +2,14 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type Client, type ClientFamily, newClientFamily } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
-import { inClusterConfig } from "@coxswain/apimachinery/client/in-cluster";
-import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
+import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -28,6 +29,8 @@ export interface ManagerOptions {
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   readonly featureGates: FeatureGates;
+  /** Of the first lock; for who has a page of health. */
+  readonly leadership?: LeaderStatus | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -73,18 +76,16 @@ export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
 
 /** Works while it leads. Resolves when it no longer does and the work has ended. */
 async function lead(
-  { config, log, clock, metrics, signal }: ManagerOptions,
+  { config, log, clock, metrics, leadership, signal }: ManagerOptions,
   family: ClientFamily,
   lock: ResourceLock,
   name: string,
   work: (leading: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const isLeader = metrics.gauge({
-    name: "leader_election_master_status",
-    help: "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
-    labels: ["name"],
-  });
-  isLeader.labels(name).set(0);
+  const status =
+    name === config.leaderElection.resourceName && leadership !== undefined
+      ? leadership
+      : newLeaderStatus({ name, leaseDurationMs: config.leaderElection.leaseDurationMs, clock, metrics });
   let running: Promise<unknown> = Promise.resolve();
   await runLeaderElection({
     ...config.leaderElection,
@@ -94,11 +95,12 @@ async function lead(
     // The next one need not wait for the lease to run out after a restart.
     releaseOnCancel: true,
     onStarted(leading) {
-      isLeader.labels(name).set(1);
       running = work(leading);
       running.catch((err) => log.fatal("controllers failed", err));
     },
-    onStopped: () => isLeader.labels(name).set(0),
+    onStopped() {},
+    status,
+    recorder: newEventRecorder({ client: family.member({ userAgent: userAgentOf(program) }), component: program, log, clock }),
     onNewLeader: (identity) => log.info("new leader elected", { identity }),
     log,
     clock,
@@ -115,20 +117,10 @@ export async function loadClientConfig(
 ): Promise<ClientConfig> {
   const { kubeconfig, master, contentType } = config;
   try {
-    const loaded =
-      kubeconfig !== ""
-        ? await loadKubeconfig(kubeconfig, master === "" ? {} : { master })
-        : master !== ""
-          ? { host: master.includes("://") ? master : `http://${master}` }
-          : await inClusterConfig();
-    return { ...loaded, contentType, userAgent: userAgentOf(program) };
+    return { ...(await configFromFlags(kubeconfig, master)), contentType, userAgent: userAgentOf(program) };
   } catch (err) {
-    throw new ConfigError(`unable to load the client configuration: ${causes(err)}`);
+    throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`);
   }
-}
-
-function causes(err: unknown): string {
-  return err instanceof Error ? (err.cause === undefined ? err.message : `${err.message}: ${causes(err.cause)}`) : String(err);
 }
 
 async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {

@@ -10,12 +10,12 @@ import { revisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
 export function byRevision(a: ControllerRevision, b: ControllerRevision): number {
-  return a.revision - b.revision || byCreation(a, b);
+  return Number(a.revision) - Number(b.revision) || byCreation(a, b); // of 64 bits: anybody may write one
 }
 
 /** One more than the highest; the first is 1. */
 export function nextRevision(revisions: readonly ControllerRevision[]): number {
-  return revisions.reduce((most, { revision }) => Math.max(most, revision), 0) + 1;
+  return revisions.reduce((most, { revision }) => Math.max(most, Number(revision)), 0) + 1;
 }
 
 /** The `count` oldest ones that nothing runs of. */

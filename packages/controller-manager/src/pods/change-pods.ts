@@ -48,19 +48,26 @@ export async function changePods(
   });
   // What failed and what was not tried will not be seen.
   for (let i = succeeded; i < create.length; i++) expectations.creationObserved(key);
-  const deletions = await Promise.allSettled(
-    doomed.map(async (pod) => {
-      try {
-        await deletePod(ctx, owner, pod, signal);
-      } catch (err) {
-        expectations.deletionObserved(key, pod.metadata.uid ?? "");
-        throw err;
-      }
-    }),
-  );
+  const deletions = await Promise.allSettled(doomed.map((pod) => deleteExpected(ctx, expectations, owner, pod, signal)));
   const failed = deletions.find((result) => result.status === "rejected");
   return {
     ...(creating === undefined ? {} : { creating }),
     ...(failed === undefined ? {} : { deleting: failed.reason }),
   };
+}
+
+/** Deletes a Pod whose deletion is expected; not any more when it failed or somebody was faster, for no event may tell. */
+export async function deleteExpected(
+  ctx: PodWriter,
+  expectations: Expectations,
+  owner: KubeObject,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<void> {
+  let willBeSeen = false;
+  try {
+    willBeSeen = await deletePod(ctx, owner, pod, signal);
+  } finally {
+    if (!willBeSeen) expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
+  }
 }

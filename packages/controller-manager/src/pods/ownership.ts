@@ -36,23 +36,36 @@ export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promi
   const { candidates, owner, selector, filter = () => true } = claim;
   let mayAdopt: Promise<void> | undefined;
   const failures: unknown[] = [];
-  const claimed = await Promise.all(
-    candidates.map(async (object): Promise<T | undefined> => {
-      const matches = selector.matches(object.metadata.labels) && filter(object);
-      const decision = decideClaim(owner, object, matches);
-      try {
-        if (decision === "own") return object;
-        if (decision === "release") await release(claim, object);
-        if (decision !== "adopt") return undefined;
-        mayAdopt ??= checkMayAdopt(claim); // asked once for all of them
-        await mayAdopt;
-        return (await adopt(claim, object)) ? object : undefined;
-      } catch (err) {
-        failures.push(err);
-        return undefined;
+  const change = async (object: T, decision: "adopt" | "release"): Promise<boolean> => {
+    try {
+      if (decision === "release") {
+        await release(claim, object);
+        return false;
       }
-    }),
-  );
+      mayAdopt ??= checkMayAdopt(claim); // asked once for all of them
+      await mayAdopt;
+      return await adopt(claim, object);
+    } catch (err) {
+      failures.push(err);
+      return false;
+    }
+  };
+  // Most are its own, of which there may be a hundred thousand: only those that change wait for anything.
+  const claimed: (T | undefined)[] = [];
+  const changes: Promise<void>[] = [];
+  for (const object of candidates) {
+    const matches = selector.matches(object.metadata.labels) && filter(object);
+    const decision = decideClaim(owner, object, matches);
+    if (decision === "ignore") continue;
+    const place = claimed.push(decision === "own" ? object : undefined) - 1;
+    if (decision === "own") continue;
+    changes.push(
+      change(object, decision).then((isOwn) => {
+        if (isOwn) claimed[place] = object;
+      }),
+    );
+  }
+  await Promise.all(changes);
   if (failures.length > 0) throw failures[0];
   return claimed.filter((object) => object !== undefined);
 }

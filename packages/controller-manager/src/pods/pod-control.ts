@@ -38,17 +38,21 @@ export async function createPod(
   }
 }
 
-/** @throws the client's error after a FailedDelete event, except when the Pod is gone already. */
-export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, signal: AbortSignal): Promise<void> {
+/**
+ * @returns false when the Pod was gone already: nobody may ever see it go
+ * @throws the client's error after a FailedDelete event
+ */
+export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, signal: AbortSignal): Promise<boolean> {
   const { namespace, name = "" } = pod.metadata;
   try {
     await ctx.client.delete(pods, { namespace, name }, { signal });
   } catch (err) {
-    if (isNotFound(err)) return;
+    if (isNotFound(err)) return false;
     ctx.recorder.event(owner, "Warning", "FailedDelete", `Error deleting: ${messageOf(err)}`);
     throw err;
   }
   ctx.recorder.event(owner, "Normal", "SuccessfulDelete", `Deleted pod: ${name}`);
+  return true;
 }
 
 export function podFromTemplate(

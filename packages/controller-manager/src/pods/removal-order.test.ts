@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
-import { byRemovalOrder } from "./removal-order.ts";
+import { inRemovalOrder } from "./removal-order.ts";
 
 const onNode: PodOptions = { nodeName: "n1" };
 for (const { name, first, second } of [
@@ -14,7 +14,7 @@ for (const { name, first, second } of [
 ] as { name: string; first: PodOptions; second: PodOptions }[]) {
   test(`gives up ${name} first`, () => {
     const [a, b] = [aPod({ name: "a", ...first }), aPod({ name: "b", ...second })];
-    assert.equal([b, a].toSorted(byRemovalOrder)[0], a);
-    assert.equal([a, b].toSorted(byRemovalOrder)[0], a);
+    assert.equal(inRemovalOrder([b, a])[0], a);
+    assert.equal(inRemovalOrder([a, b])[0], a);
   });
 }

@@ -2,26 +2,54 @@ import { createdAt } from "@coxswain/apimachinery/meta/creation";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readySince } from "./pod-state.ts";
 
+/** A Pod with what its order goes by, read once: there may be a hundred thousand to compare. */
+export interface Rank {
+  readonly pod: Pod;
+  readonly isReady: boolean;
+  /** In ms, as `createdAt`; undefined when nobody said. */
+  readonly readySince: number | undefined;
+  readonly restarts: number;
+  readonly createdAt: number | undefined;
+}
+
+export function rankOf(pod: Pod): Rank {
+  return {
+    pod,
+    isReady: isReady(pod),
+    readySince: readySince(pod),
+    restarts: Math.max(0, ...(pod.status?.containerStatuses ?? []).map(({ restartCount }) => restartCount)),
+    createdAt: createdAt(pod),
+  };
+}
+
 /**
- * Which of several active Pods are given up first: those that are less far on, then those ready for a shorter time,
- * restarted more often, younger.
+ * The Pods of which some are to be given up, those first that are given up first: those that are less far on, then those
+ * ready for a shorter time, restarted more often, younger.
  * Source: pkg/controller/controller_utils.go, ActivePods
  */
-export function byRemovalOrder(a: Pod, b: Pod): number {
+export function inRemovalOrder(pods: readonly Pod[]): Pod[] {
+  if (pods.length < 2) return [...pods];
+  return pods
+    .map(rankOf)
+    .sort(byRank)
+    .map(({ pod }) => pod);
+}
+
+function byRank(a: Rank, b: Rank): number {
   return (
     byProgress(a, b) ||
-    (isReady(a) && isReady(b) ? laterFirst(readySince(a), readySince(b)) : 0) ||
-    mostRestarts(b) - mostRestarts(a) ||
-    laterFirst(createdAt(a), createdAt(b))
+    (a.isReady && b.isReady ? laterFirst(a.readySince, b.readySince) : 0) ||
+    b.restarts - a.restarts ||
+    laterFirst(a.createdAt, b.createdAt)
   );
 }
 
 /** Not bound to a node before bound; Pending, Unknown, then Running; not ready before ready. */
-export function byProgress(a: Pod, b: Pod): number {
+export function byProgress(a: Rank, b: Rank): number {
   return (
-    Number(Boolean(a.spec.nodeName)) - Number(Boolean(b.spec.nodeName)) ||
-    phaseRank(a) - phaseRank(b) ||
-    Number(isReady(a)) - Number(isReady(b))
+    Number(Boolean(a.pod.spec.nodeName)) - Number(Boolean(b.pod.spec.nodeName)) ||
+    phaseRank(a.pod) - phaseRank(b.pod) ||
+    Number(a.isReady) - Number(b.isReady)
   );
 }
 
@@ -33,8 +61,4 @@ function phaseRank({ status }: Pod): number {
 function laterFirst(a: number | undefined, b: number | undefined): number {
   const [left, right] = [a ?? Number.MAX_SAFE_INTEGER, b ?? Number.MAX_SAFE_INTEGER];
   return right - left;
-}
-
-export function mostRestarts({ status }: Pod): number {
-  return Math.max(0, ...(status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
 }

@@ -55,8 +55,8 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
     async hasScale(ref, signal) {
       const { status, body } = await client.raw("GET", groupVersionPath(ref), { signal });
       if (status !== 200) throw new Error(`cannot discover ${groupVersionPath(ref)}: unexpected status ${status}`);
-      const { resources } = JSON.parse(body.toString("utf8")) as { resources: { name: string; kind: string }[] };
-      return resources.some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
+      const { resources } = JSON.parse(body.toString("utf8")) as { resources: { name: string; kind: string }[] | null };
+      return (resources ?? []).some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
     },
   };
 }

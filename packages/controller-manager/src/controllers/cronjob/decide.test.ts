@@ -29,6 +29,12 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
     start: "2022-01-01T02:00:00Z",
   },
   {
+    name: "looks as far back as it likes with a starting deadline of all 64 bits",
+    spec: { startingDeadlineSeconds: 9223372036854775807n as unknown as number }, // as it is read
+    now: "2022-01-01T00:10:30Z",
+    start: "2022-01-01T00:10:00Z",
+  },
+  {
     name: "starts nothing whose starting deadline has passed",
     spec: { schedule: "0 * * * *", startingDeadlineSeconds: 10 },
     now: "2022-01-01T01:00:30Z",

@@ -16,7 +16,7 @@ export interface Due {
  */
 export function lastDue(cronJob: CronJob, schedule: Schedule, now: number): Due {
   const { startingDeadlineSeconds } = cronJob.spec;
-  const oldest = startingDeadlineSeconds == null ? -Infinity : now - startingDeadlineSeconds * 1000;
+  const oldest = startingDeadlineSeconds == null ? -Infinity : now - Number(startingDeadlineSeconds) * 1000; // of 64 bits
   const since = Math.max(lastKnown(cronJob), oldest);
   return since > now ? { time: undefined, missed: 0 } : mostRecent(schedule, since, now);
 }

@@ -5,20 +5,29 @@ export const revisionAnnotation = "deployment.kubernetes.io/revision";
 export const revisionHistoryAnnotation = "deployment.kubernetes.io/revision-history";
 export const desiredReplicasAnnotation = "deployment.kubernetes.io/desired-replicas";
 export const maxReplicasAnnotation = "deployment.kubernetes.io/max-replicas";
+/** On deployments: the revision to go back to. */
+export const rollbackAnnotation = "deprecated.deployment.rollback.to";
 
-/** What a ReplicaSet does not take over from its deployment. */
 const notCopied = new Set([
   "kubectl.kubernetes.io/last-applied-configuration",
   revisionAnnotation,
   revisionHistoryAnnotation,
   desiredReplicasAnnotation,
   maxReplicasAnnotation,
-  "deprecated.deployment.rollback.to",
+  rollbackAnnotation,
 ]);
+
+/** Goes from a deployment to its ReplicaSets, and back with a rollback. */
+export function isCopied(annotation: string): boolean {
+  return !notCopied.has(annotation);
+}
 
 /** Revision of a ReplicaSet or deployment, of 64 bits: 0 when it has none, undefined when it is not a number. */
 export function revisionOf({ metadata }: { metadata: { annotations?: Record<string, string> } }): bigint | undefined {
-  const text = metadata.annotations?.[revisionAnnotation] || "0";
+  return parseRevision(metadata.annotations?.[revisionAnnotation] || "0");
+}
+
+export function parseRevision(text: string): bigint | undefined {
   if (!/^[-+]?\d{1,19}$/.test(text)) return undefined;
   const revision = BigInt(text.replace("+", ""));
   return BigInt.asIntN(64, revision) === revision ? revision : undefined;
@@ -54,7 +63,7 @@ export function annotationsOfNewSet(
 ): Record<string, string> {
   const annotations = { ...current };
   for (const [key, value] of Object.entries(deployment.metadata.annotations ?? {})) {
-    if (!notCopied.has(key)) annotations[key] = value;
+    if (isCopied(key)) annotations[key] = value;
   }
   const old = revisionOf({ metadata: { annotations: current } });
   if (old === undefined || old >= revision) return annotations;

@@ -188,3 +188,19 @@ test("refuses to select everything", async (t) => {
   assert.deepEqual(sizes(world), {});
   assert.ok(world.events.some((event) => event.startsWith("Warning SelectingAll ")));
 });
+
+test("goes back to the revision that an annotation of a former API asks for", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1" }));
+  await makeReady(world);
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  await change(world, ({ metadata }) => {
+    metadata.annotations = { ...metadata.annotations, "deprecated.deployment.rollback.to": "1" };
+  });
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 1, v2: 0 });
+  const { annotations } = stored(world).metadata;
+  assert.equal(annotations?.["deprecated.deployment.rollback.to"], undefined);
+  assert.equal(annotations?.["deployment.kubernetes.io/revision"], "3");
+  assert.ok(world.events.includes('Normal DeploymentRollback Rolled back deployment "web" to revision 1'));
+});

@@ -17,6 +17,7 @@ import { isComplete, nextProgressCheckMs, pausedCondition, withProgress } from "
 import { planScaling, wasScaled } from "./proportional-scaling.ts";
 import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
 import { wantedOf } from "./replica-counts.ts";
+import { planRollback, wantedRollback } from "./rollback.ts";
 import { planScaleDown, planScaleUp } from "./rolling-update.ts";
 import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStatus } from "./rollout.ts";
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
@@ -90,10 +91,27 @@ async function roll(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Resu
     await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } });
   }
   const paused = rollout.deployment.spec.paused === true;
+  const revision = paused ? undefined : wantedRollback(rollout.deployment);
+  if (revision !== undefined) return rollBack(rollout, newSet, oldSets, revision);
   if (paused || wasScaled(rollout.deployment, sets)) return scale(rollout, newSet, oldSets, paused);
   return rollout.deployment.spec.strategy?.type === "Recreate"
     ? recreate(rollout, newSet, oldSets)
     : rollingUpdate(rollout, newSet, oldSets);
+}
+
+/** Only the deployment becomes another one; its change is rolled out at the next look. */
+async function rollBack(
+  rollout: Rollout,
+  found: ReplicaSet | undefined,
+  oldSets: readonly ReplicaSet[],
+  revision: bigint,
+): Promise<Result> {
+  const { ctx, signal } = rollout;
+  const newSet = (await syncNewSet(rollout, found, oldSets, true)) as ReplicaSet;
+  const { deployment, event } = planRollback(rollout.deployment, [...oldSets, newSet], revision);
+  await ctx.client.update<Deployment>(deployments, deployment, { signal });
+  ctx.recorder.event(deploymentRef(deployment), ...event);
+  return done;
 }
 
 /** Sizes follow the deployment's, the rollout itself stands still. Source: sync.go sync */
@@ -102,7 +120,7 @@ async function scale(rollout: Rollout, found: ReplicaSet | undefined, oldSets: R
   const sets = newSet === undefined ? oldSets : [newSet, ...oldSets];
   const resized = await resizeSets(rollout, sets, planScaling(rollout.deployment, newSet, oldSets));
   const [newNow, oldNow] = split(resized, newSet);
-  if (paused) await cleanUp(rollout, oldNow);
+  if (paused && wantedRollback(rollout.deployment) === undefined) await cleanUp(rollout, oldNow);
   return updateStatus(rollout, newNow, oldNow, false);
 }
 

@@ -154,12 +154,58 @@ test("an address that is ready is not listed as not ready too", () => {
   assert.deepEqual(shown(canonicalSubsets(subsets)), [{ ready: ["1.0.0.1"], notReady: [], ports: [1] }]);
 });
 
-test("keeps a thousand addresses, the ready ones first", () => {
-  const many = (prefix: string, count: number) =>
-    Array.from({ length: count }, (_, i) => ({ ip: `${prefix}.${Math.floor(i / 250)}.${i % 250}` }));
-  const { subsets, truncated } = limitAddresses([
-    { addresses: many("10.1", 900), notReadyAddresses: many("10.2", 900), ports: [{ port: 1 }] },
-  ]);
-  assert.equal(truncated, true);
-  assert.deepEqual([subsets[0]?.addresses?.length, subsets[0]?.notReadyAddresses?.length], [900, 100]);
+for (const { name, given, want } of [
+  { name: "a thousand addresses, the ready ones first", given: [[900, 900]], want: [[900, 100]] },
+  {
+    name: "of each subset its share, rounded up",
+    given: [
+      [1000, 5],
+      [500, 0],
+    ],
+    want: [
+      [667, 0],
+      [333, 0],
+    ],
+  },
+  {
+    name: "of those that are not ready what the ready ones leave room for",
+    given: [
+      [300, 600],
+      [300, 600],
+      [300, 0],
+    ],
+    want: [
+      [300, 50],
+      [300, 50],
+      [300, 0],
+    ],
+  },
+]) {
+  test(`keeps ${name}`, () => {
+    const some = (count = 0) => Array.from({ length: count }, (_, i) => ({ ip: `10.1.${Math.floor(i / 250)}.${i % 250}` }));
+    const { subsets, truncated } = limitAddresses(
+      given.map(([ready, notReady], i) => ({ addresses: some(ready), notReadyAddresses: some(notReady), ports: [{ port: i }] })),
+    );
+    assert.equal(truncated, true);
+    assert.deepEqual(
+      subsets.map(({ addresses = [], notReadyAddresses = [] }) => [addresses.length, notReadyAddresses.length]),
+      want,
+    );
+  });
+}
+
+test("says for which change it wrote, as long as there is one", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const written = () => client.object<Endpoints>(endpoints, "default/web")?.metadata.annotations;
+  const name = "endpoints.kubernetes.io/last-change-trigger-time";
+  client.put(services, aService({ createdAt: "2022-01-01T00:00:00Z" }));
+  client.put(pods, webPod("a", "10.1.0.3", { readySince: "2022-01-01T00:01:00Z" }));
+  await run(newEndpointController(ctx));
+  assert.equal(written()?.[name], "2022-01-01T00:00:00Z");
+  client.put(pods, webPod("a", "10.1.0.3", { ready: false, readySince: "2022-01-01T00:02:00Z" }));
+  await settle(30);
+  assert.equal(written()?.[name], "2022-01-01T00:02:00Z");
+  client.remove(pods, "default/a");
+  await settle(30);
+  assert.equal(written()?.[name], undefined);
 });

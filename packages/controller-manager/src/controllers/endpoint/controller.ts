@@ -9,6 +9,7 @@ import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/cor
 import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
+import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { canonicalSubsets, limitAddresses } from "./subsets.ts";
 
@@ -17,11 +18,12 @@ import { canonicalSubsets, limitAddresses } from "./subsets.ts";
  * Watches Services, Pods (keys of the services that select them) and deletions of Endpoints (own key); writes Endpoints.
  * Source: pkg/controller/endpoint/endpoints_controller.go
  */
-export const newEndpointController = (ctx: ControllerContext): Controller =>
-  newController({
+export function newEndpointController(ctx: ControllerContext): Controller {
+  const triggers = newTriggerTimes();
+  return newController({
     name: "endpoint",
     sources: [...serviceSources(ctx.informers), leftAndLost(ctx.informers.for<Endpoints>(endpoints))],
-    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    reconcile: (key, signal) => reconcile(ctx, triggers, key, signal),
     workers: ctx.config.concurrency.endpoint,
     maxRetries: 15,
     batchMs: ctx.config.endpointUpdatesBatchMs,
@@ -29,6 +31,7 @@ export const newEndpointController = (ctx: ControllerContext): Controller =>
     clock: ctx.clock,
     metrics: ctx.metrics,
   });
+}
 
 /**
  * Endpoints that are there at the start, whose service may be gone meanwhile, and those that somebody deletes. What users make, for a
@@ -51,19 +54,24 @@ function leftAndLost(informer: SharedInformer<Endpoints>): Source {
 
 const headlessLabel = "service.kubernetes.io/headless";
 const overCapacityAnnotation = "endpoints.kubernetes.io/over-capacity";
-const lastChangeAnnotation = "endpoints.kubernetes.io/last-change-trigger-time";
 /** Set on Endpoints that an election uses as its lock: not ours to touch. */
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
 
-async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const service = ctx.informers.for<Service>(services).lister.get(key);
   const current = ctx.informers.for<Endpoints>(endpoints).lister.get(key);
-  if (service === undefined) return removeLeftover(ctx, current, signal);
+  if (service === undefined) {
+    triggers.forget(key);
+    return removeLeftover(ctx, current, signal);
+  }
   // Without a selector whoever made it fills it; an external name has no Pods.
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
-  const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, podsOf(ctx.informers, service))));
+  const selected = podsOf(ctx.informers, service);
+  const time = triggers.look(service, selected);
+  const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, selected)));
   const wanted = wantedEndpoints(service, current, subsets, truncated);
   if (current !== undefined && isSame(current, wanted)) return done;
+  wanted.metadata.annotations = withTriggerTime(wanted.metadata.annotations, time);
   try {
     if (current === undefined) await ctx.client.create<Endpoints>(endpoints, wanted, { signal });
     else await ctx.client.update<Endpoints>(endpoints, wanted, { signal });
@@ -117,7 +125,7 @@ function wantedEndpoints(
 }
 
 function isSame(current: Endpoints, wanted: Endpoints): boolean {
-  const annotations = (e: Endpoints): object => ({ ...e.metadata.annotations, [lastChangeAnnotation]: undefined });
+  const annotations = ({ metadata }: Endpoints): object => withTriggerTime(metadata.annotations, undefined);
   return (
     deepEqual(canonicalSubsets(current.subsets ?? []), wanted.subsets ?? []) &&
     deepEqual(current.metadata.labels ?? {}, wanted.metadata.labels ?? {}) &&

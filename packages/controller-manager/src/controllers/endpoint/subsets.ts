@@ -39,22 +39,27 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
 /** No more addresses than this in one Endpoints object. Source: endpoints_controller.go maxCapacity */
 const maxAddresses = 1000;
 
-/** Pure: cuts what is beyond the limit, ready addresses kept before others. Source: truncateEndpoints */
+/**
+ * Pure: cuts what is beyond the limit, ready addresses kept before others. Each subset keeps its share, rounded up, so
+ * that the last ones have what the first ones left. Source: truncateEndpoints
+ */
 export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: EndpointSubset[]; truncated: boolean } {
   const count = (list: "addresses" | "notReadyAddresses"): number =>
     subsets.reduce((sum, subset) => sum + (subset[list]?.length ?? 0), 0);
   const [ready, notReady] = [count("addresses"), count("notReadyAddresses")];
   if (ready + notReady <= maxAddresses) return { subsets: [...subsets], truncated: false };
-  let [readyLeft, notReadyLeft] = [Math.min(ready, maxAddresses), Math.max(0, maxAddresses - ready)];
-  const cut = subsets.flatMap((subset): EndpointSubset[] => {
-    const addresses = (subset.addresses ?? []).slice(0, readyLeft);
-    const notReadyAddresses = (subset.notReadyAddresses ?? []).slice(0, notReadyLeft);
-    readyLeft -= addresses.length;
-    notReadyLeft -= notReadyAddresses.length;
-    if (addresses.length + notReadyAddresses.length === 0) return [];
-    return [
-      { ...some("addresses", addresses), ...some("notReadyAddresses", notReadyAddresses), ...some("ports", subset.ports ?? []) },
-    ];
+  const cutsReady = ready > maxAddresses;
+  const [limit, total] = cutsReady ? [maxAddresses, ready] : [maxAddresses - ready, notReady];
+  let left = limit;
+  const share = (addresses: readonly EndpointAddress[]): EndpointAddress[] => {
+    const kept = addresses.slice(0, Math.min(left, Math.ceil((addresses.length / total) * limit)));
+    left -= kept.length;
+    return kept;
+  };
+  const cut = subsets.flatMap(({ addresses = [], notReadyAddresses = [], ports = [] }): EndpointSubset[] => {
+    const [kept, others] = cutsReady ? [share(addresses), []] : [addresses, share(notReadyAddresses)];
+    if (kept.length + others.length === 0) return []; // a subset without addresses is none
+    return [{ ...some("addresses", kept), ...some("notReadyAddresses", others), ...some("ports", ports) }];
   });
   return { subsets: cut, truncated: true };
 }

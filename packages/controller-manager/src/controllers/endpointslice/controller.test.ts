@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
@@ -105,6 +106,52 @@ test("splits what does not fit into one slice, and writes only the slice that ch
   );
 });
 
+test("says for which change slices were written, and counts them", async (t) => {
+  const world = newTestContext(t, { maxEndpointsPerSlice: 2 });
+  const { client, ctx } = world;
+  const name = "endpoints.kubernetes.io/last-change-trigger-time";
+  const times = () => stored(world).map(({ metadata }) => metadata.annotations?.[name]);
+  client.put(nodes, aNode({ name: "n1" }));
+  client.put(services, aService({ createdAt: "2022-01-01T00:00:00Z" }));
+  client.put(pods, ...podsOf(1, 3));
+  await world.run(newEndpointSliceController(ctx));
+  assert.deepEqual(times(), ["2022-01-01T00:00:00Z", "2022-01-01T00:00:00Z"]);
+  client.put(pods, webPod(1, { ready: false, readySince: "2024-02-01T00:00:00Z" }));
+  await settle(50);
+  assert.deepEqual(times().toSorted(), ["2022-01-01T00:00:00Z", "2024-02-01T00:00:00Z"]);
+  client.remove(pods, "default/p1");
+  await settle(50);
+  assert.deepEqual(times().toSorted(), ["2022-01-01T00:00:00Z", undefined]);
+  const text = await ctx.registry.render();
+  for (const line of [
+    "endpoints_added_per_sync_sum 3",
+    "endpoints_removed_per_sync_sum 1",
+    "endpoints_desired 2",
+    "num_endpoint_slices 2",
+    "desired_endpoint_slices 1",
+    'changes{operation="create"} 2',
+    'changes{operation="update"} 2',
+    'endpointslices_changed_per_sync_sum{topology="Disabled"} 4',
+    'syncs{result="success"} 3',
+  ])
+    assert.ok(
+      text.includes(`\nendpoint_slice_controller_${line}\n`),
+      `${line} in\n${text.match(/^endpoint_slice.*(sum|d|s|\}) .*$/gm)?.join("\n")}`,
+    );
+});
+
+test("says what could not be written", async (t) => {
+  const world = await started(t);
+  world.client.react("create", "endpointslices", () => {
+    throw forbidden(endpointSlices, "", "no");
+  });
+  world.client.put(services, aService({ name: "other" }));
+  await settle(50);
+  const start = "Warning FailedToUpdateEndpointSlices Error updating Endpoint Slices for Service default/other: ";
+  const told = world.events.find((event) => event.startsWith(start));
+  assert.match(told?.slice(start.length) ?? "", /^failed to create EndpointSlice for Service default\/other: .*forbidden/);
+});
+
 test("makes nothing twice while its cache is behind", async (t) => {
   const world = newTestContext(t);
   world.client.put(services, aService());
@@ -170,6 +217,12 @@ for (const { name, existing, wanted, want } of [
     existing: [sliceOf("a", podsOf(1, 2))],
     wanted: podsOf(7, 8),
     want: { create: [], update: { a: 2 }, delete: [] },
+  },
+  {
+    name: "a new slice where the one that is left is a former service's",
+    existing: [{ ...sliceOf("a", podsOf(1, 2)), metadata: { ...sliceOf("a", []).metadata, ownerReferences: [] } }],
+    wanted: podsOf(7, 8),
+    want: { create: [2], update: {}, delete: ["a"] },
   },
   {
     name: "listing nobody twice",

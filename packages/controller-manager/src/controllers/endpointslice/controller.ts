@@ -2,16 +2,18 @@ import { type Controller, done, newController, type Result } from "@coxswain/api
 import { enqueueBy, enqueueMapped, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf, type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
+import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { withHints } from "./hints.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
+import { type EndpointSliceMetrics, newEndpointSliceMetrics } from "./metrics.ts";
 import { planSlices } from "./plan.ts";
 import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
@@ -24,7 +26,13 @@ import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 export function newEndpointSliceController(ctx: ControllerContext): Controller {
   const slices = ctx.informers.for<EndpointSlice>(endpointSlices);
   slices.addIndex(serviceIndex, ownService);
-  const tracker = newSliceTracker(ctx.clock);
+  const room: Room = {
+    ctx,
+    tracker: newSliceTracker(ctx.clock),
+    triggers: newTriggerTimes(),
+    metrics: newEndpointSliceMetrics(ctx.registry, ctx.config.maxEndpointsPerSlice),
+  };
+  const { tracker } = room;
   const nodeInformer = ctx.informers.for<Node>(nodes);
   const hinted = (): ObjectKey[] => ctx.informers.for<Service>(services).lister.list().filter(wantsHints).map(keyOf);
   return newController({
@@ -52,7 +60,7 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
         };
       }),
     ],
-    reconcile: (key, signal) => reconcile(ctx, tracker, key, signal),
+    reconcile: (key, signal) => metered(room, key, signal),
     workers: ctx.config.concurrency.endpointSlice,
     maxRetries: 15,
     batchMs: ctx.config.endpointSliceUpdatesBatchMs,
@@ -62,9 +70,16 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
   });
 }
 
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly tracker: SliceTracker;
+  readonly triggers: TriggerTimes;
+  readonly metrics: EndpointSliceMetrics;
+}
+
 const serviceIndex = "service";
 /** The cache is behind our own writes; their echo wakes nobody. */
-const staleRetryMs = 200;
+const stale: Result = { requeueAfterMs: 200 };
 
 function serviceOf({ metadata }: EndpointSlice): string | undefined {
   const labels = metadata.labels ?? {};
@@ -76,10 +91,22 @@ function ownService(slice: EndpointSlice): ObjectKey[] {
   return service === undefined ? [] : [toKey(slice.metadata.namespace, service)];
 }
 
-async function reconcile(ctx: ControllerContext, tracker: SliceTracker, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+async function metered(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  try {
+    const result = await reconcile(room, key, signal);
+    room.metrics.synced(result === stale ? "stale" : "success");
+    return result;
+  } catch (err) {
+    room.metrics.synced("error");
+    throw err;
+  }
+}
+
+async function reconcile({ ctx, tracker, triggers, metrics }: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const service = ctx.informers.for<Service>(services).lister.get(key);
   if (service === undefined) {
-    tracker.forget(key); // the slices go with their owner
+    // The slices go with their owner.
+    for (const kept of [tracker, triggers, metrics]) kept.forget(key);
     return done;
   }
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
@@ -87,17 +114,22 @@ async function reconcile(ctx: ControllerContext, tracker: SliceTracker, key: Obj
     .for<EndpointSlice>(endpointSlices)
     .lister.byIndex(serviceIndex, key)
     .filter(({ metadata }) => !metadata.deletionTimestamp);
-  if (tracker.isStale(key, existing)) return { requeueAfterMs: staleRetryMs };
+  if (tracker.isStale(key, existing)) return stale;
 
+  const selected = podsOf(ctx.informers, service);
+  const time = triggers.look(service, selected);
   const plan = planSlices({
     service,
     existing,
-    desired: endpointsOfPods(service, podsOf(ctx.informers, service), zonesOf(ctx)),
+    desired: endpointsOfPods(service, selected, zonesOf(ctx)),
     maxPerSlice: ctx.config.maxEndpointsPerSlice,
   });
+  metrics.planned(key, plan);
   const hints = ctx.featureGates.enabled("TopologyAwareHints") && wantsHints(service);
   const shares = hints ? zoneShares(ctx.informers.for<Node>(nodes).lister.list()) : undefined;
-  await apply(ctx, tracker, service, withHints(plan, existing, shares), signal);
+  const hinted = withHints(plan, existing, shares);
+  metrics.written(hinted, hints);
+  await apply({ ctx, tracker, metrics }, service, hinted, time, signal);
   return done;
 }
 
@@ -110,32 +142,46 @@ function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
   };
 }
 
+/** @param time what the slices that are written are written for */
 async function apply(
-  ctx: ControllerContext,
-  tracker: SliceTracker,
+  { ctx, tracker, metrics }: Omit<Room, "triggers">,
   service: Service,
   plan: SlicePlan,
+  time: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name = "" } = service.metadata;
   const key = toKey(namespace, name);
+  const timed = (slice: EndpointSlice): EndpointSlice => ({
+    ...slice,
+    metadata: { ...slice.metadata, annotations: withTriggerTime(slice.metadata.annotations, time) },
+  });
+  let doing = "";
   try {
     if (!service.metadata.deletionTimestamp) {
-      for (const slice of plan.create)
-        tracker.wrote(key, await ctx.client.create<EndpointSlice>(endpointSlices, slice, { signal }));
+      for (const slice of plan.create) {
+        doing = "create EndpointSlice";
+        tracker.wrote(key, await ctx.client.create<EndpointSlice>(endpointSlices, timed(slice), { signal }));
+        metrics.changed("create");
+      }
     }
-    for (const slice of plan.update)
-      tracker.wrote(key, await ctx.client.update<EndpointSlice>(endpointSlices, slice, { signal }));
+    for (const slice of plan.update) {
+      doing = `update ${slice.metadata.name} EndpointSlice`;
+      tracker.wrote(key, await ctx.client.update<EndpointSlice>(endpointSlices, timed(slice), { signal }));
+      metrics.changed("update");
+    }
     for (const slice of plan.delete) {
       const { name: sliceName = "" } = slice.metadata;
+      doing = `delete ${sliceName} EndpointSlice`;
       await ctx.client.delete(endpointSlices, { namespace, name: sliceName }, { signal }).catch((err) => {
         if (!isNotFound(err)) throw err;
       });
       tracker.deleted(key, slice);
+      metrics.changed("delete");
     }
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return;
-    const message = `Error updating Endpoint Slices for Service ${splitKey(key).namespace}/${name}: ${messageOf(err)}`;
+    const message = `Error updating Endpoint Slices for Service ${key}: failed to ${doing} for Service ${key}: ${messageOf(err)}`;
     ctx.recorder.event({ ...service, apiVersion: "v1", kind: "Service" }, "Warning", "FailedToUpdateEndpointSlices", message);
     throw err;
   }

@@ -1,7 +1,9 @@
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isControlledBy } from "@coxswain/apimachinery/meta/owner-references";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { familiesOf } from "../../services/service-pods.ts";
+import type { GroupSize } from "../../services/slice-metrics.ts";
 import type { EndpointGroup } from "./endpoints-of-pods.ts";
 import { labelsOfSlice, newSlice, type SlicePlan } from "./labels.ts";
 
@@ -16,16 +18,18 @@ export function planSlices(options: {
   existing: readonly EndpointSlice[];
   desired: readonly EndpointGroup[];
   maxPerSlice: number;
-}): SlicePlan {
+}): CountedPlan {
   const { service, existing, desired, maxPerSlice } = options;
-  const plan: Changes = { create: [], update: [], delete: [] };
+  const plan: Changes = { create: [], update: [], delete: [], added: 0, removed: 0, groups: [] };
   const families = familiesOf(service);
   plan.delete.push(...existing.filter(({ addressType }) => !families.includes(addressType as "IPv4")));
   for (const addressType of families) {
     const ofType = existing.filter((slice) => slice.addressType === addressType);
     const groups = desired.filter((group) => group.addressType === addressType);
     const isWanted = (slice: EndpointSlice): boolean => groups.some((group) => samePorts(group.ports, slice.ports));
-    const own: Changes = { create: [], update: [], delete: ofType.filter((slice) => !isWanted(slice)) };
+    const unwanted = ofType.filter((slice) => !isWanted(slice));
+    const own: Changes = { ...plan, create: [], update: [], delete: unwanted };
+    own.removed += unwanted.reduce((sum, { endpoints }) => sum + (endpoints?.length ?? 0), 0);
     for (const group of groups) {
       planGroup(
         own,
@@ -39,14 +43,25 @@ export function planSlices(options: {
     plan.create.push(...own.create);
     plan.update.push(...own.update);
     plan.delete.push(...own.delete);
+    [plan.added, plan.removed] = [own.added, own.removed];
   }
   return plan;
+}
+
+/** With what metrics tell of it. */
+export interface CountedPlan extends SlicePlan {
+  readonly added: number;
+  readonly removed: number;
+  readonly groups: readonly GroupSize[];
 }
 
 interface Changes {
   create: EndpointSlice[];
   update: EndpointSlice[];
   delete: EndpointSlice[];
+  added: number;
+  removed: number;
+  readonly groups: GroupSize[];
 }
 
 function planGroup(
@@ -60,6 +75,7 @@ function planGroup(
   const labels = labelsOfSlice(service);
   const changed: EndpointSlice[] = [];
   const unchanged: EndpointSlice[] = [];
+  const before = plan.create.length - plan.delete.length;
   for (const slice of slices) {
     const kept: Endpoint[] = [];
     let differs = !deepEqual(slice.metadata.labels ?? {}, labels);
@@ -67,6 +83,7 @@ function planGroup(
       const wanted = left.get(identityOf(endpoint));
       if (wanted === undefined) {
         differs = true; // gone, or listed twice
+        plan.removed++;
         continue;
       }
       left.delete(identityOf(endpoint));
@@ -79,6 +96,7 @@ function planGroup(
   }
 
   const rest = [...left.values()];
+  plan.added += rest.length;
   for (const slice of changed) slice.endpoints.push(...rest.splice(0, maxPerSlice - slice.endpoints.length));
   // One slice with just enough room is better than a new one, but several are not rewritten for it.
   if (rest.length > 0 && rest.length < maxPerSlice) {
@@ -87,7 +105,8 @@ function planGroup(
   }
   // Rather rewrite a slice that was to be deleted than delete it and make another.
   while (rest.length > 0) {
-    const reused = plan.delete.find((slice) => slices.includes(slice));
+    // One of a former service of this name goes with it.
+    const reused = plan.delete.find((slice) => slices.includes(slice) && isControlledBy(slice, service));
     const endpoints = rest.splice(0, maxPerSlice);
     if (reused === undefined) {
       plan.create.push({ ...newSlice(service, group.addressType, group.ports), endpoints });
@@ -97,6 +116,8 @@ function planGroup(
     changed.push(withEndpoints(reused, endpoints, labels));
   }
   plan.update.push(...changed);
+  const made = plan.create.length - plan.delete.length - before;
+  plan.groups.push({ endpoints: group.endpoints.length, slices: slices.length + made });
 }
 
 /** The fullest slice that still has room for so many. */

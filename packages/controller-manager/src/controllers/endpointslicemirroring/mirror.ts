@@ -5,6 +5,8 @@ import type { EndpointAddress, EndpointSubset, Endpoints } from "@coxswain/apima
 import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpoints as endpointsResource } from "@coxswain/apimachinery/schema/kinds/resources";
 import { ipFamilyOf } from "../../services/service-pods.ts";
+import type { GroupSize } from "../../services/slice-metrics.ts";
+import { lastChangeAnnotation } from "../../services/trigger-times.ts";
 import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointslice/labels.ts";
 
 export const managerName = "endpointslicemirroring-controller.k8s.io";
@@ -19,7 +21,7 @@ export interface MirrorPlan extends SlicePlan {
   readonly updated: number;
   readonly removed: number;
   /** Of each group of addresses: how many there are, and how many slices list them after the plan. */
-  readonly groups: readonly { readonly endpoints: number; readonly slices: number }[];
+  readonly groups: readonly GroupSize[];
 }
 
 /**
@@ -30,7 +32,7 @@ export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlic
   const { groups, invalid, skipped } = groupsOf(endpoints, maxPerSubset);
   const plan = { create: [] as EndpointSlice[], update: [] as EndpointSlice[], delete: [] as EndpointSlice[] };
   const totals = { added: 0, updated: 0, removed: 0 };
-  const sizes: { endpoints: number; slices: number }[] = [];
+  const sizes: GroupSize[] = [];
   const ofKey = Map.groupBy(existing, ({ addressType, ports }) => keyOf(addressType, ports));
   for (const [key, { addressType, ports, endpoints: wanted }] of groups) {
     const [first, ...others] = ofKey.get(key) ?? [];
@@ -138,7 +140,7 @@ function changesOf(
 // ---- Slices --------------------------------------------------------------------------------------------------------------
 
 /** These say something of the Endpoints themselves. */
-const notMirrored = ["endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kubernetes.io/last-applied-configuration"];
+const notMirrored = [lastChangeAnnotation, "kubectl.kubernetes.io/last-applied-configuration"];
 
 function sliceOf(owner: Endpoints, addressType: "IPv4" | "IPv6", ports: EndpointPort[], endpoints: Endpoint[]): EndpointSlice {
   const { namespace, name = "", labels, annotations } = owner.metadata;

@@ -97,6 +97,36 @@ test("an owner of another namespace does not count", async (t) => {
   assert.deepEqual(names(world), []);
 });
 
+test("a reference to the right uid under a wrong name costs nobody else the owner", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "none", uid: owner.metadata.uid ?? "" };
+    client.put(configMaps, { metadata: { namespace: "default", name: "liar", ownerReferences: [reference] } });
+  });
+  assert.deepEqual(world.client.objects(configMaps), []);
+  // Looked at because of the other owner: it must not find the first one gone.
+  world.client.put(pods, aPod({ name: "half", owner, ownerReferences: [nobody] }));
+  await settle(60);
+  assert.deepEqual(names(world), ["half"]);
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
+test("an owner that was first named wrongly still takes its dependents with it", async (t) => {
+  const world = await started(t, ({ client }) => {
+    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "none", uid: owner.metadata.uid ?? "" };
+    client.put(configMaps, { metadata: { namespace: "default", name: "liar", ownerReferences: [reference] } });
+    client.put(pods, aPod({ name: "a", owner }));
+    client.put(replicaSets, owner);
+  });
+  await world.clock.advance(20_000);
+  assert.deepEqual(names(world), ["a"]);
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
 test("a cluster-scoped object with an owner in a namespace stays, and someone is told", async (t) => {
   const world = await started(t, ({ client }) => client.put(nodes, aNode({ name: "n1", ownerReferences: [nobody] })));
   assert.equal(world.client.objects(nodes).length, 1);

@@ -1,5 +1,5 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { insist, newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -28,24 +28,19 @@ export function newGarbageCollector(ctx: ControllerContext): Runnable | undefine
   });
   return {
     async run(signal) {
-      await firstRefresh(ctx, collector.builder, signal);
+      // Without discovery nothing can be watched.
+      await insist({
+        work: collector.builder.refresh,
+        failure: "cannot discover the server's resources",
+        signal,
+        log: ctx.log,
+        clock: ctx.clock,
+      });
       const background = refreshing.run(signal);
       await collector.builder.waitForSync(signal).catch(() => {});
       await Promise.all([background, collector.deleting.run(signal), collector.orphaning.run(signal)]);
     },
   };
-}
-
-/** Without discovery nothing can be watched. */
-async function firstRefresh({ clock, log }: ControllerContext, builder: GraphBuilder, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      return await builder.refresh(signal);
-    } catch (err) {
-      if (!signal.aborted) log.error("cannot discover the server's resources", err);
-    }
-    await clock.sleep(1000, signal).catch(() => {});
-  }
 }
 
 /** @internal for tests: the parts, to be run one by one. */
@@ -82,7 +77,7 @@ function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting
 interface Room {
   readonly ctx: ControllerContext;
   readonly builder: GraphBuilder;
-  /** Uids that the server did not have; a uid never comes back. */
+  /** What the server did not have; a uid never comes back. */
   readonly absentOwners: ReturnType<typeof newRecentSet>;
   readonly onEffects: (effects: Effects) => void;
 }
@@ -93,16 +88,19 @@ async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Pr
   const node = builder.graph.get(uid);
   if (node === undefined) return done;
   if (node.beingDeleted && !node.deletingDependents) return done; // on its way out by itself
-  const ref = builder.resourceOf(node.identity.apiVersion, node.identity.kind);
+  const { identity } = node; // that of a virtual one may be another soon
+  const ref = builder.resourceOf(identity.apiVersion, identity.kind);
   if (ref === undefined) {
-    if (node.virtual) throw new Error(`no resource is known for ${describe(node.identity)}`);
+    if (node.virtual) throw new Error(`no resource is known for ${describe(identity)}`);
     return done; // its resource is no longer served
   }
-  const latest = await getLive(ctx, ref, node.identity, signal);
+  const latest = await getLive(ctx, ref, identity, signal);
   if (latest === undefined) {
-    room.absentOwners.add(absenceKey(node.identity.uid, node.identity.namespace));
-    onEffects(builder.graph.forget(uid));
-    return done;
+    const absent = coordinates(ref, identity);
+    room.absentOwners.add(absenceKey(absent));
+    const { askAgain, ...effects } = builder.graph.absent(absent);
+    onEffects(effects);
+    return askAgain ? { requeueAfterMs: unobservedRetryMs } : done;
   }
   if (node.virtual) return { requeueAfterMs: unobservedRetryMs }; // it exists; its watch will tell
   if (node.deletingDependents) return finishForeground(room, node, ref, signal);
@@ -174,11 +172,11 @@ async function ownerState(
     ctx.recorder.event(node.identity, "Warning", "OwnerRefInvalidNamespace", message);
     return "unknowable";
   }
-  const namespace = ref.namespaced ? node.identity.namespace : "";
-  const key = absenceKey(owner.uid, namespace);
-  if (absentOwners.has(key)) return "absent";
   const { apiVersion, kind, name, uid } = owner;
-  const found = await getLive(ctx, ref, { apiVersion, kind, namespace, name, uid }, signal);
+  const named = coordinates(ref, { apiVersion, kind, namespace: node.identity.namespace, name, uid });
+  const key = absenceKey(named);
+  if (absentOwners.has(key)) return "absent";
+  const found = await getLive(ctx, ref, named, signal);
   if (found === undefined) {
     absentOwners.add(key);
     return "absent";
@@ -262,8 +260,13 @@ async function getLive(
   }
 }
 
-function absenceKey(uid: string, namespace: string): string {
-  return `${namespace}/${uid}`;
+function coordinates(ref: ResourceRef, identity: Identity): Identity {
+  return ref.namespaced ? identity : { ...identity, namespace: "" };
+}
+
+/** With all that a reference says: one that is right in its uid alone proves nothing for others. */
+function absenceKey({ apiVersion, kind, namespace, name, uid }: Identity): string {
+  return JSON.stringify([apiVersion, kind, namespace, name, uid]);
 }
 
 function describe({ apiVersion, kind, namespace, name, uid }: Identity): string {

@@ -91,6 +91,31 @@ test("forgets virtual owners that nobody names any more", () => {
   assert.equal(graph.size, 1);
 });
 
+test("who names an owner wrongly takes it from nobody", () => {
+  const graph = newOwnerGraph();
+  const wrong = (uid: string, name: string) => see(graph, uid, [], { ownerReferences: [reference("rs", { name })] });
+  wrong("liar", "b");
+  wrong("other", "c");
+  see(graph, "pod", ["rs"]);
+  const named = (name: string) => ({ apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "default", name, uid: "rs" });
+  assert.equal(graph.get("rs")?.identity.name, "b");
+  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], askAgain: true });
+  assert.equal(graph.get("rs")?.identity.name, "c");
+  assert.deepEqual(graph.absent(named("c")), { attemptToDelete: ["other"], attemptToOrphan: [], askAgain: true });
+  assert.equal(graph.get("rs")?.identity.name, "rs");
+  see(graph, "rs");
+  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], askAgain: false });
+  assert.deepEqual(graph.forget("rs").attemptToDelete, ["liar", "other", "pod"]);
+});
+
+test("an owner that is nowhere is forgotten with its last name", () => {
+  const graph = newOwnerGraph();
+  see(graph, "pod", ["rs"]);
+  const identity = { apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "default", name: "rs", uid: "rs" };
+  assert.deepEqual(graph.absent(identity), { attemptToDelete: ["pod"], attemptToOrphan: [], askAgain: false });
+  assert.equal(graph.get("rs"), undefined);
+});
+
 for (const { name, states, finalizers, dependents, want } of [
   { name: "no owners", states: [], want: { do: "keep" } },
   { name: "one that lives", states: ["solid"], want: { do: "keep" } },

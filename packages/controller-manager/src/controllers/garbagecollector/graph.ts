@@ -39,8 +39,15 @@ export interface OwnerGraph {
   get(uid: string): GraphNode | undefined;
   /** An object exists, in this state. */
   observe(identity: Identity, metadata: ObjectMeta): Effects;
-  /** An object is gone: a watch said so, or the server has none of this uid. */
+  /** An object is gone: a watch said so. */
   forget(uid: string): Effects;
+  /**
+   * The server has no object of this uid under this name. Whoever names the uid so has no such owner; others may be
+   * right: a reference can say anything, and must not take their owner from them.
+   * @param absent its namespace is `""` where the kind has none
+   * @returns `askAgain` when the object is to be looked for under another of its names, later
+   */
+  absent(absent: Identity): Effects & { readonly askAgain: boolean };
   readonly size: number;
 }
 
@@ -92,6 +99,17 @@ export function newOwnerGraph(): OwnerGraph {
     found.attemptToDelete.add(node.identity.uid);
   };
 
+  const forget = (uid: string): Effects => {
+    const found = newEffects();
+    const node = nodes.get(uid);
+    if (node === undefined) return found.build();
+    nodes.delete(uid);
+    unlink(node, node.owners);
+    for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
+    for (const owner of node.owners) if (nodes.get(owner.uid)?.deletingDependents) found.attemptToDelete.add(owner.uid);
+    return found.build();
+  };
+
   return {
     get: (uid) => nodes.get(uid),
     observe(identity, metadata) {
@@ -119,15 +137,20 @@ export function newOwnerGraph(): OwnerGraph {
       transitions(node, metadata, found);
       return found.build();
     },
-    forget(uid) {
+    forget,
+    absent(absent) {
       const found = newEffects();
-      const node = nodes.get(uid);
-      if (node === undefined) return found.build();
-      nodes.delete(uid);
-      unlink(node, node.owners);
-      for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
-      for (const owner of node.owners) if (nodes.get(owner.uid)?.deletingDependents) found.attemptToDelete.add(owner.uid);
-      return found.build();
+      const node = nodes.get(absent.uid);
+      if (node === undefined) return { ...found.build(), askAgain: false };
+      const others = otherNames(node, absent);
+      const isIt = sameCoordinates(node.identity, absent);
+      if (node.virtual ? others.length === 0 : isIt) return { ...forget(absent.uid), askAgain: false };
+      for (const dependent of node.dependents) {
+        if (namesOf(dependent, absent.uid).some((name) => sameCoordinates(name, absent)))
+          found.attemptToDelete.add(dependent.identity.uid);
+      }
+      if (isIt) node.identity = nextName(others, absent);
+      return { ...found.build(), askAgain: isIt };
     },
     get size() {
       return nodes.size;
@@ -140,6 +163,25 @@ export function blockingDependents(node: GraphNode): GraphNode[] {
   return [...node.dependents].filter(({ owners }) =>
     owners.some((owner) => owner.uid === node.identity.uid && isBlocking(owner)),
   );
+}
+
+/** What an object calls the owner of this uid. */
+function namesOf({ owners, identity: { namespace } }: GraphNode, uid: string): Identity[] {
+  return owners
+    .filter((owner) => owner.uid === uid)
+    .map(({ apiVersion, kind, name }) => ({ apiVersion, kind, name, namespace, uid }));
+}
+
+/** What the dependents call their owner that is not this. */
+function otherNames({ dependents }: GraphNode, known: Identity): Identity[] {
+  return [...dependents].flatMap((dependent) => namesOf(dependent, known.uid).filter((name) => !sameCoordinates(name, known)));
+}
+
+/** One after the other, so that each has its turn. */
+function nextName(names: readonly Identity[], last: Identity): Identity {
+  const textOf = ({ apiVersion, kind, namespace, name }: Identity): string => [apiVersion, kind, namespace, name].join("/");
+  const sorted = names.toSorted((a, b) => (textOf(a) < textOf(b) ? -1 : 1));
+  return sorted.find((name) => textOf(name) > textOf(last)) ?? (sorted[0] as Identity);
 }
 
 function isBlocking({ blockOwnerDeletion }: OwnerReference): boolean {

@@ -1,6 +1,6 @@
 import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 
-/** What was recommended and done before, of one autoscaler; times are in ms since the epoch. */
+/** What was recommended and done before, of one autoscaler; times are in ms of a clock that only grows. */
 export interface History {
   /** As metrics gave them, before anything smoothed them. */
   recommendations: readonly { readonly replicas: number; readonly at: number }[];

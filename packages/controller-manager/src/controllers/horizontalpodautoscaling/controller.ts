@@ -98,8 +98,8 @@ async function scaleTarget(
   const { ref, scale } = await readScale(room, autoscaler, draft, reference, signal);
   draft.condition("AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale");
   const current = scale.spec.replicas ?? 0;
-  const now = ctx.clock.now();
-  if (!histories.has(key)) histories.set(key, newHistory(current, now));
+  const at = ctx.clock.monotonic();
+  if (!histories.has(key)) histories.set(key, newHistory(current, at));
   draft.currentReplicas(current);
 
   const decision = await decide(room, key, autoscaler, scale, draft, reference, signal);
@@ -118,9 +118,9 @@ async function scaleTarget(
     draft.condition("AbleToScale", "True", "SucceededRescale", message);
     tell("Normal", "SuccessfulRescale", what);
     const history = histories.get(key) as History;
-    histories.set(key, withScaleEvent(history, spec.behavior, current, decision.replicas, now));
+    histories.set(key, withScaleEvent(history, spec.behavior, current, decision.replicas, at));
     ctx.log.info("Successful rescale", { hpa: key, from: current, to: decision.replicas, reason: decision.reason });
-    draft.rescaled(formatTime(now));
+    draft.rescaled(formatTime(ctx.clock.now()));
   }
   draft.replicas(current, decision.replicas, decision.metrics);
 }
@@ -191,7 +191,7 @@ async function decide(
     minReplicas,
     maxReplicas,
     downscaleStabilizationMs: room.ctx.config.horizontalPodAutoscaler.downscaleStabilizationMs,
-    now: room.ctx.clock.now(),
+    now: room.ctx.clock.monotonic(),
   });
   room.histories.set(key, { ...history, recommendations: smoothed.recommendations });
   for (const [type, { status, reason, message }] of [

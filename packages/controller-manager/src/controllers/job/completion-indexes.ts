@@ -50,8 +50,16 @@ export function countIndexes(intervals: Intervals): number {
   return intervals.reduce((count, { first, last }) => count + last - first + 1, 0);
 }
 
+/** Asked for each Pod of a Job that may have tens of thousands of intervals. */
 export function hasIndex(intervals: Intervals, index: number): boolean {
-  return intervals.some(({ first, last }) => first <= index && index <= last);
+  let [low, high] = [0, intervals.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((intervals[middle] as Interval).last < index) low = middle + 1;
+    else high = middle;
+  }
+  const found = intervals[low];
+  return found !== undefined && found.first <= index;
 }
 
 /** The lowest `count` indexes below `completions` that are in no interval. */

@@ -68,5 +68,5 @@ export const defaultBackoffLimit = 6;
 export function remainingMs({ spec }: Job, startTime: string | null | undefined, now: number): number | undefined {
   const start = startTime ? parseTime(startTime) : undefined;
   if (spec.activeDeadlineSeconds == null || start === undefined || spec.suspend === true) return undefined;
-  return start + spec.activeDeadlineSeconds * 1000 - now;
+  return start + Number(spec.activeDeadlineSeconds) * 1000 - now; // of 64 bits
 }

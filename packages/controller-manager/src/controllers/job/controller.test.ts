@@ -416,3 +416,10 @@ test("counts its looks by what they came to", async (t) => {
   const duration = 'completion_mode="NonIndexed",result="success",action="pods_created"';
   assert.equal(await counted("job_controller_job_sync_duration_seconds_count", duration), 1);
 });
+
+test("a deadline of as many seconds as there can be is none", async (t) => {
+  const activeDeadlineSeconds = 9223372036854775807n as unknown as number; // as it is read, since no number holds it
+  const { podsNow, condition } = await runJob(t, aJob({ spec: { activeDeadlineSeconds } }));
+  assert.equal(podsNow().length, 1);
+  assert.equal(condition("Failed"), undefined);
+});

@@ -1,6 +1,6 @@
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { byRemovalOrder } from "../../pods/removal-order.ts";
+import { inRemovalOrder } from "../../pods/removal-order.ts";
 import { firstMissing, type Intervals, withIndexes } from "./completion-indexes.ts";
 import type { SyncAction } from "./metrics.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
@@ -41,15 +41,14 @@ function wantedActive({ spec }: Job, active: number, succeeded: number): number 
 /** At least `count`, those first whose index is wrong, missing, or another Pod's too. */
 function removals(job: Job, active: readonly Pod[], count: number): Pod[] {
   const useless = isIndexed(job) ? withoutOwnIndex(job, active) : new Set<Pod>();
-  const others = active.filter((pod) => !useless.has(pod)).toSorted(byRemovalOrder);
-  return [...useless, ...others.slice(0, Math.max(0, count - useless.size))];
+  const more = count - useless.size;
+  if (more <= 0) return [...useless];
+  return [...useless, ...inRemovalOrder(active.filter((pod) => !useless.has(pod))).slice(0, more)];
 }
 
 function withoutOwnIndex(job: Job, active: readonly Pod[]): Set<Pod> {
   const byIndex = Map.groupBy(active, (pod) => (hasValidIndex(job, pod) ? completionIndexOf(pod) : undefined));
-  return new Set(
-    [...byIndex].flatMap(([index, pods]) => (index === undefined ? pods : pods.toSorted(byRemovalOrder).slice(0, -1))),
-  );
+  return new Set([...byIndex].flatMap(([index, pods]) => (index === undefined ? pods : inRemovalOrder(pods).slice(0, -1))));
 }
 
 function newPods(job: Job, active: readonly Pod[], completed: Intervals, count: number): (number | undefined)[] {

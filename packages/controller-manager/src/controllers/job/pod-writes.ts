@@ -2,6 +2,7 @@ import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deleteExpected } from "../../pods/change-pods.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
 import type { PodPlan } from "./plan.ts";
 import { podRecipes } from "./pods.ts";
@@ -27,11 +28,11 @@ export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<
     try {
       // Not counted: it is one too many, and did not fail.
       if (isHeld(pod)) await letGo(sync, pod);
-      await deletePod(ctx, sync.job, pod, sync.signal);
     } catch (err) {
       expectations.deletionObserved(sync.key, uidOf(pod));
       throw err;
     }
+    await deleteExpected(ctx, expectations, sync.job, pod, sync.signal);
   });
   return { change: -count, error };
 }
@@ -57,7 +58,7 @@ async function createPods({ room, key, job, tracked, signal }: Sync, indexes: Po
 
 /** Deletes Pods of a Job that failed. They keep their finalizer: they are counted before they go. */
 export async function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
-  const { count, error } = await eachOf(active, (pod) => deletePod(room.ctx, job, pod, signal));
+  const { count, error } = await eachOf(active, async (pod) => void (await deletePod(room.ctx, job, pod, signal)));
   return { change: -count, error };
 }
 

@@ -74,6 +74,63 @@ test("says what is in the way, and goes on when it is gone", async (t) => {
   assert.equal(client.object(namespaces, "web"), undefined);
 });
 
+/** A namespace with one pod that does not go. */
+async function withStuckPod(
+  t: { after(fn: () => void): void },
+  terminationGracePeriodSeconds: number | bigint,
+  deletedAt: string,
+) {
+  const world = newTestContext(t);
+  serveDiscovery(world);
+  world.client.react("deletecollection", "pods", () => ({}));
+  world.client.put(namespaces, aNamespace({ name: "web", deletedAt, finalizers: [] }));
+  const spec = { terminationGracePeriodSeconds: terminationGracePeriodSeconds as number };
+  world.client.put(pods, aPod({ namespace: "web", name: "stuck", spec }));
+  await world.run(newNamespaceController(world.ctx));
+  await world.clock.advance(5000);
+  return world;
+}
+const conditionOf = ({ client }: TestContext, type: string) =>
+  client.object<Namespace>(namespaces, "web")?.status?.conditions?.find((condition) => condition.type === type);
+
+test("a pod has the time that it asks for; one that takes longer is in the way", async (t) => {
+  const young = await withStuckPod(t, 30, "2022-01-01T00:00:00Z");
+  assert.equal(conditionOf(young, "NamespaceDeletionContentFailure")?.status, "False");
+  const old = await withStuckPod(t, 30, "2021-12-31T23:59:00Z");
+  assert.partialDeepStrictEqual(conditionOf(old, "NamespaceDeletionContentFailure"), {
+    status: "True",
+    reason: "ContentDeletionFailed",
+    message:
+      "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: web for gvr: /v1, Resource=pods",
+  });
+  old.client.remove(pods, "web/stuck");
+  await old.clock.advance(60_000);
+  assert.equal(old.client.object(namespaces, "web"), undefined);
+});
+
+test("however long a pod may take, its namespace goes soon after it", async (t) => {
+  const world = await withStuckPod(t, 9223372036854775807n, "2022-01-01T00:00:00Z");
+  assert.equal(conditionOf(world, "NamespaceContentRemaining")?.status, "True");
+  world.client.remove(pods, "web/stuck");
+  await world.clock.advance(301_000);
+  assert.equal(world.client.object(namespaces, "web"), undefined);
+});
+
+test("what a finalizer holds is waited for, whatever else is left", async (t) => {
+  const world = newTestContext(t);
+  serveDiscovery(world);
+  world.client.react("delete", "configmaps", () => ({}));
+  world.client.put(namespaces, leaving);
+  world.client.put(configMaps, aConfigMap("held", ["example.com/hold"]), aConfigMap("left"));
+  await world.run(newNamespaceController(world.ctx));
+  await world.clock.advance(5000);
+  assert.equal(conditionOf(world, "NamespaceDeletionContentFailure")?.status, "False");
+  assert.equal(
+    conditionOf(world, "NamespaceContentRemaining")?.message,
+    "Some resources are remaining: configmaps. has 2 resource instances",
+  );
+});
+
 test("keeps a namespace of which it cannot know what is in it", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;
@@ -89,6 +146,18 @@ test("keeps a namespace of which it cannot know what is in it", async (t) => {
     status: "True",
     reason: "DiscoveryFailed",
   });
+});
+
+test("a group that has no resources now is in nobody's way", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.rawAnswers.set("/apis", { groups: [{ name: "custom.metrics.k8s.io", versions: [{ version: "v1beta1" }] }] });
+  client.rawAnswers.set("/apis/custom.metrics.k8s.io/v1beta1", { kind: "APIResourceList", resources: null });
+  client.put(namespaces, leaving);
+  await run(newNamespaceController(ctx));
+  await clock.advance(6000);
+  assert.equal(client.object(namespaces, "web"), undefined);
 });
 
 const nothingLeft: DeletionOutcome = {

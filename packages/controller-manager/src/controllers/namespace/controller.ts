@@ -1,13 +1,15 @@
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
-import type { ControllerContext } from "../../controller-context.ts";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { deletionConditions } from "./conditions.ts";
 import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
 
@@ -17,14 +19,14 @@ import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
  * namespaces/finalize.
  * Source: pkg/controller/namespace/
  */
-export function newNamespaceController(ctx: ControllerContext): Controller {
+export function newNamespaceController(ctx: ControllerContext): Runnable {
   const informer = ctx.informers.for<Namespace>(namespaces);
-  return newController({
+  const controller = newController({
     name: "namespace",
     sources: [
       enqueueBy(informer, (queue) => {
         const look = (namespace: Namespace): void => {
-          if (!namespace.metadata.deletionTimestamp || (namespace.spec?.finalizers ?? []).length === 0) return;
+          if (!isLeaving(namespace)) return;
           // Every API server has to know of the deletion first, so that nothing new is made behind our back.
           queue.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
         };
@@ -38,6 +40,24 @@ export function newNamespaceController(ctx: ControllerContext): Controller {
     clock: ctx.clock,
     metrics: ctx.metrics,
   });
+  // What was to go after a long time may be gone already, and nothing tells.
+  const resync = newPeriodic({
+    name: "namespace",
+    periodMs: ctx.config.namespaceSyncPeriodMs,
+    synced: [informer],
+    async work() {
+      for (const namespace of informer.lister.list()) {
+        if (isLeaving(namespace)) controller.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
+      }
+    },
+    log: ctx.log,
+    clock: ctx.clock,
+  });
+  return { run: async (signal) => void (await Promise.all([controller.run(signal), resync.run(signal)])) };
+}
+
+function isLeaving({ metadata, spec }: Namespace): boolean {
+  return Boolean(metadata.deletionTimestamp) && (spec?.finalizers ?? []).length > 0;
 }
 
 /** Source: namespace_controller.go namespaceDeletionGracePeriod */
@@ -58,15 +78,16 @@ async function reconcile(ctx: ControllerContext, name: ObjectKey, signal: AbortS
     const status = { ...namespace.status, phase: "Terminating" };
     namespace = await client.update<Namespace>(namespaces, { ...namespace, status }, { subresource: "status", signal });
   }
-  const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), name, signal);
+  const leaving = { name, forMs: clock.now() - (parseTime(namespace.metadata.deletionTimestamp ?? "") ?? clock.now()) };
+  const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), leaving, signal);
   namespace = await writeConditions(ctx, namespace, outcome, signal);
+  const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
+  if (failure !== undefined) throw new Error(`cannot empty namespace ${name}`, { cause: failure });
   if (outcome.estimateSeconds > 0) {
     const requeueAfterMs = Math.floor(outcome.estimateSeconds / 2 + 1) * 1000;
     log.v(4)?.info("Content remaining in namespace", { namespace: name, waitMs: requeueAfterMs });
     return { requeueAfterMs };
   }
-  const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
-  if (failure !== undefined) throw new Error(`cannot empty namespace ${name}`, { cause: failure });
   log.v(4)?.info("finalizing namespace", { namespace: name, at: clock.now() });
   await finalize(ctx, namespace, signal);
   return done;

@@ -18,6 +18,13 @@ export interface DeletionOutcome {
   readonly finalizers: ReadonlyMap<string, number>;
 }
 
+/** A namespace on its way out. */
+export interface Leaving {
+  readonly name: string;
+  /** For how long it has been so. */
+  readonly forMs: number;
+}
+
 /**
  * Deletes every object of every resource, one resource after the other, whatever fails on the way.
  * Source: pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent
@@ -25,7 +32,7 @@ export interface DeletionOutcome {
 export async function deleteContents(
   client: Client,
   discovered: Discovered,
-  namespace: string,
+  namespace: Leaving,
   signal: AbortSignal,
 ): Promise<DeletionOutcome> {
   const remaining = new Map<string, number>();
@@ -56,7 +63,12 @@ interface Left {
   readonly failure?: Error;
 }
 
-async function deleteAllOf(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<Left> {
+async function deleteAllOf(
+  client: Client,
+  resource: DiscoveredResource,
+  { name: namespace, forMs }: Leaving,
+  signal: AbortSignal,
+): Promise<Left> {
   const isPods = resource.group === pods.group && resource.resource === pods.resource;
   const graceSeconds = isPods ? await longestGrace(client, namespace, signal) : 0;
   if (!resource.verbs.includes("list")) return { objects: [], estimateSeconds: 0 };
@@ -64,9 +76,10 @@ async function deleteAllOf(client: Client, resource: DiscoveredResource, namespa
 
   const objects = await list(client, resource, namespace, signal);
   if (objects.length === 0) return { objects, estimateSeconds: 0 };
-  if (graceSeconds > 0) return { objects, estimateSeconds: graceSeconds };
+  // Pods that had the time that they ask for should be gone.
+  if (graceSeconds * 1000 > forMs) return { objects, estimateSeconds: graceSeconds };
   // What a finalizer holds goes when whoever set it is done.
-  if (objects.every(({ metadata }) => (metadata.finalizers ?? []).length > 0))
+  if (objects.some(({ metadata }) => (metadata.finalizers ?? []).length > 0))
     return { objects, estimateSeconds: finalizerEstimateSeconds };
   const name = `${resource.group}/${resource.version}, Resource=${resource.resource}`;
   return {
@@ -80,10 +93,11 @@ const finalizerEstimateSeconds = 15;
 
 async function longestGrace(client: Client, namespace: string, signal: AbortSignal): Promise<number> {
   const { items } = await client.list<Pod>(pods, { namespace }, { signal });
-  const graces = items
-    .filter(({ status }) => !isFinished(status?.phase))
-    .map(({ spec, metadata }) => Math.max(spec.terminationGracePeriodSeconds ?? 0, metadata.deletionGracePeriodSeconds ?? 0));
-  return Math.max(0, ...graces);
+  let longest = 0;
+  for (const { spec, status } of items) {
+    if (!isFinished(status?.phase)) longest = Math.max(longest, Number(spec.terminationGracePeriodSeconds ?? 0));
+  }
+  return longest;
 }
 
 /** @returns false when the resource has no such request. */

@@ -107,6 +107,7 @@ test("when every node is silent nobody is evicted", async (t) => {
 
 test("a node that says it is not ready is tainted so", async (t) => {
   const world = await started(t);
+  await pass(world, 10, "good", "bad");
   const node = world.client.object<Node>(nodes, "bad") as Node;
   const notReady = {
     type: "Ready",
@@ -118,7 +119,27 @@ test("a node that says it is not ready is tainted so", async (t) => {
   await pass(world, 15, "good", "bad");
   assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]);
   assert.equal(isReady(world, "patient"), undefined); // it does not tolerate this taint
-  assert.equal(isReady(world, "immortal"), false);
+  assert.equal(isReady(world, "immortal"), true); // as its node's agent says, which is not silent
+});
+
+test("pods that come to a silent node are not ready", async (t) => {
+  const world = await started(t);
+  await pass(world, 60, "good");
+  world.client.put(pods, aPod({ name: "late", nodeName: "bad", spec: { tolerations: [{ operator: "Exists" }] } }));
+  await settle(30);
+  assert.equal(isReady(world, "late"), false);
+  assert.ok(world.events.includes("Warning NodeNotReady Node is not ready"));
+});
+
+test("pods that a former leader did not come to mark are marked by the next one", async (t) => {
+  const world = newTestContext(t);
+  const ready = { type: "Ready", status: "Unknown" as const, lastTransitionTime: "2021-12-31T23:00:00Z" };
+  world.client.put(nodes, { ...aNode({ name: "bad" }), status: { conditions: [ready] } }, aNode({ name: "good" }));
+  world.client.put(pods, aPod({ name: "left", nodeName: "bad", spec: { tolerations: [{ operator: "Exists" }] } }));
+  world.client.put(pods, aPod({ name: "fine", nodeName: "good" }));
+  await world.run(newNodeLifecycleController(world.ctx));
+  await pass(world, 10, "good");
+  assert.deepEqual([isReady(world, "left"), isReady(world, "fine")], [false, true]);
 });
 
 test("without a taint manager pods go after the eviction timeout", async (t) => {

@@ -1,11 +1,12 @@
 import { newController } from "@coxswain/apimachinery/controller/controller";
 import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
-import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { taintByConditions } from "./condition-taints.ts";
 import { evictWhoseTurnItIs } from "./eviction.ts";
-import { monitorNodes } from "./monitor.ts";
+import { markComer, monitorNodes } from "./monitor.ts";
 import { newRoom } from "./room.ts";
 import { newTaintManager } from "./taint-manager.ts";
 
@@ -50,7 +51,26 @@ export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
     clock,
     metrics,
   });
-  const parts: Runnable[] = [monitoring, evicting, tainting];
+  const marking = newController({
+    name: "node_lifecycle_controller_pods",
+    sources: [
+      needsSynced(nodeInformer),
+      enqueueBy(podInformer, ({ enqueue }) => ({
+        added(pod) {
+          if (pod.spec.nodeName) enqueue(keyOf(pod));
+        },
+        updated(old, pod) {
+          if (pod.spec.nodeName && pod.spec.nodeName !== old.spec.nodeName) enqueue(keyOf(pod));
+        },
+      })),
+    ],
+    reconcile: (key, signal) => markComer(room, key, signal),
+    workers: 4,
+    log,
+    clock,
+    metrics,
+  });
+  const parts: Runnable[] = [monitoring, evicting, tainting, marking];
   if (ctx.config.nodeLifecycle.taintManager) parts.push(newTaintManager(room));
   return { run: async (signal) => void (await Promise.all(parts.map((part) => part.run(signal)))) };
 }

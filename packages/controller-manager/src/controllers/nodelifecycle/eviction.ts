@@ -35,7 +35,7 @@ export async function considerEviction(
     return;
   }
   const since = observed === "Unknown" ? health.seenAt : health.readyChangedAt;
-  if (ctx.clock.now() > since + ctx.config.nodeLifecycle.podEvictionTimeoutMs) queue.add(name);
+  if (ctx.clock.monotonic() > since + ctx.config.nodeLifecycle.podEvictionTimeoutMs) queue.add(name);
 }
 
 async function setEvictionTaint(
@@ -115,8 +115,8 @@ export async function handleDisruption(
   } else if (!allFully && room.allFullyDisrupted) {
     ctx.log.info("Controller detected that some Nodes are Ready. Exiting master disruption mode");
     // Silence during the disruption does not count.
-    const now = ctx.clock.now();
-    for (const [name, health] of room.health) room.health.set(name, { ...health, seenAt: now, readyChangedAt: now });
+    const at = ctx.clock.monotonic();
+    for (const [name, health] of room.health) room.health.set(name, { ...health, seenAt: at, readyChangedAt: at });
   }
   room.allFullyDisrupted = allFully;
   for (const [zone, queue] of evictions) {

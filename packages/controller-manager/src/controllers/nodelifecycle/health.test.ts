@@ -12,8 +12,19 @@ import { staysForMs } from "./tolerations.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
 const start = Date.parse("2024-01-01T00:00:00Z");
-const judge = (node: Node, known: NodeHealth | undefined, seconds: number, lease?: Lease) =>
-  judgeHealth({ node, lease, known, now: start + seconds * 1000, graceMs: 40_000, startupGraceMs: 60_000 });
+/** @param aheadMs by how much the wall clock was set forward since the start */
+const judge = (node: Node, known: NodeHealth | undefined, seconds: number, lease?: Lease, aheadMs = 0) => {
+  const monotonic = seconds * 1000;
+  return judgeHealth({
+    node,
+    lease,
+    known,
+    now: start + monotonic + aheadMs,
+    monotonic,
+    graceMs: 40_000,
+    startupGraceMs: 60_000,
+  });
+};
 const leaseAt = (second: number): Lease => ({
   metadata: {},
   spec: { renewTime: `2024-01-01T00:00:${String(second).padStart(2, "0")}.000000Z` },
@@ -50,6 +61,15 @@ test("a renewed lease is a sign of life, whatever its clock says", () => {
   const second = judge(node, first.health, 35, leaseAt(2));
   assert.equal(judge(node, second.health, 70, leaseAt(2)).conditions, undefined);
   assert.notEqual(judge(node, second.health, 76, leaseAt(2)).conditions, undefined);
+});
+
+test("a wall clock that is set makes nobody silent, and keeps nobody alive", () => {
+  const node = aNode();
+  const { health } = judge(node, undefined, 0);
+  for (const aheadMs of [3_600_000, -3_600_000]) {
+    assert.equal(judge(node, health, 40, undefined, aheadMs).conditions, undefined);
+    assert.notEqual(judge(node, health, 41, undefined, aheadMs).conditions, undefined);
+  }
 });
 
 test("a heartbeat in the status is a sign of life", () => {

@@ -2,7 +2,10 @@ import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, NodeCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** What is remembered of a node between looks. Times are the observer's own: the node's clock is not trusted. */
+/**
+ * What is remembered of a node between looks. Times are the observer's own, since the node's clock is not trusted, and of
+ * a clock that only grows: one that is set forward must not make all nodes silent.
+ */
 export interface NodeHealth {
   /** When a sign of life was last seen: another heartbeat in the status, or a renewed lease. */
   readonly seenAt: number;
@@ -34,16 +37,18 @@ export function judgeHealth(options: {
   node: Node;
   lease: Lease | undefined;
   known: NodeHealth | undefined;
+  /** ms since the epoch; for what is written. */
   now: number;
+  monotonic: number;
   graceMs: number;
   startupGraceMs: number;
 }): Judgement {
-  const { node, lease, known, now } = options;
+  const { node, lease, known, now, monotonic } = options;
   const ready = conditionOf(node, "Ready");
   const observed = statusOf(ready);
-  const health = nextHealth(node, ready, lease, known, now);
+  const health = known === undefined ? firstHealth(node, lease, options) : nextHealth(ready, lease, known, monotonic);
   const graceMs = ready === undefined ? options.startupGraceMs : options.graceMs;
-  if (now <= health.seenAt + graceMs) return { health, observed, current: observed, conditions: undefined };
+  if (monotonic <= health.seenAt + graceMs) return { health, observed, current: observed, conditions: undefined };
 
   const conditions = silentConditions(node, now);
   if (conditions === undefined) return { health, observed, current: observed, conditions };
@@ -55,37 +60,51 @@ export function judgeHealth(options: {
     transition: current?.lastTransitionTime ?? undefined,
   };
   return {
-    health: observed === "Unknown" ? after : { ...after, readyChangedAt: now },
+    health: observed === "Unknown" ? after : { ...after, readyChangedAt: monotonic },
     observed,
     current: statusOf(current),
     conditions,
   };
 }
 
-function nextHealth(
+/** A node that never said anything is judged from its birth, one that has from now. */
+function firstHealth(
   node: Node,
+  lease: Lease | undefined,
+  { now, monotonic }: { readonly now: number; readonly monotonic: number },
+): NodeHealth {
+  const ready = conditionOf(node, "Ready");
+  const ageMs = now - (parseTime(node.metadata.creationTimestamp ?? "") ?? now);
+  const at = ready === undefined ? monotonic - ageMs : monotonic;
+  return { seenAt: at, readyChangedAt: at, ...signsOf(ready, lease) };
+}
+
+function nextHealth(
   ready: NodeCondition | undefined,
   lease: Lease | undefined,
-  known: NodeHealth | undefined,
-  now: number,
+  known: NodeHealth,
+  monotonic: number,
 ): NodeHealth {
-  const heartbeat = ready?.lastHeartbeatTime ?? undefined;
-  const transition = ready?.lastTransitionTime ?? undefined;
-  const leaseRenewal = lease?.spec?.renewTime ?? undefined;
-  if (known === undefined) {
-    const createdAt = parseTime(node.metadata.creationTimestamp ?? "") ?? now;
-    // A node that never said anything is judged from its birth, one that has from now.
-    const at = ready === undefined ? createdAt : now;
-    return { seenAt: at, readyChangedAt: at, heartbeat, transition, leaseRenewal };
-  }
+  const { heartbeat, transition, leaseRenewal } = signsOf(ready, lease);
   const beat = ready !== undefined && heartbeat !== known.heartbeat;
   const renewed = leaseRenewal !== undefined && (known.leaseRenewal === undefined || leaseRenewal > known.leaseRenewal);
   return {
-    seenAt: beat || renewed ? now : known.seenAt,
-    readyChangedAt: beat && transition !== known.transition ? now : known.readyChangedAt,
+    seenAt: beat || renewed ? monotonic : known.seenAt,
+    readyChangedAt: beat && transition !== known.transition ? monotonic : known.readyChangedAt,
     heartbeat,
     transition,
     leaseRenewal: renewed ? leaseRenewal : known.leaseRenewal,
+  };
+}
+
+function signsOf(
+  ready: NodeCondition | undefined,
+  lease: Lease | undefined,
+): Pick<NodeHealth, "heartbeat" | "transition" | "leaseRenewal"> {
+  return {
+    heartbeat: ready?.lastHeartbeatTime ?? undefined,
+    transition: ready?.lastTransitionTime ?? undefined,
+    leaseRenewal: lease?.spec?.renewTime ?? undefined,
   };
 }
 

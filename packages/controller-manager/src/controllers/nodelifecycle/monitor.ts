@@ -1,10 +1,11 @@
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { considerEviction, handleDisruption } from "./eviction.ts";
-import { conditionOf, judgeHealth, type NodeHealth } from "./health.ts";
+import { conditionOf, judgeHealth } from "./health.ts";
 import { nodeEvent, nodeIndex, type Room } from "./room.ts";
 
 const leaseNamespace = "kube-node-lease";
@@ -48,9 +49,17 @@ async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise
   const name = node.metadata.name ?? "";
   const lease = room.leases.lister.get(`${leaseNamespace}/${name}`);
   const known = health.get(name);
-  const judgement = judgeHealth({ node, lease, known, now: ctx.clock.now(), graceMs: monitorGraceMs, startupGraceMs });
+  const judgement = judgeHealth({
+    node,
+    lease,
+    known,
+    now: ctx.clock.now(),
+    monotonic: ctx.clock.monotonic(),
+    graceMs: monitorGraceMs,
+    startupGraceMs,
+  });
   if (judgement.conditions !== undefined) {
-    ctx.log.v(2)?.info("node hasn't been updated", { node: name, silentMs: ctx.clock.now() - judgement.health.seenAt });
+    ctx.log.v(2)?.info("node hasn't been updated", { node: name, silentMs: ctx.clock.monotonic() - judgement.health.seenAt });
     try {
       const changed = { ...node, status: { ...node.status, conditions: judgement.conditions } };
       await ctx.client.update<Node>(nodes, changed, { subresource: "status", signal });
@@ -65,40 +74,55 @@ async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise
 
   const justLost = judgement.current !== "True" && judgement.observed === "True";
   if (justLost) nodeEvent(ctx, node, "NodeNotReady", "status is now: NodeNotReady");
-  const saysNotReady = judgement.observed !== "True" && wasReady(known, node);
-  if (justLost || saysNotReady || room.marksToRetry.has(name)) await markPodsNotReady(room, name, signal);
+  // Of a node that says itself that it is not ready its agent goes on to say how its Pods are.
+  if (justLost || (room.marksToRetry.has(name) && judgement.observed !== "True")) await markPodsNotReady(room, name, signal);
+  else room.marksToRetry.delete(name);
   return judgement.current === "True";
 }
 
-/** The node itself said that it is no longer ready, since the last look. */
-function wasReady(known: NodeHealth | undefined, node: Node): boolean {
-  return known !== undefined && known.transition !== (conditionOf(node, "Ready")?.lastTransitionTime ?? undefined);
+/** Pods of a node that is not ready serve nobody: they leave their services' endpoints. */
+async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): Promise<void> {
+  room.marksToRetry.delete(node);
+  for (const pod of room.pods.lister.byIndex(nodeIndex, node)) {
+    try {
+      await markNotReady(room, pod, signal);
+    } catch (err) {
+      room.ctx.log.error("cannot mark pod not ready", err, { pod: keyOf(pod) });
+      room.marksToRetry.add(node);
+    }
+  }
 }
 
-/** Pods of a node that is not ready serve nobody: they leave their services' endpoints. */
-async function markPodsNotReady(
-  { ctx, pods: podInformer, marksToRetry }: Room,
-  node: string,
-  signal: AbortSignal,
-): Promise<void> {
-  marksToRetry.delete(node);
-  for (const pod of podInformer.lister.byIndex(nodeIndex, node)) {
-    const conditions = pod.status?.conditions ?? [];
-    if (!conditions.some(({ type, status }) => type === "Ready" && status !== "False")) continue;
-    const lastTransitionTime = formatTime(ctx.clock.now());
-    const marked = conditions.map((condition) =>
-      condition.type === "Ready" && condition.status !== "False"
-        ? { ...condition, status: "False" as const, lastTransitionTime }
-        : condition,
-    );
-    try {
-      const changed = { ...pod, status: { ...pod.status, conditions: marked } };
-      await ctx.client.update<Pod>(pods, changed, { subresource: "status", signal });
-      ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NodeNotReady", "Node is not ready");
-    } catch (err) {
-      if (isNotFound(err)) continue;
-      ctx.log.error("cannot mark pod not ready", err, { pod: keyOf(pod) });
-      marksToRetry.add(node);
-    }
+/**
+ * A Pod that is new on its node, or was not seen before, is not ready if its node is not: it may have been bound behind
+ * the node's back, and who was to mark the node's Pods may have ended in the middle.
+ * Source: node_lifecycle_controller.go processPod
+ */
+export async function markComer(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const pod = room.pods.lister.get(key);
+  const node = room.nodes.lister.get(pod?.spec.nodeName ?? "");
+  if (pod === undefined || node === undefined) return done;
+  // Not looked at yet: what it says may be old.
+  if (!room.health.has(node.metadata.name ?? "")) return { requeueAfterMs: room.ctx.config.nodeLifecycle.monitorPeriodMs };
+  const ready = conditionOf(node, "Ready");
+  if (ready !== undefined && ready.status !== "True") await markNotReady(room, pod, signal);
+  return done;
+}
+
+async function markNotReady({ ctx }: Room, pod: Pod, signal: AbortSignal): Promise<void> {
+  const conditions = pod.status?.conditions ?? [];
+  if (!conditions.some(({ type, status }) => type === "Ready" && status !== "False")) return;
+  const lastTransitionTime = formatTime(ctx.clock.now());
+  const marked = conditions.map((condition) =>
+    condition.type === "Ready" && condition.status !== "False"
+      ? { ...condition, status: "False" as const, lastTransitionTime }
+      : condition,
+  );
+  try {
+    const changed = { ...pod, status: { ...pod.status, conditions: marked } };
+    await ctx.client.update<Pod>(pods, changed, { subresource: "status", signal });
+    ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NodeNotReady", "Node is not ready");
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -60,6 +60,40 @@ test("deletes the surplus", async (t) => {
   await settle(30);
   assert.equal(client.objects(pods).length, 1);
   assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted pod: ")).length, 2);
+});
+
+test("without an owner of its own it does not look where its pods run", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const owner = aReplicaSet({ replicas: 1 });
+  // Two share a node; of pods of one age the one of the lower uid goes.
+  const common = { owner, labels: { app: "web" }, createdAt: "2021-01-01T00:00:00Z", readySince: "2021-01-01T00:00:00Z" };
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  client.put(
+    pods,
+    aPod({ ...common, name: "alone", uid: "a", nodeName: "n1" }),
+    aPod({ ...common, name: "together", uid: "b", nodeName: "n2" }),
+    aPod({ ...common, name: "too", uid: "c", nodeName: "n2" }),
+  );
+  await run(newReplicaSetController(ctx));
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.name),
+    ["together", "too"],
+  );
+});
+
+test("goes on when a surplus pod is gone already and nobody will say so", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const owner = aReplicaSet({ replicas: 1 });
+  client.put(replicaSets, owner);
+  const labels = { app: "web" };
+  client.put(pods, aPod({ name: "a", owner, labels }), aPod({ name: "b", owner, labels }));
+  client.react("delete", "pods", ({ name = "" }) => {
+    throw notFound(pods, name); // its event was handled before the deletion was expected
+  });
+  await run(newReplicaSetController(ctx));
+  client.put(replicaSets, aReplicaSet({ replicas: 3 }));
+  await settle(30);
+  assert.equal(client.objects(pods).length, 3);
 });
 
 test("says when it may not create, and goes on trying", async (t) => {

@@ -144,7 +144,12 @@ async function applyPlan<T extends ReplicasOwner>(
 ): Promise<Failure | undefined> {
   const { ctx, kind, expectations } = room;
   const { replicas = 1, template = emptyTemplate } = owner.spec;
-  const plan = planReplicas({ wanted: replicas, active: owned, kin: kinOf(room, owner), now: ctx.clock.now() });
+  const rules = {
+    now: ctx.clock.now(),
+    byCost: ctx.featureGates.enabled("PodDeletionCost"),
+    byMagnitude: ctx.featureGates.enabled("LogarithmicScaleDown"),
+  };
+  const plan = planReplicas({ wanted: replicas, active: owned, kin: () => kinOf(room, owner), rules });
 
   if (plan.create > 0 || plan.delete.length > 0) {
     const { create, delete: doomed } = plan;
@@ -160,10 +165,13 @@ async function applyPlan<T extends ReplicasOwner>(
 
 const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } };
 
-/** Pods of all that the owner's own controller owns; of the owner alone when it has none. */
+/**
+ * Pods of all that the owner's own controller owns. None when nobody controls it: then it does not matter where Pods run.
+ * Source: replica_set.go getIndirectlyRelatedPods
+ */
 function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, owner: T): Pod[] {
   const above = controllerOf(owner);
-  if (above === undefined) return podInformer.lister.controlledBy(owner);
+  if (above === undefined) return [];
   return owners.lister
     .controlledBy({ metadata: { uid: above.uid } })
     .filter(({ metadata }) => metadata.namespace === owner.metadata.namespace)

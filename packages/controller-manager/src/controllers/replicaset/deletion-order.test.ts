@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
-import { byDeletionOrder } from "./deletion-order.ts";
+import { type DeletionRules, inDeletionOrder } from "./deletion-order.ts";
 
-const now = Date.parse("2024-01-02T00:00:00Z");
+const rules: DeletionRules = { now: Date.parse("2024-01-02T00:00:00Z"), byCost: true, byMagnitude: true };
 const cost = (value: string): Record<string, string> => ({ "controller.kubernetes.io/pod-deletion-cost": value });
 
 const onNode: PodOptions = { nodeName: "n1" };
-for (const { name, first, second, kin = [0, 0] } of [
+for (const { name, first, second, kin = [0, 0], gates } of [
   { name: "one without a node", first: {}, second: onNode },
   { name: "a pending one before a running one", first: { ...onNode, phase: "Pending" }, second: { ...onNode, ready: false } },
   { name: "one that is not ready", first: { ...onNode, ready: false }, second: onNode },
@@ -26,11 +27,26 @@ for (const { name, first, second, kin = [0, 0] } of [
     first: { ...onNode, uid: "a", createdAt: "2024-01-01T00:00:00Z" },
     second: { ...onNode, uid: "b", createdAt: "2024-01-01T01:00:00Z" },
   },
-] as { name: string; first: PodOptions; second: PodOptions; kin?: number[] }[]) {
+  {
+    name: "without LogarithmicScaleDown the younger, however small the difference,",
+    first: { ...onNode, uid: "b", createdAt: "2024-01-01T00:00:01Z" },
+    second: { ...onNode, uid: "a", createdAt: "2024-01-01T00:00:00Z" },
+    gates: { byMagnitude: false },
+  },
+  {
+    name: "without PodDeletionCost one with more restarts, whatever it costs,",
+    first: { ...onNode, restarts: 1, annotations: cost("5") },
+    second: onNode,
+    gates: { byCost: false },
+  },
+] as { name: string; first: PodOptions; second: PodOptions; kin?: number[]; gates?: Partial<DeletionRules> }[]) {
   test(`deletes ${name} first`, () => {
-    const a = { pod: aPod({ name: "a", ...first }), onSameNode: kin[0] as number };
-    const b = { pod: aPod({ name: "b", ...second }), onSameNode: kin[1] as number };
-    assert.equal([b, a].toSorted(byDeletionOrder(now))[0], a);
-    assert.equal([a, b].toSorted(byDeletionOrder(now))[0], a);
+    const [a, b] = [aPod({ name: "a", ...first }), aPod({ name: "b", ...second })];
+    const onSameNode = (pod: Pod) => kin[pod === a ? 0 : 1] as number;
+    for (const pods of [
+      [a, b],
+      [b, a],
+    ])
+      assert.equal(inDeletionOrder(pods, onSameNode, { ...rules, ...gates })[0], a);
   });
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { planReplicas } from "./plan.ts";
 
-const now = Date.parse("2024-01-02T00:00:00Z");
+const rules = { now: Date.parse("2024-01-02T00:00:00Z"), byCost: true, byMagnitude: true };
 const podsNamed = (...names: string[]) => names.map((name) => aPod({ name, nodeName: "n1" }));
 
 for (const { name, wanted, existing, want } of [
@@ -15,7 +15,7 @@ for (const { name, wanted, existing, want } of [
 ]) {
   test(name, () => {
     const active = podsNamed(...existing);
-    const plan = planReplicas({ wanted, active, kin: active, now });
+    const plan = planReplicas({ wanted, active, kin: () => active, rules });
     assert.deepEqual({ create: plan.create, delete: plan.delete.length }, want);
   });
 }
@@ -23,7 +23,7 @@ for (const { name, wanted, existing, want } of [
 test("deletes where most pods of the same deployment run, finished ones not counted", () => {
   const own = [aPod({ name: "a", nodeName: "n1" }), aPod({ name: "b", nodeName: "n2" })];
   const kin = [...own, aPod({ name: "c", nodeName: "n2" }), aPod({ name: "d", nodeName: "n1", phase: "Failed" })];
-  const plan = planReplicas({ wanted: 1, active: own, kin, now });
+  const plan = planReplicas({ wanted: 1, active: own, kin: () => kin, rules });
   assert.deepEqual(
     plan.delete.map(({ metadata }) => metadata.name),
     ["b"],

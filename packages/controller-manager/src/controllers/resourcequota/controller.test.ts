@@ -121,3 +121,40 @@ test("only what some quota bounds is watched", async (t) => {
   const watched = new Set(world.client.actions.filter(({ verb }) => verb === "watch").map(({ resource }) => resource));
   assert.deepEqual([...watched].sort(), ["pods", "resourcequotas"]);
 });
+
+test("many pods are counted with pauses in which others have their turn, and one that changes anew", async (t) => {
+  let turns = 0;
+  let counting = true;
+  const world = await started(t, ({ client }) => {
+    client.put(pods, ...Array.from({ length: 5000 }, (_, i) => asking(`p${i}`, "1m")));
+    client.put(resourceQuotas, aQuota({ cpu: "10" }));
+    const turn = (): void => {
+      turns++;
+      if (counting) setImmediate(turn);
+    };
+    client.react("update", "resourcequotas", () => {
+      counting = false;
+      return undefined;
+    });
+    client.react("list", "resourcequotas", () => {
+      setImmediate(turn);
+      return undefined;
+    });
+  });
+  assert.equal(statusIn(world)?.used?.["cpu"], "5");
+  assert.ok(turns >= 5, `${turns} turns`);
+  world.client.put(pods, asking("p0", "1m", { phase: "Failed" }));
+  await settle(60);
+  assert.equal(statusIn(world)?.used?.["cpu"], "4999m");
+});
+
+test("a pod that may take all of 64 bits of time to go is counted until it is gone", async (t) => {
+  const deletionGracePeriodSeconds = 9223372036854775807n as unknown as number; // as it is read
+  const pod = asking("a", "1");
+  const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds };
+  const world = await started(t, ({ client }) => {
+    client.put(pods, { ...pod, metadata } as Pod);
+    client.put(resourceQuotas, aQuota({ cpu: "10" }));
+  });
+  assert.equal(statusIn(world)?.used?.["cpu"], "1");
+});

@@ -1,5 +1,5 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { insist, newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { enqueueBy, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -74,23 +74,17 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
   });
   return {
     async run(signal) {
-      await firstRefresh(ctx, monitors, signal);
+      // Without discovery nothing can be counted.
+      await insist({
+        work: monitors.refresh,
+        failure: "cannot discover the server's resources",
+        signal,
+        log: ctx.log,
+        clock: ctx.clock,
+      });
       await Promise.all([priority, primary, resync, discovery].map((part) => part.run(signal)));
     },
   };
-}
-
-/** Without discovery nothing can be counted. */
-async function firstRefresh({ clock, log }: ControllerContext, monitors: QuotaMonitors, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await monitors.refresh(signal);
-      return;
-    } catch (err) {
-      if (!signal.aborted) log.error("cannot discover the server's resources", err);
-    }
-    await clock.sleep(1000, signal).catch(() => {});
-  }
 }
 
 /** What it bounds stands in its status, with a count of each. */

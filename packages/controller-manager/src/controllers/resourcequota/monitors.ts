@@ -3,10 +3,13 @@
  * objects gave something back. What no quota bounds is not watched: most clusters bound little or nothing.
  * Source: pkg/controller/resourcequota/resource_quota_monitor.go, pkg/quota/v1/install/update_filter.go
  */
+
 import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { type QuotaEvaluator, quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { ControllerContext } from "../../controller-context.ts";
 import type { CountedResource } from "./usage-of.ts";
@@ -87,7 +90,7 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
         if (monitors.has(id)) continue;
         monitors.set(id, {
           resource,
-          evaluator: quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled),
+          evaluator: remembering(quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled)),
           stop: new AbortController(),
         });
         changed = true;
@@ -98,15 +101,40 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
       const concerned = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
       const informers = concerned.map((monitor) => monitor.informer ?? start(monitor, signal));
       await Promise.all(informers.map((informer) => informer.waitForSync(signal)));
-      return concerned.map(({ evaluator }, i) => ({
-        evaluator,
-        objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
-      }));
+      const counted = (): CountedResource[] =>
+        concerned.map(({ evaluator }, i) => ({
+          evaluator,
+          objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
+        }));
+      for (const { evaluator, objects } of counted()) await readAhead(evaluator, objects);
+      return counted(); // as they are now
     },
     onReplenished: (listener) => {
       tell = listener;
     },
   };
+}
+
+/** Objects of a cache never change: what one uses is worked out once. But what is being deleted uses less with time. */
+function remembering(evaluator: QuotaEvaluator): QuotaEvaluator {
+  const known = new WeakMap<KubeObject, ResourceList>();
+  return {
+    ...evaluator,
+    usage(object) {
+      if (object.metadata.deletionTimestamp) return evaluator.usage(object);
+      const usage = known.get(object) ?? evaluator.usage(object);
+      known.set(object, usage);
+      return usage;
+    },
+  };
+}
+
+/** A few at a time: a hundred thousand pods at once would hold up everybody else for seconds. */
+async function readAhead(evaluator: QuotaEvaluator, objects: readonly KubeObject[]): Promise<void> {
+  for (const [i, object] of objects.entries()) {
+    if (i % 1000 === 999) await nextTurn();
+    evaluator.usage(object);
+  }
 }
 
 function isQuotable(resource: DiscoveredResource): boolean {

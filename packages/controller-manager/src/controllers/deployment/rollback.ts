@@ -1,0 +1,68 @@
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isCopied, parseRevision, revisionOf, rollbackAnnotation } from "./annotations.ts";
+import { hashLabel, sameTemplate } from "./history.ts";
+
+/** The deployment as it is to be written, without its wish; and what is told of it. */
+export interface Rollback {
+  readonly deployment: Deployment;
+  readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
+}
+
+/** The revision that the deployment is to go back to; 0 is the last one before the present. */
+export function wantedRollback({ metadata }: Deployment): bigint | undefined {
+  const text = metadata.annotations?.[rollbackAnnotation] ?? "";
+  return text === "" ? undefined : parseRevision(text);
+}
+
+/**
+ * Pure: the deployment with the template and the annotations of that revision. Only the annotation by which the rollback
+ * of former versions of the API is kept can ask for it; `kubectl rollout undo` writes the template itself.
+ * Source: pkg/controller/deployment/rollback.go
+ */
+export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[], wanted: bigint): Rollback {
+  const { name } = deployment.metadata;
+  const revision = wanted === 0n ? lastRevision(sets) : wanted;
+  const giveUp = (reason: string, message: string): Rollback => ({
+    deployment: withoutWish(deployment),
+    event: ["Warning", reason, message],
+  });
+  if (revision === 0n) return giveUp("DeploymentRollbackRevisionNotFound", "Unable to find last revision.");
+  const target = sets.find((set) => revisionOf(set) === revision);
+  if (target === undefined) return giveUp("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.");
+  if (sameTemplate(target.spec.template, deployment.spec.template)) {
+    const message = `The rollback revision contains the same template as current deployment "${name}"`;
+    return giveUp("DeploymentRollbackTemplateUnchanged", message);
+  }
+  return {
+    deployment: withoutWish(asOf(deployment, target)),
+    event: ["Normal", "DeploymentRollback", `Rolled back deployment "${name}" to revision ${revision}`],
+  };
+}
+
+/** The second highest; 0 when there is none. */
+function lastRevision(sets: readonly ReplicaSet[]): bigint {
+  const descending = sets.map((set) => revisionOf(set) ?? 0n).toSorted((a, b) => (a < b ? 1 : a > b ? -1 : 0));
+  return descending[1] ?? 0n;
+}
+
+/** Its own annotations go, but for those that no ReplicaSet takes over. */
+function asOf(deployment: Deployment, { metadata, spec }: ReplicaSet): Deployment {
+  const { metadata: templateMetadata, spec: podSpec } = deepClone(spec.template ?? emptyTemplate);
+  const { [hashLabel]: _, ...labels } = templateMetadata?.labels ?? {};
+  const own = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !isCopied(key));
+  const theirs = Object.entries(metadata.annotations ?? {}).filter(([key]) => isCopied(key));
+  return {
+    ...deployment,
+    metadata: { ...deployment.metadata, annotations: Object.fromEntries([...own, ...theirs]) },
+    spec: { ...deployment.spec, template: { metadata: { ...templateMetadata, labels }, spec: podSpec } },
+  };
+}
+
+const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } };
+
+function withoutWish(deployment: Deployment): Deployment {
+  const { [rollbackAnnotation]: _, ...annotations } = deployment.metadata.annotations ?? {};
+  return { ...deployment, metadata: { ...deployment.metadata, annotations } };
+}

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aPod, aService } from "@coxswain/apimachinery/testing/builders";
+import { lastChangeAnnotation, newTriggerTimes, withTriggerTime } from "./trigger-times.ts";
+
+const at = (minute: number): string => `2022-01-01T00:0${minute}:00Z`;
+const podAt = (name: string, minute: number) => aPod({ name, readySince: at(minute) });
+const service = aService({ createdAt: at(1) });
+
+test("the first time counts as when the service was made, then what changed, the earliest first", () => {
+  const times = newTriggerTimes();
+  assert.equal(times.look(service, [podAt("a", 2)]), at(1));
+  assert.equal(times.look(service, [podAt("a", 2)]), undefined);
+  assert.equal(times.look(service, [podAt("a", 2), podAt("b", 5), podAt("c", 4)]), at(4));
+  assert.equal(times.look(service, [podAt("a", 3), podAt("b", 5)]), at(3));
+  assert.equal(times.look(service, [podAt("a", 1)]), undefined, "a time that went back is no news");
+  times.forget("default/web");
+  assert.equal(times.look(service, []), at(1));
+});
+
+test("a time replaces the one before, none removes it", () => {
+  const annotations = { a: "b", [lastChangeAnnotation]: at(1) };
+  assert.deepEqual(withTriggerTime(annotations, at(2)), { a: "b", [lastChangeAnnotation]: at(2) });
+  assert.deepEqual(withTriggerTime(annotations, undefined), { a: "b" });
+  assert.deepEqual(withTriggerTime(undefined, undefined), {});
+});
