@@ -7,18 +7,28 @@ import type { Profile } from "./framework/profile.ts";
 import { PluginError, type Status } from "./framework/status.ts";
 
 /** @throws PluginError for the first refusal, after what others reserved is given back. */
-export function reserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): void {
-  for (const plugin of profile.at.reserve) {
-    const status = plugin.reserve?.(state, pod, nodeName);
-    if (status === undefined) continue;
-    unreserve(profile, state, pod, nodeName);
-    throw new PluginError("Reserve", { ...status, plugin: plugin.name });
+export function reserve(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  nodeName: string,
+  { point }: CycleTimer = untimed,
+): void {
+  try {
+    point("Reserve", () => {
+      for (const plugin of profile.at.reserve) refuseWith("Reserve", plugin.name, plugin.reserve?.(state, pod, nodeName));
+    });
+  } catch (err) {
+    unreserve(profile, state, pod, nodeName, point);
+    throw err;
   }
 }
 
 /** In the opposite order. */
-function unreserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): void {
-  for (const plugin of profile.at.reserve.toReversed()) plugin.unreserve?.(state, pod, nodeName);
+function unreserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string, point: CycleTimer["point"]): void {
+  point("Unreserve", () => {
+    for (const plugin of profile.at.reserve.toReversed()) plugin.unreserve?.(state, pod, nodeName);
+  });
 }
 
 /**
@@ -44,7 +54,7 @@ export async function bindPod(
       throw new Error(`binding rejected: ${messageOf(err)}`, { cause: err });
     });
   } catch (err) {
-    unreserve(profile, state, pod, nodeName);
+    unreserve(profile, state, pod, nodeName, point);
     throw err;
   }
   point("PostBind", () => {

@@ -14,7 +14,7 @@ import {
   storageClasses,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { matchesAffinityTerm, parseAffinity } from "./cache/affinity-terms.ts";
+import { matchesAffinityTerm } from "./cache/affinity-terms.ts";
 import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
 import { type ClusterEvent, covers, type EventResource } from "./framework/cluster-event.ts";
@@ -122,7 +122,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
 /** A pod on a node helps one that has to be near such pods. */
 function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
   if (waiting.spec.affinity?.podAffinity === undefined) return false;
-  return parseAffinity(waiting)?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
+  return newPodInfo(waiting).affinity?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
 }
 
 function watchNodes({ informers, cache, queue }: ClusterWatch): void {

@@ -137,11 +137,10 @@ export function newSchedulerMetrics(
       const outcome = run();
       if (outcome instanceof Promise) {
         void outcome.then(
-          () => end("Success"),
+          (late: unknown) => end(codeOf(late)),
           () => end("Error"),
         );
-        // A refusal before any node was looked at is an outcome, and nothing else is.
-      } else end((name === "PreFilter" && (outcome as { code?: string } | undefined)?.code) || "Success");
+      } else end(codeOf(outcome));
       return outcome;
     } catch (err) {
       end("Error");
@@ -156,7 +155,7 @@ export function newSchedulerMetrics(
     },
     decided: (beginMs) => algorithm.observe(since(beginMs)),
     podScheduled(entry, nowMs) {
-      perPod.labels(entry.attempts > 15 ? "15+" : String(entry.attempts)).observe((nowMs - entry.firstQueuedAtMs) / 1000);
+      perPod.labels(entry.attempts >= 15 ? "15+" : String(entry.attempts)).observe((nowMs - entry.firstQueuedAtMs) / 1000);
       podAttempts.observe(entry.attempts);
     },
     incoming: (part, event) => queued.labels(part, event).inc(),
@@ -178,6 +177,13 @@ export function newSchedulerMetrics(
       cached.labels("assumed_pods").set(cache.assumedPods);
     },
   };
+}
+
+/** Of a Status, or of what has one; nothing is success. */
+function codeOf(outcome: unknown): string {
+  const { code, status } = (outcome ?? {}) as { code?: unknown; status?: unknown };
+  if (typeof code === "string") return code;
+  return status === undefined ? "Success" : codeOf(status);
 }
 
 /** For tests. */

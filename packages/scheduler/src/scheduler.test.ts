@@ -193,9 +193,33 @@ test("a binding that fails frees the node, and is tried again", async (t) => {
     'web Warning FailedScheduling Scheduling: binding rejected: running Bind plugin "DefaultBinder": no luck',
   ]);
   assert.equal(names.status("web")?.conditions?.[0]?.reason, "SchedulerError");
-  // No event helps it; a minute does.
-  for (let i = 0; i < 62 && names.where("web") === undefined; i++) await step(1_000);
+  // Nobody refused it: it need not wait for something to change.
+  await step(1_000);
   assert.equal(names.where("web"), "a");
+});
+
+test("a pod that changes while victims are sent away for it is looked at again as it is now", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("a", { cpu: "4" });
+  names.node("b", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  let answer: () => void = () => {};
+  const deleting = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  client.react("delete", "pods", async () => {
+    await deleting;
+    return {};
+  });
+  names.pod("urgent", { cpu: "3", priority: 10 });
+  await step();
+  names.pod("urgent", { cpu: "3", priority: 10, spec: { tolerations: [{ key: "k", operator: "Exists" }] } });
+  await step();
+  answer();
+  await step(2_000);
+  await step(2_000);
+  assert.equal(names.where("urgent"), "b");
 });
 
 test("a pod on a node wakes the one that has to be near it", async (t) => {
@@ -209,6 +233,19 @@ test("a pod on a node wakes the one that has to be near it", async (t) => {
   names.pod("db", { on: "a", labels: { app: "db" } });
   await step(1_000);
   assert.equal(names.where("web"), "a");
+});
+
+test("pods that took fifteen attempts or more are counted together", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newSchedulerMetrics(registry, newFakeClock());
+  const entry = { pod: aTestPod("web"), queuedAtMs: 0, firstQueuedAtMs: 0, unschedulablePlugins: new Set<string>() };
+  for (const attempts of [14, 15, 99]) metrics.podScheduled({ ...entry, attempts }, 1_000);
+  const text = await registry.render();
+  for (const line of [
+    'scheduler_pod_scheduling_duration_seconds_count{attempts="14"} 1',
+    'scheduler_pod_scheduling_duration_seconds_count{attempts="15+"} 2',
+  ])
+    assert.ok(text.includes(line), `${line}\n${text}`);
 });
 
 test("counts attempts, queues, points and victims under upstream's names", async (t) => {
@@ -230,7 +267,7 @@ test("counts attempts, queues, points and victims under upstream's names", async
     'scheduler_pod_scheduling_duration_seconds_count{attempts="1"} 1',
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Success",profile="default-scheduler"} 2',
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",status="Success",profile="default-scheduler"} 1',
-    'scheduler_framework_extension_point_duration_seconds_count{extension_point="PostFilter",status="Success",profile="default-scheduler"} 1',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="PostFilter",status="Unschedulable",profile="default-scheduler"} 1',
     'scheduler_scheduler_goroutines{work="binding"} 0',
   ]) {
     assert.ok(text.includes(line), `${line}\n${text}`);

@@ -1,10 +1,12 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { Namespace, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -45,6 +47,8 @@ export interface SchedulerOptions {
 
 export interface Scheduler {
   readonly profiles: readonly Profile[];
+  /** Those that are not over, of all schedulers. */
+  readonly pods: Pick<Lister<Pod>, "list">;
   /** Schedules until the signal is aborted. Informers have to be started by the caller. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -62,7 +66,8 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   const { client, informers, gates, clock, log, metrics } = options;
   const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
   const nominator = newNominator();
-  const profiles = newProfiles({ ...options, extenders, nominator, random });
+  const recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
+  const profiles = newProfiles({ ...options, extenders, nominator, random, recorders });
   const byName = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
   const [firstProfile] = profiles;
   if (firstProfile === undefined) throw new Error("at least one profile is required");
@@ -75,7 +80,6 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     initialBackoffMs: options.podInitialBackoffMs,
     maxBackoffMs: options.podMaxBackoffMs,
   });
-  const recorders = new Map(profiles.map(({ schedulerName }) => [schedulerName, options.recorderOf(schedulerName)]));
   const tell = (pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void =>
     recorders.get(pod.spec.schedulerName ?? defaultSchedulerName)?.event(pod, type, reason, message, { action });
   const profileOf = (pod: Pod): Profile | undefined => byName.get(pod.spec.schedulerName ?? defaultSchedulerName);
@@ -109,9 +113,11 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
     const current = stillWaiting(entry);
     if (current === undefined) return;
-    entry.pod = current;
+    entry.pod = attempt.info.pod;
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
     queue.addUnschedulable(entry, attempt.cycle);
+    // It may have changed since it was looked at, and fit now.
+    queue.update(attempt.info.pod, current);
     nominator.set(current, nominatedNode);
     tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
     try {
@@ -135,9 +141,9 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
       cache.forget(pod);
+      // What it was to take is free again, for others. First, so that this one, too, comes again soon: nobody refused it.
+      queue.wakeUp("Pod/Delete");
       await refuse(attempt, err, "SchedulerError", "");
-      // What it was to take is free again, for others.
-      queue.wakeUp("Pod/Delete", (other) => other.metadata.uid !== pod.metadata.uid);
     } finally {
       done();
     }
@@ -193,7 +199,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     cache.assume(info, nodeName);
     nominator.delete(current);
     try {
-      timer.point("Reserve", () => reserve(profile, state, info, nodeName));
+      reserve(profile, state, info, nodeName, timer);
     } catch (err) {
       cache.forget(current);
       return refuse(attempt, err, "SchedulerError", "");
@@ -203,6 +209,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
 
   return {
     profiles,
+    pods: podLister,
     async run(signal) {
       await informers.waitForSync(signal);
       const flushing = clock.every(flushPeriodMs, () => {
@@ -217,7 +224,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
           if (entry === undefined) return;
           await schedule(entry);
           // Lets answers and watch events in between: a queue of thousands must not hold up the loop.
-          if (decided % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
+          if (decided % 16 === 0) await nextTurn();
         }
       } finally {
         flushing.cancel();
@@ -242,6 +249,7 @@ type ProfileParts = SchedulerOptions & {
   readonly extenders: readonly Extender[];
   readonly nominator: ReturnType<typeof newNominator>;
   readonly random: () => number;
+  readonly recorders: ReadonlyMap<string, EventRecorder>;
 };
 
 function newProfiles(parts: ProfileParts): Profile[] {
@@ -249,7 +257,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
     let profile: Profile | undefined;
     const context = {
       ...parts,
-      recorder: parts.recorderOf(schedulerName),
+      recorder: parts.recorders.get(schedulerName) as EventRecorder,
       profile(): Profile {
         if (profile === undefined) throw new Error("a plugin asked for its profile too early");
         return profile;

@@ -37,6 +37,7 @@ export function newClusterCache(clock: Clock): ClusterCache {
   const assumed = new Map<string, { pod: PodInfo; expiresMs: number | undefined }>();
   const havingAffinity = new Set<NodeInfo>();
   const havingRequiredAntiAffinity = new Set<NodeInfo>();
+  const imageCounts = new Map<string, number>();
   let order: NodeInfo[] | undefined;
 
   const infoOf = (name: string): NodeInfo => infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name } } as Node));
@@ -44,6 +45,13 @@ export function newClusterCache(clock: Clock): ClusterCache {
     const refuses = [...info.podsWithAffinity].some(({ affinity }) => (affinity?.requiredAnti.length ?? 0) > 0);
     setMembership(havingAffinity, info, info.podsWithAffinity.size > 0);
     setMembership(havingRequiredAntiAffinity, info, refuses);
+  };
+  const countImages = ({ images }: NodeInfo, by: 1 | -1): void => {
+    for (const name of images.keys()) {
+      const count = (imageCounts.get(name) ?? 0) + by;
+      if (count > 0) imageCounts.set(name, count);
+      else imageCounts.delete(name);
+    }
   };
   const isPresent = (info: NodeInfo): boolean => present.has(info.name);
   const detach = (uid: string): void => {
@@ -79,14 +87,18 @@ export function newClusterCache(clock: Clock): ClusterCache {
       const name = node.metadata.name ?? "";
       const info = infoOf(name);
       if (!present.has(name) || info.node.metadata.labels?.[zoneLabel] !== node.metadata.labels?.[zoneLabel]) order = undefined;
+      if (present.has(name)) countImages(info, -1);
       present.add(name);
       setNode(info, node);
+      countImages(info, 1);
     },
     removeNode(node) {
       const name = node.metadata.name ?? "";
-      present.delete(name);
+      const info = infos.get(name);
+      if (info === undefined || !present.delete(name)) return;
+      countImages(info, -1);
       order = undefined;
-      if (infos.get(name)?.pods.size === 0) infos.delete(name);
+      if (info.pods.size === 0) infos.delete(name);
     },
     setPod(pod) {
       assumed.delete(pod.metadata.uid ?? "");
@@ -117,6 +129,7 @@ export function newClusterCache(clock: Clock): ClusterCache {
         havingAffinity: [...havingAffinity].filter(isPresent),
         havingRequiredAntiAffinity: [...havingRequiredAntiAffinity].filter(isPresent),
         get: (name) => (present.has(name) ? infos.get(name) : undefined),
+        nodesWithImage: (name) => imageCounts.get(name) ?? 0,
       };
     },
     get counts() {

@@ -121,11 +121,21 @@ export function removePod(info: NodeInfo, uid: string): void {
   for (const { ip, protocol, port } of pod.hostPorts) info.usedPorts.get(`${protocol}/${port}`)?.delete(ip);
 }
 
+/** Events ask it of every pod that waits; an object from a lister never changes. */
+const known = new WeakMap<Pod, PodInfo>();
+
+/** @param pod from here on nobody may change it */
+export function newPodInfo(pod: Pod): PodInfo {
+  const info = known.get(pod) ?? compute(pod);
+  known.set(pod, info);
+  return info;
+}
+
 /**
  * The sum over containers, or the largest init container where that is more, and the overhead of the runtime class.
  * Source: pkg/scheduler/framework/types.go calculateResource; resource/helpers.go PodRequestsAndLimits
  */
-export function newPodInfo(pod: Pod): PodInfo {
+function compute(pod: Pod): PodInfo {
   const requests = noResources();
   const nonZero = { milliCpu: 0, memory: 0 };
   for (const container of pod.spec.containers) {

@@ -11,4 +11,6 @@ export interface ClusterSnapshot {
   readonly havingAffinity: readonly NodeInfo[];
   readonly havingRequiredAntiAffinity: readonly NodeInfo[];
   get(name: string): NodeInfo | undefined;
+  /** How many of `nodes` have an image of this name. */
+  nodesWithImage(name: string): number;
 }

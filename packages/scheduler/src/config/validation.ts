@@ -2,6 +2,7 @@ import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/lea
 import { duplicate, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { ProfileConfig, SchedulerConfig } from "./config.ts";
 import type { ExtenderConfig } from "./file.ts";
 import { validateArgs } from "./validate-args.ts";
@@ -124,6 +125,5 @@ function validateExtenders(extenders: readonly ExtenderConfig[]): FieldError[] {
 function validateExtendedResource(name: string, path: string): FieldError[] {
   const wrong = isQualifiedName(name);
   if (wrong.length > 0) return wrong.map((detail) => invalidValue(path, name, detail));
-  const isExtended = name.includes("/") && !name.includes("kubernetes.io/") && !name.startsWith("requests.");
-  return isExtended ? [] : [invalidValue(path, name, "is an invalid extended resource name")];
+  return isExtendedResource(name) ? [] : [invalidValue(path, name, "is an invalid extended resource name")];
 }

@@ -87,6 +87,18 @@ test("scores that do not come are done without", async (t) => {
   assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "a");
 });
 
+for (const Score of ["9", 1.5, null, 2 ** 60])
+  test(`an extender whose score is ${JSON.stringify(Score)} ${Score === null ? "gives none" : "has no say"}`, async (t) => {
+    const { url } = await startExtender(t, {
+      prioritize: () => [
+        { Host: "b", Score: 10 },
+        { Host: "c", Score },
+      ],
+    });
+    const cluster = clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 });
+    assert.equal(await cluster.place(pod), Score === null ? "b" : "a");
+  });
+
 test("a filter that fails fails the pod, unless it is ignorable", async (t) => {
   const { url } = await startExtender(t, {});
   const config = { urlPrefix: url, filterVerb: "filter" };

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
 import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
 import type { Container, Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodeInfo } from "../cache/node-info.ts";
@@ -58,7 +59,7 @@ export function newHttpExtender(config: ExtenderConfig): Extender {
       const answer = await post(prioritizeVerb, { Pod: pod, ...nodesFor(nodes) });
       for (const each of Array.isArray(answer) ? answer : []) {
         const field = fieldsOf(each);
-        scores.set(String(field("Host")), Number(field("Score") ?? 0) * weight);
+        scores.set(String(field("Host")), integerOf(field("Score")) * weight);
       }
       return scores;
     },
@@ -124,7 +125,14 @@ function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: Cl
       `extender: ${url} claims to preempt pod (UID: ${uid}) on node: ${nodeName}, but the pod is not found on that node`,
     );
   });
-  return { pods, violations: Number(field("NumPDBViolations") ?? 0) };
+  return { pods, violations: integerOf(field("NumPDBViolations")) };
+}
+
+/** @throws Error for what is none: sums with it would be no numbers either. */
+function integerOf(value: unknown): number {
+  if (value === undefined) return 0;
+  if (!Number.isSafeInteger(value)) throw new Error(`the extender gave ${JSON.stringify(value)} for an integer`);
+  return value as number;
 }
 
 function newPost(config: ExtenderConfig): (verb: string, body: object) => Promise<unknown> {
@@ -171,11 +179,12 @@ function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: num
       response.on("end", () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));
       response.on("error", reject);
     });
-    outgoing.on("error", (err) =>
+    const fail = (err: Error): void =>
       reject(
         new Error(`Post ${JSON.stringify(url)}: ${signal.aborted ? "context deadline exceeded" : err.message}`, { cause: err }),
-      ),
-    );
+      );
+    outgoing.on("error", fail);
+    onUnaskedUpgrade(outgoing, fail);
     outgoing.end(body);
   });
 }

@@ -6,17 +6,21 @@ import fc from "fast-check";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
-import type { PostFilterResult } from "../framework/extension-points.ts";
-import { FitError } from "../framework/status.ts";
+import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
+import { FitError, failed } from "../framework/status.ts";
 import { decide } from "../scheduling-cycle.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 import { candidatesWanted } from "./default-preemption.ts";
 
 /** A cluster in which the pod fits nowhere, and what preemption makes of it. */
-async function preempt(pod: Pod, options: TestClusterOptions): Promise<{ cluster: TestCluster; result: PostFilterResult }> {
+async function preempt(
+  pod: Pod,
+  { more = [], ...options }: TestClusterOptions & { more?: readonly Plugin[] },
+): Promise<{ cluster: TestCluster; result: PostFilterResult }> {
   const known = [...(options.pods ?? []), pod];
   const objects = [...(options.objects ?? []), ...known.map((each) => [podsRef, each] as const)];
   const cluster = newTestCluster({ ...options, objects });
+  Object.assign(cluster.profile.at, { filter: [...cluster.profile.at.filter, ...more] });
   cluster.client.put(podsRef, ...known);
   const state: CycleState = new Map();
   const snapshot = cluster.snapshot();
@@ -214,5 +218,43 @@ test("with the victims gone the pod fits, each of them was less important, and n
       }
     }),
     { numRuns: 200 },
+  );
+});
+
+test("what an extender that may be ignored leaves without victims is no candidate; another's is an error", async () => {
+  const emptying = (ignorable: boolean): Extender => ({
+    name: "emptying",
+    ignorable,
+    binds: false,
+    preempts: true,
+    isInterested: () => true,
+    filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
+    prioritize: async () => new Map(),
+    preempt: async (_, candidates) =>
+      new Map(
+        [...candidates].map(([node, victims]): [string, Victims] => [node, node === "a" ? { ...victims, pods: [] } : victims]),
+      ),
+    bind: async () => {},
+  });
+  const pods = [low("a1", "a"), low("b1", "b", { priority: 5 })];
+  const { cluster, result } = await preempt(urgent(), { nodes, pods, extenders: [emptying(true)] });
+  assert.deepEqual([result.nominatedNode, gone(cluster)], ["b", ["b1"]]);
+  await assert.rejects(
+    preempt(urgent(), { nodes, pods, extenders: [emptying(false)] }),
+    /^Error: expected at least one victim pod on node "a"$/,
+  );
+});
+
+test("a plugin that fails on one node does not keep the pod from another; on all, nobody knows", async () => {
+  const failingOn = (...names: string[]): Plugin => ({
+    name: "Failing",
+    filter: (_, __, node) => (names.includes(node.name) && node.pods.size === 0 ? failed(new Error("broken")) : undefined),
+  });
+  const pods = [low("a1", "a"), low("b1", "b", { priority: 5 })];
+  const { cluster, result } = await preempt(urgent(), { nodes, pods, more: [failingOn("a")] });
+  assert.deepEqual([result.nominatedNode, gone(cluster)], ["b", ["b1"]]);
+  await assert.rejects(
+    preempt(urgent(), { nodes, pods, more: [failingOn("a", "b")] }),
+    /^Error: running "Failing" filter plugin: broken, running "Failing" filter plugin: broken$/,
   );
 });

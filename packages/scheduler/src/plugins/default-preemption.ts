@@ -10,7 +10,7 @@ import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
 import type { PluginContext } from "../framework/plugin-context.ts";
-import { fitMessage, type Status, unresolvable, unschedulable } from "../framework/status.ts";
+import { failed, fitMessage, type Status, unresolvable, unschedulable } from "../framework/status.ts";
 import { clearNomination } from "../pod-status.ts";
 import { pickNode } from "../preemption/pick-node.ts";
 import { priorityOf, selectVictims } from "../preemption/victims.ts";
@@ -73,7 +73,12 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     const wanted = candidatesWanted(possible.length, args);
     const offset = Math.trunc(random() * possible.length);
     const trial = tryNodes(context, state, info, possible, offset, wanted, budgets.list());
-    if (trial.candidates.size === 0) return refused(snapshot, trial.statuses);
+    if (trial.candidates.size === 0) {
+      const errors = [...trial.statuses.values()].filter(({ code }) => code === "Error");
+      // Then nobody knows whether it would have helped.
+      if (errors.length > 0) throw new Error(errors.flatMap(({ reasons }) => reasons).join(", "));
+      return refused(snapshot, trial.statuses);
+    }
     const agreed = await askExtenders(context.extenders, pod, trial.candidates, snapshot);
     const nodeName = pickNode(agreed);
     if (nodeName === undefined) return { status: unschedulable() };
@@ -131,7 +136,7 @@ function tryNodes(
   const statuses = new Map<string, Status>();
   for (let i = 0; i < nodes.length; i++) {
     const node = nodes[(offset + i) % nodes.length] as NodeInfo;
-    const outcome = selectVictims(profile(), state, pod, node, budgets, nominator);
+    const outcome = trySelect(() => selectVictims(profile(), state, pod, node, budgets, nominator));
     if ("code" in outcome) statuses.set(node.name, outcome);
     // Then it would have fitted in the first place.
     else if (outcome.pods.length === 0)
@@ -140,6 +145,15 @@ function tryNodes(
     if (clean.length > 0 && clean.length + violating.length >= wanted) break;
   }
   return { candidates: new Map([...clean.slice(0, wanted), ...violating.slice(0, wanted)]), statuses };
+}
+
+/** A plugin that fails on one node says nothing of the others. */
+function trySelect(select: () => Victims | Status): Victims | Status {
+  try {
+    return select();
+  } catch (err) {
+    return failed(err);
+  }
 }
 
 /** Each extender may strike candidates out. @throws what one throws that is not ignorable */
@@ -154,9 +168,13 @@ async function askExtenders(
     if (left.size === 0) break;
     if (!extender.preempts || !extender.isInterested(pod)) continue;
     try {
-      left = await extender.preempt(pod, left, snapshot);
-      for (const [node, { pods: victims }] of left)
-        if (victims.length === 0) throw new Error(`expected at least one victim pod on node ${JSON.stringify(node)}`);
+      const agreed = new Map(await extender.preempt(pod, left, snapshot));
+      for (const [node, { pods: victims }] of agreed) {
+        if (victims.length > 0) continue;
+        if (!extender.ignorable) throw new Error(`expected at least one victim pod on node ${JSON.stringify(node)}`);
+        agreed.delete(node);
+      }
+      left = agreed;
     } catch (err) {
       if (!extender.ignorable) throw err;
     }

@@ -1,4 +1,3 @@
-import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 
 const mebibyte = 1 << 20;
@@ -13,18 +12,14 @@ export const newImageLocality = (): Plugin => ({
     for (const { image } of pod.spec.containers) {
       const name = normalizedImageName(image ?? "");
       const bytes = node.images.get(name);
-      if (bytes !== undefined) sum += Math.trunc((bytes * spreadOf(name, snapshot)) / snapshot.nodes.length);
+      // In this order: a product of fractions is not always the fraction of the product.
+      if (bytes !== undefined) sum += Math.trunc(bytes * (snapshot.nodesWithImage(name) / snapshot.nodes.length));
     }
     const most = mostBytesPerContainer * pod.spec.containers.length;
     const bounded = Math.min(Math.max(sum, leastBytes), most);
     return Math.trunc((maxNodeScore * (bounded - leastBytes)) / (most - leastBytes));
   },
 });
-
-/** On how many nodes the image is. */
-function spreadOf(name: string, snapshot: ClusterSnapshot): number {
-  return snapshot.nodes.reduce((count, node) => count + (node.images.has(name) ? 1 : 0), 0);
-}
 
 /** `busybox` → `busybox:latest`, as nodes report tags. */
 export function normalizedImageName(name: string): string {

@@ -1,3 +1,4 @@
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
@@ -15,7 +16,7 @@ export function newNodeResourcesFit(args: PluginArgs["NodeResourcesFit"] = defau
   const names = new Set(ignoredResources);
   const groups = new Set(ignoredResourceGroups);
   const isIgnored = (name: string): boolean =>
-    isExtended(name) && (names.has(name) || groups.has(name.slice(0, name.indexOf("/"))));
+    (names.has(name) || groups.has(name.slice(0, name.indexOf("/")))) && isExtendedResource(name);
   return {
     name: "NodeResourcesFit",
     idleAt: ["preFilter"],
@@ -48,7 +49,3 @@ export function insufficient(
   }
   return reasons;
 }
-
-/** Not one of Kubernetes' own. Source: pkg/apis/core/v1/helper IsExtendedResourceName */
-const isExtended = (name: string): boolean =>
-  name.includes("/") && !/(^|\.)kubernetes\.io\//.test(name) && !name.startsWith("requests.");

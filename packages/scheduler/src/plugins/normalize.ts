@@ -2,7 +2,7 @@ import { maxNodeScore } from "../framework/extension-points.ts";
 
 /** Scales scores so that the largest is 100; with `reverse` the smallest count wins. Source: plugins/helper/normalize_score.go */
 export function normalizeByLargest(scores: number[], reverse: boolean): void {
-  const largest = Math.max(0, ...scores);
+  const largest = scores.reduce((most, score) => Math.max(most, score), 0);
   for (let i = 0; i < scores.length; i++) {
     const scaled = largest === 0 ? 0 : Math.trunc((maxNodeScore * (scores[i] as number)) / largest);
     scores[i] = reverse ? maxNodeScore - scaled : scaled;

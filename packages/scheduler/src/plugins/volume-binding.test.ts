@@ -98,7 +98,13 @@ async function start(
   await settle(30);
   const cycle = (): CycleState => {
     const state: CycleState = new Map();
-    const snapshot = { nodes: [], havingAffinity: [], havingRequiredAntiAffinity: [], get: () => undefined };
+    const snapshot = {
+      nodes: [],
+      havingAffinity: [],
+      havingRequiredAntiAffinity: [],
+      get: () => undefined,
+      nodesWithImage: () => 0,
+    };
     assert.equal(runPreFilter(profile, state, newPodInfo(pod), snapshot), undefined);
     return state;
   };
@@ -202,7 +208,13 @@ for (const { size, shape, want } of [
   test(`a volume of ${size} scores ${want} for a claim of 1Gi ${shape ? "with" : "without"} a shape`, async (t) => {
     const free = { ...volume, spec: { ...volume.spec, capacity: { storage: size } } } as PersistentVolume;
     const { profile, state, node } = await start(t, "kubernetes.io/no-provisioner", [free], shape);
-    const snapshot = { nodes: [], havingAffinity: [], havingRequiredAntiAffinity: [], get: () => undefined };
+    const snapshot = {
+      nodes: [],
+      havingAffinity: [],
+      havingRequiredAntiAffinity: [],
+      get: () => undefined,
+      nodesWithImage: () => 0,
+    };
     assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], snapshot), [want]);
   });
 }
