@@ -14,10 +14,12 @@ import { newOwnNode } from "./node/own-node.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
 import { startPlugins } from "./plugins/start-plugins.ts";
 import { newAdmission } from "./pods/admission.ts";
+import { newEndPod } from "./pods/end-pod.ts";
 import { newPodIntake } from "./pods/intake.ts";
 import { openPodRunner } from "./pods/open-pod-runner.ts";
-import { isMirrorPod, type NodePod } from "./pods/pod.ts";
+import { describePod, isMirrorPod, type NodePod } from "./pods/pod.ts";
 import { newPodWorkers } from "./pods/pod-workers.ts";
+import { newPreempt } from "./pods/preempt.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
 import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
 import type { ResourceList } from "./resources/pod-resources.ts";
@@ -38,6 +40,7 @@ import { expectedSources } from "./sources/expected-sources.ts";
 import { followStaticPods } from "./sources/static-sources.ts";
 import { newAgentEvents } from "./status/events.ts";
 import { openStatuses } from "./status/open-statuses.ts";
+import { rejectedStatus } from "./status/pod-status.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
 import { openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
@@ -206,6 +209,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     containerLogsDir,
     resources: { ...managers, accessOf: devices.accessOf },
     onStart: agentMetrics.started,
+    runtimeName: () => runtimeHealth.version()?.name,
     networkProblem: runtimeHealth.networkProblem,
   });
   const workers = newPodWorkers({
@@ -215,20 +219,27 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     onSynced: (ms) => agentMetrics.syncPod.labels("sync").observe(ms / 1000),
     onFailure: (pod, err) =>
       tell.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
-    onGone: async (pod, { runtimeOnly }) => {
+    onGone: async (pod, { runtimeOnly, wantedAgain }) => {
       if (runtimeOnly) return;
+      if (wantedAgain) return status.forget(pod.metadata.uid); // what it was is nothing to the one that begins
       // Not awaited: the API server may be away for long, the worker has nothing left to do.
       void status.finish(pod).then(() => status.forget(pod.metadata.uid));
     },
   });
+  const endPod = newEndPod({ workers, tell, clock });
+  const preempt = newPreempt({ endPod, onPreempted: (resource) => agentMetrics.preemptions.labels(resource).inc(), log });
   const intake = newPodIntake({
     expected: expectedSources(config, api !== undefined),
     workers,
     status,
-    admit: newAdmission({ config, nodeName, node, allocatable, managers, devices, shutdown }),
-    onRejected: (pod, { reason, message }) => {
-      tell.pod(pod, undefined, "Warning", reason, message);
-      status.set(pod, { ...pod.status, phase: "Failed", reason, message: `Pod ${message}` });
+    admit: newAdmission({ config, nodeName, node, allocatable, managers, devices, shutdown, preempt }),
+    onRejected: (pod, rejection) => {
+      tell.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
+      status.set(pod, rejectedStatus(pod, rejection, clock.now()));
+    },
+    onDuplicate: (pod, source) => {
+      const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${JSON.stringify(pod.metadata.name)}, ignoring`;
+      tell.pod(pod, undefined, "Warning", "FailedValidation", message);
     },
   });
   const { sources } = intake;
@@ -274,7 +285,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   startVolumes(openedVolumes, background);
   options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, tell, metrics, background });
   if (api !== undefined) {
-    followApiserver(api.pods, sources);
+    followApiserver(api.pods, sources, clock);
     api.informers.start(signal);
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
     background.every(statusResyncMs, "status resync", () => status.resync());
@@ -295,6 +306,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     podLogsDir,
     containerLogsDir,
     tell,
+    endPod,
     managers,
     usages,
     quotas,

@@ -2,9 +2,10 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Background } from "./background.ts";
 import type { AgentConfig } from "./config.ts";
+import type { EndPod } from "./pods/end-pod.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
-import { isMirrorPod } from "./pods/pod.ts";
-import { newEviction, type Pressure, parseThresholds } from "./resources/eviction.ts";
+import { describePod, isMirrorPod } from "./pods/pod.ts";
+import { newEviction, type Pressure, parseThresholds, withAllocatable } from "./resources/eviction.ts";
 import type { ResourceManagers } from "./resources/resource-managers.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
 import type { VolumeUsages } from "./resources/volume-usage.ts";
@@ -14,6 +15,7 @@ import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
 import type { AgentEvents } from "./status/events.ts";
+import { withToldFailures } from "./status/told-failures.ts";
 import type { FolderQuotas } from "./volumes/quota/folder-quotas.ts";
 
 export interface UpkeepOptions extends HousekeepingOptions {
@@ -23,6 +25,7 @@ export interface UpkeepOptions extends HousekeepingOptions {
   clock: Clock;
   log: Logger;
   tell: AgentEvents;
+  endPod: EndPod;
   managers: Pick<ResourceManagers, "reconcile">;
   usages: Pick<VolumeUsages, "refresh">;
   quotas: Pick<FolderQuotas, "usage"> | undefined;
@@ -39,11 +42,12 @@ const evictionMs = 10_000;
 
 /** Starts what keeps the node clean and alive: housekeeping, garbage collection, eviction, rotation of logs, looks at what is used. */
 export function startUpkeep(options: UpkeepOptions): void {
-  const { config, background, runtime, clock, log, intake, workers, events, volumes, tell, managers, usages } = options;
+  const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, tell, managers, usages } =
+    options;
   const { podLogsDir, containerLogsDir } = options;
   const { sources, isActive } = intake;
 
-  const collectDead = (): Promise<void> =>
+  const collectDead = (isKnown = intake.isKnown): Promise<void> =>
     collectContainers({
       runtime,
       clock,
@@ -52,7 +56,7 @@ export function startUpkeep(options: UpkeepOptions): void {
       maxPerContainer: config.maxDeadPerContainer,
       maxTotal: config.maxDead,
       minAgeMs: config.deadMinAgeMs,
-      isKnown: intake.isKnown,
+      isKnown,
       allSourcesSynced: () => sources.allSynced() && events.pods() !== undefined,
     });
   const imageGc = newImageGc({
@@ -66,20 +70,23 @@ export function startUpkeep(options: UpkeepOptions): void {
     event: tell.node,
   });
   let imageDir: string | undefined;
+  const thresholds = parseThresholds({
+    hard: config.evictionHard,
+    soft: config.evictionSoft,
+    softGraceMs: config.evictionSoftGraceMs,
+    minReclaim: config.evictionMinReclaim,
+  });
+  const holdsPods = config.enforceNodeAllocatable.includes("pods");
   const eviction = newEviction({
     clock,
     log,
-    thresholds: parseThresholds({
-      hard: config.evictionHard,
-      soft: config.evictionSoft,
-      softGraceMs: config.evictionSoftGraceMs,
-      minReclaim: config.evictionMinReclaim,
-    }),
+    thresholds: holdsPods ? withAllocatable(thresholds) : thresholds,
     transitionMs: config.evictionTransitionMs,
     maxGraceSeconds: config.evictionMaxPodGraceSeconds,
     observe: async () => {
       imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
-      return observeNode(config.rootDir, imageDir);
+      const ofPods = holdsPods ? await cgroups.memoryOfPods().catch(() => undefined) : undefined;
+      return observeNode(config.rootDir, imageDir, ofPods);
     },
     usage: () =>
       podUsage({
@@ -88,18 +95,21 @@ export function startUpkeep(options: UpkeepOptions): void {
         podDir: volumes.podDir,
         logDir: (pod) => podLogDirectory(podLogsDir, pod),
         everyPod: eviction.pressure.disk,
+        processes: cgroups.tasksOf,
         quotas: options.quotas,
       }),
     activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
     reclaimDisk: async () => {
-      await collectDead();
+      await collectDead((uid) => intake.isKnown(uid) && !workers.hasEnded(uid));
       await imageGc.removeUnused();
     },
     evict: async (pod, verdict, graceSeconds, signal) => {
-      if (signal !== undefined) options.onEvicted(signal);
-      tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message);
-      await workers.evict(pod.metadata.uid, verdict, graceSeconds);
+      options.onEvicted(signal);
+      await endPod(pod, verdict, graceSeconds).catch((err) =>
+        log.error("Eviction manager: pod failed to evict", err, { pod: describePod(pod) }),
+      );
     },
+    tellNode: tell.node,
     onPressureChange: options.onPressureChange,
   });
 
@@ -110,9 +120,11 @@ export function startUpkeep(options: UpkeepOptions): void {
     options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
     await keepHouse(options);
   });
-  background.every(containerGcMs, "container garbage collection", collectDead);
+  const gcContainers = withToldFailures(() => collectDead(), { tell, reason: "ContainerGCFailed" });
+  const gcImages = withToldFailures(imageGc.collect, { tell, reason: "ImageGCFailed", tolerated: 1 });
+  background.every(containerGcMs, "container garbage collection", gcContainers);
   background.every(evictionMs, "eviction", eviction.check);
-  background.every(imageGcMs, "image garbage collection", imageGc.collect);
+  background.every(imageGcMs, "image garbage collection", gcImages);
   if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
   if (config.cpuManagerPolicy !== "none")
     background.every(config.cpuManagerReconcileMs, "CPUs of containers", managers.reconcile);

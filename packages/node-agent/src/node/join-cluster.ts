@@ -45,10 +45,7 @@ export function joinCluster(options: JoinOptions): Registration {
       known = node;
       options.onUpdate(node);
     },
-    onReadyChange(ready) {
-      const reason = ready ? "NodeReady" : "NodeNotReady";
-      tell.node("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
-    },
+    tell: ({ type, reason, message }) => tell.node(type, reason, message),
   });
   background.add(registration.run(signal));
   const durationSeconds = config.nodeLeaseDurationSeconds;

@@ -1,6 +1,8 @@
 import { readFile, statfs } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { hugePages } from "../resources/topology/machine-topology.ts";
 
 /** What the machine is, for the Node object. Numbers do not change while the agent runs. */
 export interface Machine {
@@ -18,8 +20,9 @@ export interface Machine {
   hostname: string;
   /** Processes that the kernel lets there be. */
   maxPids: number;
-  /** Free huge pages by size, as the API names them: `2Mi` → bytes. */
+  /** Bytes in huge pages, by their size as the API names it: `2Mi`. */
   hugePages: Readonly<Record<string, number>>;
+  /** Sizes of huge pages that cgroups can limit, as the kernel names them: `2MB`. */
   pageSizes: readonly string[];
 }
 
@@ -27,6 +30,7 @@ export async function readMachine(): Promise<Machine> {
   const memInfo = await text("/proc/meminfo");
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
   const osRelease = await text("/etc/os-release");
+  const pages = await hugePages();
   const machineId = (await text("/etc/machine-id")) || (await text("/var/lib/dbus/machine-id"));
   return {
     cpuCount: cpus().length,
@@ -42,9 +46,16 @@ export async function readMachine(): Promise<Machine> {
     maxPids: Math.min(
       ...(await Promise.all(["pid_max", "threads-max"].map((name) => text(`/proc/sys/kernel/${name}`)))).map(Number),
     ),
-    hugePages: {},
-    pageSizes: [],
+    hugePages: Object.fromEntries([...pages].map(([size, count]) => [inBinary(size), size * count])),
+    pageSizes: (await limitsHugePages()) ? [...pages.keys()].map((size) => inBinary(size).replace("i", "B")) : [],
   };
+}
+
+const inBinary = (bytes: number): string => Quantity.fromValue(bytes, "BinarySI").toString();
+
+async function limitsHugePages(): Promise<boolean> {
+  const unified = await text("/sys/fs/cgroup/cgroup.controllers");
+  return unified.split(/\s/).includes("hugetlb") || (await text("/sys/fs/cgroup/hugetlb/cgroup.procs")) !== "";
 }
 
 /** `--fail-swap-on`. @throws Error when swap is on. Source: pkg/kubelet/cm/container_manager_linux.go NewContainerManager */

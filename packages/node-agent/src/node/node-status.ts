@@ -46,7 +46,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
   const capacity: Record<string, string> = {
     cpu: String(machine.cpuCount),
     "ephemeral-storage": inBinary(input.storageBytes),
-    ...Object.fromEntries(Object.entries(machine.hugePages).map(([size, bytes]) => [`hugepages-${size}`, String(bytes)])),
+    ...Object.fromEntries(Object.entries(machine.hugePages).map(([size, bytes]) => [`hugepages-${size}`, inBinary(bytes)])),
     memory: inBinary(machine.memoryBytes),
     pods: String(input.maxPods),
   };
@@ -171,6 +171,45 @@ export function statusChanged(a: NodeStatus, b: NodeStatus, equal: (a: unknown, 
       .sort((x, y) => (x.type < y.type ? -1 : 1)),
   });
   return !equal(without(a), without(b));
+}
+
+export interface NodeEvent {
+  type: "Normal" | "Warning";
+  reason: string;
+  message: string;
+}
+
+/** How events call a condition that became true, and one that became false. */
+const conditionEvents: Readonly<Record<string, readonly [isTrue: string, isFalse: string]>> = {
+  MemoryPressure: ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"],
+  DiskPressure: ["NodeHasDiskPressure", "NodeHasNoDiskPressure"],
+  PIDPressure: ["NodeHasInsufficientPID", "NodeHasSufficientPID"],
+  Ready: ["NodeReady", "NodeNotReady"],
+};
+
+/**
+ * Pure: what the node tells of a status that takes another's place. Source: pkg/kubelet/nodestatus/setters.go
+ */
+export function nodeEvents(name: string, before: NodeStatus | undefined, after: NodeStatus): NodeEvent[] {
+  const bootId = after.nodeInfo?.bootID;
+  const bootedAgain = before?.nodeInfo?.bootID && before.nodeInfo.bootID !== bootId;
+  const rebooted = {
+    type: "Warning",
+    reason: "Rebooted",
+    message: `Node ${name} has been rebooted, boot id: ${bootId}`,
+  } as const;
+  const changes = (after.conditions ?? []).flatMap(({ type, status }) => {
+    const [isTrue, isFalse] = conditionEvents[type] ?? [];
+    const old = before?.conditions?.find((condition) => condition.type === type);
+    // A node that is new says nothing of being ready: it becomes so.
+    if (isTrue === undefined || isFalse === undefined || old?.status === status || (type === "Ready" && !old)) return [];
+    return [nodeStatusEvent(name, status === "True" ? isTrue : isFalse)];
+  });
+  return bootedAgain ? [rebooted, ...changes] : changes;
+}
+
+export function nodeStatusEvent(name: string, reason: string): NodeEvent {
+  return { type: "Normal", reason, message: `Node ${name} status is now: ${reason}` };
 }
 
 /** Volumes of this node are attached by the controller, not by the agent. */

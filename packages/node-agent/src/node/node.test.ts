@@ -17,7 +17,7 @@ import { newCa, newCertificate, signCertificateRequest, subjectOf } from "@coxsw
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootstrapKubeconfig, rotateCertificate, rotationTime, servingCertificateFile } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
-import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
+import { initialNode, type NodeStatusInput, nodeEvents, nodeStatus } from "./node-status.ts";
 
 const input: NodeStatusInput = {
   machine: {
@@ -52,6 +52,40 @@ const ready = (status: NodeStatus): unknown => {
   const found = (status.conditions ?? []).find(({ type }) => type === "Ready");
   return { status: found?.status, reason: found?.reason, message: found?.message };
 };
+
+test("huge pages are said by their size, and are no memory for others", () => {
+  const machine = { ...input.machine, hugePages: { "1Gi": 0, "2Mi": 1024 ** 3 } };
+  const { capacity, allocatable } = nodeStatus({ ...input, machine });
+  assert.deepEqual([capacity?.["hugepages-2Mi"], capacity?.["hugepages-1Gi"], capacity?.memory], ["1Gi", "0", "8Gi"]);
+  assert.deepEqual([allocatable?.["hugepages-2Mi"], allocatable?.memory], ["1Gi", "7068Mi"]);
+});
+
+const statusWith = (status: "True" | "False" | "Unknown", bootID = "b"): NodeStatus => ({
+  conditions: ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map((type) => ({ type, status })),
+  nodeInfo: { bootID } as NonNullable<NodeStatus["nodeInfo"]>,
+});
+for (const { name, before, after, want } of [
+  {
+    name: "is new",
+    before: undefined,
+    after: statusWith("False"),
+    want: ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"],
+  },
+  { name: "stays as it was", before: statusWith("True"), after: statusWith("True"), want: [] },
+  {
+    name: "was not heard of for a while",
+    before: statusWith("Unknown"),
+    after: statusWith("True"),
+    want: ["NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID", "NodeReady"],
+  },
+  { name: "has been rebooted", before: statusWith("False", "old"), after: statusWith("False"), want: ["Rebooted"] },
+]) {
+  test(`a node that ${name} tells ${want.join() || "nothing"}`, () =>
+    assert.deepEqual(
+      nodeEvents("n1", before, after).map(({ reason }) => reason),
+      want,
+    ));
+}
 
 test("a node says what it has, and what of it is for pods", () => {
   const status = nodeStatus(input);

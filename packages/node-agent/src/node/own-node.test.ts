@@ -67,8 +67,8 @@ test("a node is not ready for the runtime's reasons first, then for those of par
   const ready = async () => (await node.status(undefined)).conditions?.find(({ type }) => type === "Ready");
   assert.equal(
     (await ready())?.message,
-    "[container runtime is down, pleg is not healthy, container runtime network not ready: network plugin is not ready: " +
-      "container runtime status check may not have completed yet, CSINode is not yet initialized, node is shutting down]",
+    "[container runtime status check may not have completed yet, pleg is not healthy, " +
+      "container runtime network not ready: network state unknown, CSINode is not yet initialized, node is shutting down]",
   );
   runtime.addImage("example.com/app:1", { sizeBytes: 7 });
   node.watchRuntime(background);

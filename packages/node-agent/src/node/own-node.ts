@@ -83,8 +83,9 @@ export function newOwnNode(options: OwnNodeOptions): OwnNode {
   function problems(): string[] {
     const network = runtimeHealth.networkProblem();
     return [
-      ...runtimeHealth.problems(),
+      runtimeHealth.silence(),
       options.events.problem(),
+      runtimeHealth.problem(),
       network && `container runtime network not ready: ${network}`,
       ...options.problems(),
     ].filter((problem) => problem !== undefined);
@@ -119,7 +120,7 @@ export function newOwnNode(options: OwnNodeOptions): OwnNode {
 
   async function checkRuntime(): Promise<void> {
     const before = problems().length;
-    await runtimeHealth.check();
+    await runtimeHealth.check().catch((err) => log.error("Container runtime sanity check failed", err));
     if (runtimeHealth.isReady() && images.length === 0) images = await runtime.listImages();
     if (problems().length !== before) hurry();
   }

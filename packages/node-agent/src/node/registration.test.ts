@@ -32,7 +32,7 @@ test("the node's status is looked at every --node-status-update-frequency, and s
     updateFrequencyMs: 10_000,
     reportFrequencyMs: 300_000,
     onUpdate: () => undefined,
-    onReadyChange: () => undefined,
+    tell: () => undefined,
   });
   const stop = new AbortController();
   const running = registration.run(stop.signal);
@@ -95,12 +95,41 @@ test("a node that is there already gets what is ours, and loses what is not any 
     updateFrequencyMs: 10_000,
     reportFrequencyMs: 300_000,
     onUpdate: () => undefined,
-    onReadyChange: () => undefined,
+    tell: () => undefined,
   }).run(stop.signal);
   await settle();
   const { metadata } = await client.get(nodes, { name: "n1" });
   assert.partialDeepStrictEqual(metadata.labels, { team: "x", "kubernetes.io/hostname": "host" });
   assert.deepEqual(metadata.annotations, { "volumes.kubernetes.io/keep-terminated-pod-volumes": "true", mine: "1" });
+  stop.abort();
+  await running;
+});
+
+test("a node that is cordoned, and one that may be used again, is told once", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const told: string[] = [];
+  const stop = new AbortController();
+  const registration = newRegistration({
+    client,
+    clock,
+    log: discardLogger,
+    initial: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, spec: {} }),
+    register: true,
+    nodeName: "n1",
+    status: async () => ({}),
+    updateFrequencyMs: 10_000,
+    reportFrequencyMs: 300_000,
+    onUpdate: () => undefined,
+    tell: ({ message }) => void told.push(message),
+  });
+  const running = registration.run(stop.signal);
+  await settle();
+  for (const unschedulable of [true, false]) {
+    client.put(nodes, { ...(await client.get(nodes, { name: "n1" })), spec: { unschedulable } });
+    for (let i = 0; i < 2; i++) await clock.advance(10_000);
+  }
+  assert.deepEqual(told, ["Node n1 status is now: NodeNotSchedulable", "Node n1 status is now: NodeSchedulable"]);
   stop.abort();
   await running;
 });

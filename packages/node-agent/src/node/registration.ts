@@ -5,7 +5,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Node, NodeAddress, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import { attachDetachAnnotation, statusChanged } from "./node-status.ts";
+import { attachDetachAnnotation, type NodeEvent, nodeEvents, nodeStatusEvent, statusChanged } from "./node-status.ts";
 
 export interface RegistrationOptions {
   client: Client;
@@ -20,7 +20,7 @@ export interface RegistrationOptions {
   updateFrequencyMs: number;
   reportFrequencyMs: number;
   onUpdate: (node: Node) => void;
-  onReadyChange: (ready: boolean) => void;
+  tell: (event: NodeEvent) => void;
 }
 
 export interface Registration {
@@ -37,12 +37,13 @@ const statusTries = 5;
 export function newRegistration(options: RegistrationOptions): Registration {
   const { client, clock, log } = options;
   let lastReport = Number.NEGATIVE_INFINITY;
-  let wasReady: boolean | undefined;
+  let wasUnschedulable = false;
   let wakeUp = new AbortController();
 
   async function register(signal: AbortSignal): Promise<boolean> {
     const wanted = options.initial();
     wanted.status = await options.status(wanted);
+    tellChanges(undefined, wanted);
     try {
       options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
       log.info("Successfully registered node", { node: options.nodeName });
@@ -71,7 +72,7 @@ export function newRegistration(options: RegistrationOptions): Registration {
         );
         const status = await options.status(current);
         const due = clock.monotonic() - lastReport >= options.reportFrequencyMs;
-        tellReadiness(status);
+        tellChanges(current.status, { ...current, status });
         if (!due && !statusChanged(current.status ?? {}, status, semanticEqual)) {
           options.onUpdate(current);
           return;
@@ -97,10 +98,12 @@ export function newRegistration(options: RegistrationOptions): Registration {
     }
   }
 
-  function tellReadiness(status: NodeStatus): void {
-    const ready = (status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
-    if (wasReady !== undefined && wasReady !== ready) options.onReadyChange(ready);
-    wasReady = ready;
+  function tellChanges(before: NodeStatus | undefined, { spec, status = {} }: Node): void {
+    const isUnschedulable = spec?.unschedulable === true;
+    if (isUnschedulable !== wasUnschedulable)
+      options.tell(nodeStatusEvent(options.nodeName, isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable"));
+    wasUnschedulable = isUnschedulable;
+    for (const event of nodeEvents(options.nodeName, before, status)) options.tell(event);
   }
 
   return {

@@ -24,6 +24,7 @@ function admission(parts: Partial<AdmissionOptions>) {
     managers: { concerns: () => false, admit: async () => undefined },
     devices: { inUse: () => ({}) },
     shutdown: undefined,
+    preempt: async () => no("Preempted"),
     ...parts,
   });
 }
@@ -47,6 +48,24 @@ for (const { name, parts, want } of [
 ]) {
   test(name, async () => {
     assert.equal((await admission(parts)(pod(), []))?.reason, want);
+  });
+}
+
+for (const { name, parts, spec = {}, want } of [
+  { name: "gets room on a full node", parts: full, want: "Preempted" },
+  {
+    name: "that got its room is refused by the shutdown",
+    parts: { ...full, ...down, preempt: async () => undefined },
+    want: "NodeShutdown",
+  },
+  { name: "that fits makes nobody go", parts: {}, want: undefined },
+  { name: "that cannot run here for another reason makes nobody go", parts: full, spec: { nodeName: "n2" }, want: "NodeName" },
+  { name: "of another system makes nobody go", parts: full, spec: { os: { name: "windows" } }, want: "PodOSNotSupported" },
+]) {
+  test(`a critical pod ${name}`, async () => {
+    const critical = pod();
+    critical.spec = { ...critical.spec, priority: 2_000_000_000, ...spec };
+    assert.equal((await admission(parts)(critical, []))?.reason, want);
   });
 }
 

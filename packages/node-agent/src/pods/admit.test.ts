@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { admitPod } from "./admit.ts";
+import { admitPod, forbiddenSysctl, foreignSystem } from "./admit.ts";
 import { configSourceAnnotation, type NodePod } from "./pod.ts";
 
 const requests = (cpu: string): Partial<PodSpec> => ({ containers: [aContainer({ resources: { requests: { cpu } } })] });
@@ -105,13 +105,27 @@ const cases: Case[] = [
 
 for (const { name, spec = {}, annotations = {}, others = [], taints = [], want } of cases) {
   test(`a pod that ${name} is ${want === undefined ? "admitted" : "rejected"}`, () => {
-    const rejection = admitPod({
-      pod: aNodePod(spec, { annotations }),
-      others,
-      node: { name: "n1", metadata: { labels: { disk: "hdd" } }, spec: { taints } },
-      allocatable: { cpu: "2", memory: "4Gi", pods: "3" },
-      allowedUnsafeSysctls: ["net.core.*"],
-    });
+    const pod = aNodePod(spec, { annotations });
+    const node = { name: "n1", metadata: { labels: { disk: "hdd" } }, spec: { taints } };
+    const allocatable = { cpu: "2", memory: "4Gi", pods: "3" };
+    const rejection = forbiddenSysctl(pod, ["net.core.*"]) ?? admitPod({ pod, others, node, allocatable });
     assert.equal(rejection === undefined ? undefined : `${rejection.reason}: ${rejection.message}`, want);
   });
+}
+
+for (const { name, pod, want } of [
+  { name: "says nothing of its system", pod: aNodePod(), want: undefined },
+  {
+    name: "is for Linux",
+    pod: aNodePod({ os: { name: "linux" } }, { labels: { "kubernetes.io/os": "linux" } }),
+    want: undefined,
+  },
+  {
+    name: "is labelled for another system",
+    pod: aNodePod({}, { labels: { "kubernetes.io/os": "windows" } }),
+    want: "PodOSSelectorNodeLabelDoesNotMatch",
+  },
+  { name: "is for another system", pod: aNodePod({ os: { name: "windows" } }), want: "PodOSNotSupported" },
+]) {
+  test(`a pod that ${name} is ${want === undefined ? "taken" : "refused"}`, () => assert.equal(foreignSystem(pod)?.reason, want));
 }

@@ -2,7 +2,7 @@ import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import { tolerates, untolerated as untoleratedTaint } from "@coxswain/apimachinery/scheduling/tolerations";
+import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Pressure } from "../resources/eviction.ts";
 import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
@@ -14,7 +14,6 @@ export interface AdmissionInput {
   others: readonly NodePod[];
   node: Pick<Node, "metadata" | "spec"> & { name: string };
   allocatable: ResourceList;
-  allowedUnsafeSysctls: readonly string[];
 }
 
 export interface Rejection {
@@ -22,12 +21,21 @@ export interface Rejection {
   message: string;
 }
 
+/** What the node has not enough of for a Pod; CPU in thousandths. */
+export interface Shortage {
+  resource: string;
+  requested: number;
+  used: number;
+  capacity: number;
+}
+
 /**
  * Pure: whether a Pod that was given to this node can run here; the scheduler may have decided on old news, or not at all.
- * Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go
+ * Source: pkg/kubelet/lifecycle/predicate.go
  */
 export function admitPod(input: AdmissionInput): Rejection | undefined {
-  return forbiddenSysctl(input) ?? missingResource(input) ?? misplaced(input) ?? untolerated(input);
+  const [shortage] = shortages(input);
+  return shortage === undefined ? misplaced(input) : outOf(shortage);
 }
 
 /**
@@ -67,11 +75,12 @@ function portsClash(a: readonly string[], b: readonly string[]): boolean {
   );
 }
 
-function missingResource({ pod, others, allocatable }: AdmissionInput): Rejection | undefined {
-  const maxPods = quantityOf(allocatable, "pods").value();
-  if (others.length + 1 > Number(maxPods)) return outOf("pods", 1, others.length, Number(maxPods));
-  const wanted = podResources(pod, "requests");
-  for (const [name, amount] of wanted) {
+/** Pure: each resource that the others leave too little of. */
+export function shortages({ pod, others, allocatable }: AdmissionInput): Shortage[] {
+  const found: Shortage[] = [];
+  const maxPods = Number(quantityOf(allocatable, "pods").value());
+  if (others.length + 1 > maxPods) found.push({ resource: "pods", requested: 1, used: others.length, capacity: maxPods });
+  for (const [name, amount] of podResources(pod, "requests")) {
     if (amount.isZero) continue;
     // What the node does not know at all is the scheduler's and its extenders' business.
     if (!isNative(name) && !Object.hasOwn(allocatable, name)) continue;
@@ -83,41 +92,47 @@ function missingResource({ pod, others, allocatable }: AdmissionInput): Rejectio
     const capacity = quantityOf(allocatable, name);
     if (used.add(amount).cmp(capacity) <= 0) continue;
     const scale = (quantity: Quantity): number => (name === "cpu" ? quantity.milliValue() : quantity.value());
-    return outOf(name, scale(amount), scale(used), scale(capacity));
+    found.push({ resource: name, requested: scale(amount), used: scale(used), capacity: scale(capacity) });
   }
-  return undefined;
+  return found;
 }
 
 function isNative(name: string): boolean {
   return name === "cpu" || name === "memory" || name === "ephemeral-storage" || name.startsWith("hugepages-");
 }
 
-function outOf(resource: string, requested: number, used: number, capacity: number): Rejection {
+function outOf({ resource, requested, used, capacity }: Shortage): Rejection {
   const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
   return { reason: `OutOf${resource}`, message };
 }
 
-function misplaced({ pod, others, node }: AdmissionInput): Rejection | undefined {
+/** Pure: what no other Pod could make good by ending. */
+export function misplaced({ pod, others, node }: AdmissionInput): Rejection | undefined {
   const predicate = (name: string): Rejection => ({ reason: name, message: `Predicate ${name} failed` });
   if (!matchesNode(pod, { metadata: { ...node.metadata, name: node.name } })) return predicate("NodeAffinity");
   if (pod.spec.nodeName && pod.spec.nodeName !== node.name) return predicate("NodeName");
   const ports = hostPortOf(pod);
   if (ports.length > 0 && others.some((other) => portsClash(ports, hostPortOf(other)))) return predicate("NodePorts");
+  const taints = isStaticPod(pod) ? [] : (node.spec?.taints ?? []);
+  if (untolerated(taints, pod.spec.tolerations ?? [], ["NoExecute"]) !== undefined) return predicate("TaintToleration");
   return undefined;
 }
 
-function untolerated({ pod, node }: AdmissionInput): Rejection | undefined {
-  if (isStaticPod(pod)) return undefined;
-  const taint = untoleratedTaint(node.spec?.taints ?? [], pod.spec.tolerations ?? [], ["NoExecute"]);
-  if (taint === undefined) return undefined;
-  return { reason: "TaintToleration", message: "Predicate TaintToleration failed" };
+/** Pure: a Pod of another operating system, by its label or by its field. Source: pkg/kubelet/lifecycle/predicate.go */
+export function foreignSystem({ metadata, spec }: NodePod): Rejection | undefined {
+  const labelled = metadata.labels?.["kubernetes.io/os"];
+  if (labelled !== undefined && labelled !== "linux") {
+    const message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
+    return { reason: "PodOSSelectorNodeLabelDoesNotMatch", message };
+  }
+  if (spec.os === undefined || spec.os.name === "linux") return undefined;
+  return { reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS" };
 }
 
-/** Pure: a Pod may set what reaches nobody else, and what was allowed by name. */
-export function forbiddenSysctl({
-  pod,
-  allowedUnsafeSysctls,
-}: Pick<AdmissionInput, "pod" | "allowedUnsafeSysctls">): Rejection | undefined {
+/**
+ * Pure: a Pod may set what reaches nobody else, and what was allowed by name. Source: pkg/kubelet/sysctl/allowlist.go
+ */
+export function forbiddenSysctl(pod: NodePod, allowedUnsafeSysctls: readonly string[]): Rejection | undefined {
   const forbidden = (message: string): Rejection => ({ reason: "SysctlForbidden", message });
   for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {
     const name = written.replaceAll("/", ".");

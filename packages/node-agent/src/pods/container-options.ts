@@ -6,7 +6,7 @@ import { expand } from "../environment/expansion.ts";
 import { writeHostsFile } from "../environment/hostname.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import type { Mounter } from "../volumes/mount.ts";
-import { bindSubPath, checkSubPath } from "../volumes/sub-path.ts";
+import { bindSubPath, checkSubPath, makeSubPath } from "../volumes/sub-path.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
 import type { AnyContainer, NodePod } from "./pod.ts";
 
@@ -50,17 +50,18 @@ export async function containerMounts(
       const problem = checkSubPath(subPath);
       if (problem !== undefined) throw new Error(problem);
       const target = join(settings.podDir, "volume-subpaths", mount.name, container.name, String(index));
-      try {
-        hostPath = await bindSubPath(volume.path, subPath, target, settings.mounter);
-      } catch (err) {
+      // What failed is not told: it would say what there is on the host.
+      const failed = (to: string) => (err: unknown) => {
         const what = `volumeMount ${JSON.stringify(mount.name)} of container ${JSON.stringify(container.name)}`;
-        throw new Error(`failed to prepare subPath for ${what}`, { cause: err });
-      }
+        throw new Error(`failed to ${to} for ${what}`, { cause: err });
+      };
+      await makeSubPath(volume.path, subPath).catch(failed("create subPath directory"));
+      hostPath = await bindSubPath(volume.path, subPath, target, settings.mounter).catch(failed("prepare subPath"));
     }
     mounts.push({
       containerPath: mount.mountPath.startsWith("/") ? mount.mountPath : `/${mount.mountPath}`,
       hostPath,
-      readonly: mount.readOnly === true || (volume.readOnly && mount.readOnly !== false && isClaim(pod, mount.name)),
+      readonly: mount.readOnly === true || volume.readOnly,
       propagation: propagations[mount.mountPropagation ?? "None"] ?? 0,
       selinuxRelabel: false,
     });
@@ -99,17 +100,13 @@ export function containerDevices(
   });
 }
 
-function isClaim(pod: NodePod, volumeName: string): boolean {
-  return (pod.spec.volumes ?? []).some((volume) => volume.name === volumeName && volume.persistentVolumeClaim !== undefined);
-}
-
 function expandSubPath(expression: string, environment: ReadonlyMap<string, string>): string {
-  const missing: string[] = [];
+  const missing = new Set<string>();
   const text = expand(expression, (name) => {
     const value = environment.get(name);
-    if (value === undefined) missing.push(name);
+    if (!value) missing.add(name); // an empty one would mount something else than was meant
     return value;
   });
-  if (missing.length > 0) throw new Error(`missing value for ${JSON.stringify(missing[0])}`);
+  if (missing.size > 0) throw new Error(`missing value for ${[...missing].sort().join(", ")}`);
   return text;
 }

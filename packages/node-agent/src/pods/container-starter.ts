@@ -21,6 +21,8 @@ export interface StartContext {
   ips: readonly string[];
   mounted: ReadonlyMap<string, SetUpVolume>;
   pullSecrets: readonly Secret[];
+  /** Aborted when the Pod has to end. */
+  signal: AbortSignal;
 }
 
 export interface ContainerStarter {
@@ -35,7 +37,6 @@ export function newContainerStarter(
   downward: (ips: readonly string[]) => DownwardContext,
 ): ContainerStarter {
   const { containers } = options;
-  const invalidNamesTold = new Set<string>();
 
   async function start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void> {
     const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
@@ -58,6 +59,7 @@ export function newContainerStarter(
       podIp: context.ips[0] ?? "",
       imageRef: found.imageRef,
       image: found.image,
+      signal: context.signal,
       resources: {
         ...containerResources(pod, container, node),
         ...options.resources?.placementOf(pod, container),
@@ -72,9 +74,6 @@ export function newContainerStarter(
           objects: options.objects,
           services,
           onInvalidNames: (objectKind, name, keys) => {
-            const told = `${pod.metadata.uid}/${container.name}/${name}`;
-            if (invalidNamesTold.has(told)) return;
-            invalidNamesTold.add(told);
             const message = `Keys [${keys.join(", ")}] from the EnvFrom ${objectKind === "ConfigMap" ? "configMap" : "secret"} ${name} were skipped since they are considered invalid environment variable names.`;
             containers.event(pod, undefined, "Warning", "InvalidEnvironmentVariableNames", message);
           },

@@ -53,7 +53,8 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
     });
   }
   await cgroups.updateClasses(sources.list().filter(intake.isActive));
-  await options.mirrors?.removeOrphans(sources.list());
+  // As long as it runs there is something to be seen of it.
+  await options.mirrors?.removeOrphans([...sources.list(), ...workers.ending()]);
   options.runner.collect();
 }
 

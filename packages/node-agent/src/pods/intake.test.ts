@@ -66,6 +66,16 @@ test("while an answer is awaited, what comes after waits, in its order", async (
   assert.equal(did.at(-1), "update c", "and nothing waits any more");
 });
 
+test("of two pods of one name that a source says at once the first is wanted", () => {
+  const { intake, did } = anIntake();
+  intake.sources.set("file", [
+    aNodePod({}, { uid: "a" }),
+    aNodePod({}, { uid: "b" }),
+    aNodePod({}, { uid: "c", namespace: "other" }),
+  ]);
+  assert.deepEqual(did, ["duplicate b of file", "update a", "update c"]);
+});
+
 /** Workers and statuses that write down what they are told; a slow answer is given by `answer`. */
 function anIntake({
   refuse = () => false,
@@ -109,6 +119,7 @@ function anIntake({
       if (!slow(pod.metadata.uid)) return rejection;
       return new Promise((resolve) => asked.push(() => resolve(rejection)));
     },
+    onDuplicate: (pod, source) => void did.push(`duplicate ${pod.metadata.uid} of ${source}`),
     onRejected: (pod) => void did.push(`rejected ${pod.metadata.uid} beside ${beside.join()}`),
   });
   const answer = async (): Promise<void> => {

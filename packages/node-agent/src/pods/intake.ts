@@ -17,6 +17,8 @@ export interface PodIntakeOptions {
    */
   admit: (pod: NodePod, others: readonly NodePod[]) => Rejection | undefined | Promise<Rejection | undefined>;
   onRejected: (pod: NodePod, rejection: Rejection) => void;
+  /** A source says two Pods of one name: this one is not wanted. */
+  onDuplicate: (pod: NodePod, source: SourceName) => void;
 }
 
 export interface PodIntake {
@@ -82,6 +84,7 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
   }
 
   const sources = newPodSources(options.expected, {
+    duplicate: options.onDuplicate,
     added(pod) {
       if (isMirrorPod(pod)) return wakeStaticOf(pod);
       inOrder(() => takeIn(pod));

@@ -1,12 +1,13 @@
 import { type ContainerDependencies, killContainer, removeContainer } from "../runtime/containers.ts";
+import { restoreContainer, restorePod } from "../runtime/labels.ts";
 import { type PodRecord, podIps } from "../runtime/pod-record.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { findContainer, type NodePod } from "./pod.ts";
 import type { TerminateOptions } from "./pod-runner.ts";
 
 /**
- * Ends every container of a Pod, then its sandboxes.
- * @throws Error the first of those that could not be ended; no sandbox is stopped then
+ * Ends every container of a Pod, then its sandboxes, and with these what would not end.
+ * @throws Error the first of what could not be ended
  */
 export async function killPod(
   containers: ContainerDependencies,
@@ -19,8 +20,8 @@ export async function killPod(
     record.containers.filter(isAlive).map((container) => {
       const found = terminate.runtimeOnly ? undefined : findContainer(pod, container.name);
       return killContainer(containers, {
-        pod: terminate.runtimeOnly ? undefined : pod,
-        container: found?.container,
+        pod: terminate.runtimeOnly ? restorePod(pod, container.annotations) : pod,
+        container: found?.container ?? restoreContainer(container.name, container.annotations),
         kind: found?.kind ?? "regular",
         record: container,
         message: "",
@@ -29,15 +30,15 @@ export async function killPod(
       });
     }),
   );
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
+  const failures: unknown[] = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   for (const sandbox of record.sandboxes) {
     try {
       await containers.runtime.stopPodSandbox(sandbox.id);
     } catch (err) {
-      if (!isRuntimeNotFound(err)) throw err;
+      if (!isRuntimeNotFound(err)) failures.push(err);
     }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Ended init containers, but for the newest `keep` of each name: a new sandbox runs them all again. */

@@ -18,8 +18,8 @@ export interface MirrorPods {
   /** Sees to it that the API server shows a static Pod as it is; an old mirror is replaced. */
   ensure(pod: NodePod): Promise<void>;
   of(pod: NodePod): NodePod | undefined;
-  /** Mirrors whose static Pod is no longer wanted are deleted. */
-  removeOrphans(wanted: readonly NodePod[]): Promise<void>;
+  /** Mirrors of none of these static Pods are deleted. */
+  removeOrphans(statics: readonly NodePod[]): Promise<void>;
 }
 
 /** Static Pods as the API server sees them. Source: pkg/kubelet/pod/mirror_client.go */
@@ -54,7 +54,7 @@ export function newMirrorPods(options: MirrorPodsOptions): MirrorPods {
           return; // made anew when the deletion was seen
         }
         const node = await options.node();
-        if (node?.metadata.uid === undefined) return;
+        if (node?.metadata.uid === undefined || node.metadata.deletionTimestamp != null) return;
         const { uid: _, ...metadata } = pod.metadata;
         const owner = {
           apiVersion: "v1",
@@ -79,8 +79,8 @@ export function newMirrorPods(options: MirrorPodsOptions): MirrorPods {
         log.error("Failed creating a mirror pod for", err, { pod: fullName(pod) });
       }
     },
-    async removeOrphans(wanted) {
-      const names = new Set(wanted.filter(isStaticPod).map(fullName));
+    async removeOrphans(statics) {
+      const names = new Set(statics.filter(isStaticPod).map(fullName));
       for (const mirror of options.apiPods()) {
         if (!isMirrorPod(mirror) || names.has(fullName(mirror))) continue;
         await remove(mirror).catch((err) => log.error("Failed deleting mirror pod", err, { pod: fullName(mirror) }));

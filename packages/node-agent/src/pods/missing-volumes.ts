@@ -15,6 +15,8 @@ const waitMs = 123_000;
 /** Pods that wait for volumes: what the user is told, and when to try again. */
 export interface MissingVolumes {
   failed(pod: NodePod, failures: readonly VolumeFailure[]): { error: Error; retryMs: number };
+  /** They are there, with contents that could not be brought up to date. */
+  outdated(pod: NodePod, failures: readonly VolumeFailure[]): void;
   /** They are there, or nobody waits for them any longer. */
   forget(uid: string): void;
   /** Forgets what has expired. */
@@ -26,11 +28,17 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
   const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
   const missingSince = new Map<string, number>();
 
+  function tellEach(pod: NodePod, failures: readonly VolumeFailure[]): (reason: string, message: string) => void {
+    const warn = (reason: string, message: string): void => event(pod, undefined, "Warning", reason, message);
+    for (const failure of failures) tellFailure(failure, warn);
+    return warn;
+  }
+
   return {
+    outdated: (pod, failures) => void tellEach(pod, failures),
     failed(pod, failures) {
       const { uid } = pod.metadata;
-      const warn = (reason: string, message: string): void => event(pod, undefined, "Warning", reason, message);
-      for (const failure of failures) tellFailure(failure, warn);
+      const warn = tellEach(pod, failures);
       const claims = failures.filter(({ cause }) => cause instanceof ClaimError).map(({ message }) => message);
       const text = summary(pod, failures, claims);
       const since = missingSince.getOrInsert(uid, clock.now());

@@ -352,3 +352,116 @@ for (const keepTerminatedPodVolumes of [false, true]) {
     assert.equal(await isThere(), false);
   });
 }
+
+test("a container that ended is started again though an object of its volumes is gone by now", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const made = await newTestRunner(t, runtime, clock);
+  let failing = false;
+  const volumes: typeof made.volumes = {
+    ...made.volumes,
+    setUp: async () => ({
+      volumes: new Map([["config", { path: "/v", readOnly: true }]]),
+      failures: failing ? [{ volume: "config", message: 'configmap "cm" not found', cause: new Error() }] : [],
+    }),
+  };
+  const { runner, events } = await newTestRunner(t, runtime, clock, { volumes });
+  const pod = aPodWithVolumes([{ name: "config", configMap: { name: "cm" } }]);
+  await runner.sync(pod, never);
+  failing = true;
+  runtime.exit(runtime.find("main")?.id ?? "", 1);
+  assert.equal((await runner.sync(pod, never)).kind, "synced");
+  assert.equal(runtime.calls.filter((call) => call === "StartContainer main").length, 2);
+  assert.deepEqual(
+    events.filter(({ reason }) => reason === "FailedMount").map(({ message }) => message),
+    ['MountVolume.SetUp failed for volume "config" : configmap "cm" not found'],
+  );
+});
+
+test("a container whose postStart failed says so, though it cannot be killed", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
+  runtime.onExec = () => ({ stdout: Buffer.from("no"), stderr: Buffer.from("way"), exitCode: 7 });
+  runtime.failNext("StopContainer", new RuntimeError("DeadlineExceeded", "hangs"));
+  const pod = aNodePod({ containers: [aContainer({ lifecycle: { postStart: { exec: { command: ["false"] } } } })] });
+  await runner.sync(pod, never);
+  const message = `Exec lifecycle hook ([false]) for Container "main" in Pod "web_default(uid-1)" failed - error: command 'false' exited with 7: way, message: "noway"`;
+  assert.deepEqual(
+    events.filter(({ reason }) => reason === "FailedPostStartHook").map((event) => event.message),
+    [message],
+  );
+  runtime.exit(runtime.find("main")?.id ?? "", 137);
+  await runner.sync(pod, never);
+  assert.deepEqual(statusOf(pod)?.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 137);
+  assert.equal(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting?.reason, "PostStartHookError");
+});
+
+test("an ephemeral container whose target is not there is not started beside it", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock);
+  const debug = { name: "debug", image, targetContainerName: "nobody" };
+  const pod = aNodePod();
+  await runner.sync(pod, never);
+  const debugged = { ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } };
+  await runner.sync(debugged, never);
+  assert.deepEqual(statusOf(debugged)?.ephemeralContainerStatuses?.[0]?.state?.waiting, {
+    reason: "CreateContainerConfigError",
+    message: "unable to find target container nobody",
+  });
+});
+
+test("a container that the runtime cannot stop ends with its sandbox", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod();
+  await runner.sync(pod, never);
+  runtime.failNext("StopContainer", new RuntimeError("DeadlineExceeded", "hangs"));
+  await assert.rejects(runner.terminate(pod, { runtimeOnly: false }), /hangs/);
+  assert.deepEqual(
+    [runtime.find("main")?.state, [...runtime.sandboxes.values()].map(({ state }) => state)],
+    [containerState.exited, [sandboxState.notReady]],
+  );
+  await runner.terminate(pod, { runtimeOnly: false });
+});
+
+test("a container that only the runtime knows ends as it was once told: preStop, then within its time", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const preStop = { exec: { command: ["say", "bye"] } };
+  const { runner } = await newTestRunner(t, runtime, clock);
+  await runner.sync(aNodePod({ terminationGracePeriodSeconds: 7, containers: [aContainer({ lifecycle: { preStop } })] }), never);
+  const did: string[] = [];
+  runtime.onExec = (_, command) => {
+    did.push(command.join(" "));
+    return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: 0 };
+  };
+  const { stopContainer } = runtime;
+  runtime.stopContainer = async (id, seconds) => {
+    did.push(`stop within ${seconds}`);
+    await stopContainer(id, seconds);
+  };
+  const restarted = await newTestRunner(t, runtime, clock);
+  await restarted.runner.terminate(aNodePod({ containers: [] }), { runtimeOnly: true });
+  assert.deepEqual(did, ["say bye", "stop within 7"]);
+});
+
+test("ids of containers begin with the runtime's name", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock, { runtimeName: () => "cri-o" });
+  await runner.sync(aNodePod(), never);
+  assert.equal(statusOf(aNodePod())?.containerStatuses?.[0]?.containerID, `cri-o://${runtime.find("main")?.id}`);
+});
+
+test("a pod that has to end does not wait for a postStart that hangs", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner } = await newTestRunner(t, runtime, clock);
+  const stop = new AbortController();
+  runtime.onExec = () => {
+    stop.abort();
+    return new Promise(() => undefined);
+  };
+  const postStart = { exec: { command: ["sleep", "infinity"] } };
+  const pod = aNodePod({ containers: [aContainer({ lifecycle: { postStart } }), aContainer({ name: "second" })] });
+  await runner.sync(pod, stop.signal);
+  assert.equal(runtime.find("second"), undefined, "nothing else is begun");
+  await runner.terminate(pod, { runtimeOnly: false });
+  assert.equal(runtime.find("main")?.state, containerState.exited);
+});

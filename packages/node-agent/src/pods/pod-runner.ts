@@ -51,6 +51,8 @@ export interface PodRunnerOptions {
   dns: () => DnsSettings;
   /** Services of the whole cluster; undefined while they are not known yet. */
   services: () => readonly Service[] | undefined;
+  /** What ids of containers begin with: `containerd://…`. */
+  runtimeName?: () => string | undefined;
   /** What is wrong with the network of Pods, undefined when it is ready. */
   networkProblem: () => string | undefined;
   runtimeHandler: (pod: NodePod) => Promise<string>;
@@ -135,7 +137,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       hostIps: options.node.ips(),
       probes: probes.results,
       startFailure: (container) => startFailures.get(pod.metadata.uid)?.get(container),
-      runtimeName: "containerd",
+      runtimeName: options.runtimeName?.() ?? "containerd",
       now: clock.now(),
     });
   }
@@ -180,11 +182,14 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
 
     const ips = pod.spec.hostNetwork ? options.node.ips() : podIps(record);
     const { volumes: mounted, failures } = await volumes.setUp(pod, downwardContext(ips));
-    if (failures.length > 0) {
-      // Containers that run keep what they have; only the contents are not brought up to date.
+    const missing = failures.filter(({ volume }) => !mounted.has(volume));
+    if (missing.length > 0) {
+      // Containers that run keep what they have.
       if (record.containers.some((container) => container.state === "running")) probes.add(pod);
-      return { kind: "failed", ...missingVolumes.failed(pod, failures) };
+      return { kind: "failed", ...missingVolumes.failed(pod, missing) };
     }
+    // What is there but cannot be brought up to date, because an object is gone or the API server away, stops nobody.
+    missingVolumes.outdated(pod, failures);
     missingVolumes.forget(pod.metadata.uid);
     probes.add(pod);
 
@@ -214,7 +219,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     const sandbox = await ensureSandbox(pod, record, plan, outcome);
     if (sandbox === undefined) return outcome;
     // A volume may tell the Pod's address, which is known only now.
-    const context = { record, ...sandbox, mounted, pullSecrets: await starter.pullSecretsOf(pod) };
+    const context = { record, ...sandbox, mounted, signal, pullSecrets: await starter.pullSecretsOf(pod) };
     const start = (container: AnyContainer, kind: ContainerKind): Promise<void> =>
       signal.aborted ? Promise.resolve() : startOne(pod, container, kind, context, outcome);
     for (const container of plan.ephemeralToStart) await start(container, "ephemeral");
@@ -241,7 +246,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       const found = findContainer(pod, kill.record.name);
       await killContainer(containers, {
         pod,
-        container: kill.container ?? found?.container,
+        container: kill.container,
         kind: found?.kind ?? "regular",
         record: kill.record,
         message: kill.message,

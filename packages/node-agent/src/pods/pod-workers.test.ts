@@ -4,7 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aNodePod } from "../testing/builders.ts";
-import type { NodePod } from "./pod.ts";
+import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { PodRunner, SyncOutcome } from "./pod-runner.ts";
 import { newPodWorkers, type PodWorkers } from "./pod-workers.ts";
 
@@ -13,7 +13,13 @@ function setUp(): {
   workers: PodWorkers;
   calls: string[];
   clock: ReturnType<typeof newFakeClock>;
-  runner: { outcome: SyncOutcome; hold: Promise<void> | undefined; terminateFails: number; cleanFails: number };
+  runner: {
+    outcome: SyncOutcome;
+    hold: Promise<void> | undefined;
+    holdKill: Promise<void> | undefined;
+    terminateFails: number;
+    cleanFails: number;
+  };
   gone: string[];
 } {
   const clock = newFakeClock();
@@ -22,21 +28,22 @@ function setUp(): {
   const control = {
     outcome: { kind: "synced" } as SyncOutcome,
     hold: undefined as Promise<void> | undefined,
+    holdKill: undefined as Promise<void> | undefined,
     terminateFails: 0,
     cleanFails: 0,
   };
-  let inside = 0;
-  const alone = async (what: string, work: () => Promise<void>): Promise<void> => {
-    inside++;
-    assert.equal(inside, 1, `${what} while something else runs for the pod`);
-    calls.push(what);
+  const inside = new Set<string>();
+  const alone = async (uid: string, what: string, work: () => Promise<void>): Promise<void> => {
+    assert.ok(!inside.has(uid), `${what} while something else runs for the pod`);
+    inside.add(uid);
+    calls.push(uid === "uid-1" ? what : `${what} ${uid}`);
     await work();
-    inside--;
+    inside.delete(uid);
   };
   const runner: PodRunner = {
-    async sync(_, signal) {
+    async sync({ metadata }, signal) {
       let aborted = false;
-      await alone("sync", async () => {
+      await alone(metadata.uid, "sync", async () => {
         await control.hold;
         aborted = signal.aborted;
       });
@@ -49,6 +56,7 @@ function setUp(): {
           .filter((part) => part !== undefined)
           .join(" "),
       );
+      await control.holdKill;
       if (control.terminateFails-- > 0) throw new Error("still running");
     },
     async clean(_, { deleted }) {
@@ -63,7 +71,7 @@ function setUp(): {
     log: discardLogger,
     syncFrequencyMs: 60_000,
     random: () => 0,
-    onGone: async (pod) => void gone.push(pod.metadata.name),
+    onGone: async (pod, { wantedAgain }) => void gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`),
   });
   return { workers, calls, clock, runner: control, gone };
 }
@@ -187,4 +195,102 @@ test("what only the runtime knows is ended and removed", async () => {
   workers.removeOrphan(aNodePod());
   await workers.idle();
   assert.deepEqual(calls, ["terminate orphan", "clean all"]);
+});
+
+/** A promise, and what fulfils it. */
+function held(): { hold: Promise<void>; release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { hold: promise, release: resolve };
+}
+
+const fromFile = (uid: string): NodePod => aNodePod({}, { uid, annotations: { [configSourceAnnotation]: "file" } });
+
+test("a static pod whose file was put back while it ended runs again when it has ended", async () => {
+  const { workers, calls, runner, gone } = setUp();
+  workers.update(fromFile("uid-1"));
+  await workers.idle();
+  const { hold, release } = held();
+  runner.holdKill = hold;
+  workers.remove(fromFile("uid-1"));
+  await waitFor(() => calls.includes("terminate"));
+  assert.deepEqual(
+    workers.ending().map(({ metadata }) => metadata.uid),
+    ["uid-1"],
+  );
+  workers.update(fromFile("uid-1"));
+  await settle();
+  assert.deepEqual(calls, ["sync", "terminate"], "first it ends");
+  release();
+  await workers.idle();
+  assert.deepEqual(calls, ["sync", "terminate", "clean all", "sync"]);
+  assert.deepEqual([gone, workers.ending()], [["web again"], []]);
+  assert.equal(workers.knows("uid-1"), true);
+});
+
+test("a static pod that came back and went again while it ended stays away", async () => {
+  const { workers, calls, runner, gone } = setUp();
+  workers.update(fromFile("uid-1"));
+  await workers.idle();
+  const { hold, release } = held();
+  runner.holdKill = hold;
+  workers.remove(fromFile("uid-1"));
+  await waitFor(() => calls.includes("terminate"));
+  workers.update(fromFile("uid-1"));
+  workers.remove(fromFile("uid-1"));
+  release();
+  await workers.idle();
+  assert.deepEqual([calls, gone], [["sync", "terminate", "clean all"], ["web"]]);
+});
+
+test("what only the runtime knew, and a source wants meanwhile, runs when the old has ended", async () => {
+  const { workers, calls } = setUp();
+  workers.removeOrphan(aNodePod());
+  workers.update(fromFile("uid-1"));
+  await workers.idle();
+  assert.deepEqual(calls, ["terminate orphan", "clean all", "sync"]);
+});
+
+test("a changed static pod begins when the old one of its name has ended", async () => {
+  const { workers, calls, runner } = setUp();
+  workers.update(fromFile("uid-1"));
+  await workers.idle();
+  const { hold, release } = held();
+  runner.holdKill = hold;
+  workers.remove(fromFile("uid-1"));
+  workers.update(fromFile("uid-2"));
+  workers.update(fromFile("uid-3"));
+  workers.remove(fromFile("uid-2"));
+  await settle();
+  assert.ok(!calls.some((call) => call.startsWith("sync uid-")), "the old one still runs");
+  release();
+  await workers.idle();
+  assert.ok(calls.indexOf("sync uid-3") > calls.indexOf("clean all"), `${calls.join()}`);
+  assert.ok(!calls.includes("sync uid-2"), "one that came and went between never began");
+});
+
+test("pods of one name that are not static do not wait for each other", async () => {
+  const { workers, calls, runner } = setUp();
+  workers.update(aNodePod());
+  await workers.idle();
+  runner.holdKill = new Promise(() => undefined);
+  workers.remove(aNodePod());
+  workers.update(aNodePod({}, { uid: "uid-2" }));
+  await waitFor(() => calls.includes("sync uid-2"));
+});
+
+test("a pod that ends already ends sooner when the node asks for it, and never later", async () => {
+  const { workers, calls, runner } = setUp();
+  workers.update(aNodePod({ terminationGracePeriodSeconds: 3600 }));
+  await workers.idle();
+  const { hold, release } = held();
+  runner.holdKill = hold;
+  workers.update(deleted(aNodePod({ terminationGracePeriodSeconds: 3600 }), 3600));
+  await waitFor(() => calls.includes("terminate"));
+  const ended = workers.evict("uid-1", { reason: "Terminated", message: "down" }, 10);
+  void workers.evict("uid-1", { reason: "Evicted", message: "late" }, 20);
+  await settle();
+  release();
+  await ended;
+  await workers.idle();
+  assert.deepEqual(calls, ["sync", "terminate", "terminate 10 Terminated", "clean all"]);
 });

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { describePod, type NodePod } from "./pod.ts";
+import { describePod, fullName, isStaticPod, type NodePod } from "./pod.ts";
 import type { PodRunner, PodVerdict } from "./pod-runner.ts";
 
 export interface PodWorkersOptions {
@@ -10,8 +10,8 @@ export interface PodWorkersOptions {
   /** How often a Pod is looked at without a reason. */
   syncFrequencyMs: number;
   random?: () => number;
-  /** Everything of a Pod that was deleted is gone. */
-  onGone: (pod: NodePod, info: { runtimeOnly: boolean }) => Promise<void>;
+  /** Everything of a Pod that was deleted is gone; `wantedAgain`: one with its uid begins now. */
+  onGone: (pod: NodePod, info: { runtimeOnly: boolean; wantedAgain: boolean }) => Promise<void>;
   onFailure?: (pod: NodePod, err: unknown) => void;
   onSynced?: (tookMs: number) => void;
 }
@@ -23,13 +23,15 @@ export interface PodWorkers {
   remove(pod: NodePod): void;
   /** Something happened that concerns a Pod: look at it now. */
   wake(uid: string): void;
-  /** Ends a Pod for a reason of the node's. Resolves when nothing of it runs. */
+  /** Ends a Pod for a reason of the node's, sooner if it ends already. Resolves when nothing of it runs. */
   evict(uid: string, verdict: PodVerdict, graceSeconds: number | undefined): Promise<void>;
   /** Containers without a wanted Pod: ends and removes them. */
   removeOrphan(pod: NodePod): void;
   knows(uid: string): boolean;
   /** Whether the Pod has ended: it holds no resources of the node any more. */
   hasEnded(uid: string): boolean;
+  /** Pods that run and have to end, wanted or not. */
+  ending(): NodePod[];
   /** Resolves when no worker has anything to do at this moment. */
   idle(): Promise<void>;
   stop(): void;
@@ -40,6 +42,10 @@ type Stage = "syncing" | "terminating" | "cleaning" | "ended";
 interface Worker {
   pod: NodePod;
   stage: Stage;
+  /** It was synced: there may be something of it in the runtime. */
+  started: boolean;
+  /** Wanted again, under the same uid, while it still ends: a static Pod's file that was put back. */
+  next: NodePod | undefined;
   /** Gone from its source, or being deleted there: nothing of it stays. */
   deleted: boolean;
   runtimeOnly: boolean;
@@ -117,6 +123,8 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
           beginTermination(worker, true);
           return 0;
         }
+        if (!isItsTurn(worker)) return jitter(failureRetryMs);
+        worker.started = true;
         const outcome = await runner.sync(worker.pod, worker.abort.signal);
         options.onSynced?.(clock.monotonic() - started);
         if (outcome.kind === "ended") {
@@ -141,15 +149,30 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
         await runner.clean(worker.pod, { deleted, runtimeOnly });
         if (deleted !== worker.deleted) return 0; // it was deleted while the rest was cleaned up
         worker.stage = "ended";
+        const name = fullName(worker.pod);
         if (deleted) {
+          const { next } = worker;
           workers.delete(worker.pod.metadata.uid);
-          await options.onGone(worker.pod, { runtimeOnly });
+          await options.onGone(worker.pod, { runtimeOnly, wantedAgain: next !== undefined });
+          if (next !== undefined) update(next);
         }
+        for (const other of workers.values()) if (!other.started && fullName(other.pod) === name) kick(other);
         return undefined;
       }
       default:
         return undefined;
     }
+  }
+
+  /** Static Pods of one name are one after the other: a changed one begins when nothing of the old one runs any more. */
+  function isItsTurn(worker: Worker): boolean {
+    if (worker.started || !isStaticPod(worker.pod)) return true;
+    const name = fullName(worker.pod);
+    const rivals = [...workers.values()].filter(
+      ({ pod, stage }) => isStaticPod(pod) && fullName(pod) === name && stage !== "ended",
+    );
+    if (rivals.some(({ started }) => started)) return false;
+    return rivals.find(({ stage }) => stage === "syncing") === worker;
   }
 
   function beginTermination(worker: Worker, deleted: boolean): void {
@@ -170,6 +193,8 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     const worker: Worker = {
       pod,
       stage: "syncing",
+      started: false,
+      next: undefined,
       deleted: false,
       runtimeOnly,
       verdict: undefined,
@@ -185,30 +210,50 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     return worker;
   }
 
+  function update(pod: NodePod): void {
+    const worker = workers.get(pod.metadata.uid) ?? newWorker(pod, false);
+    const isDeleted = pod.metadata.deletionTimestamp != null;
+    if (worker.deleted && !isDeleted) {
+      worker.next = pod; // what ends has to end first
+      return;
+    }
+    const before = graceOf(worker);
+    worker.pod = pod;
+    worker.runtimeOnly = false;
+    if (isDeleted) {
+      const now = pod.metadata.deletionGracePeriodSeconds;
+      if (now !== undefined && worker.graceSeconds !== undefined) worker.graceSeconds = Math.min(worker.graceSeconds, now);
+      hurry(worker, before, now);
+      beginTermination(worker, true);
+    }
+    kick(worker);
+  }
+
+  /** Seconds that a Pod has from the word that it ends. */
+  function graceOf({ pod, graceSeconds }: Worker): number {
+    return (
+      graceSeconds ??
+      pod.metadata.deletionGracePeriodSeconds ??
+      pod.spec.terminationGracePeriodSeconds ??
+      Number.POSITIVE_INFINITY
+    );
+  }
+
+  /** The kill under way waits for the old, longer time: a second one with the new time ends it sooner. */
+  function hurry(worker: Worker, before: number, now: number | undefined): void {
+    if (worker.stage !== "terminating" || !worker.running || now === undefined || now >= before) return;
+    const { pod, runtimeOnly, verdict } = worker;
+    runner
+      .terminate(pod, { runtimeOnly, graceSecondsOverride: now, verdict })
+      .catch((err) => log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: (err as Error).message }));
+  }
+
   return {
-    update(pod) {
-      const worker = workers.get(pod.metadata.uid) ?? newWorker(pod, false);
-      const before = worker.pod.metadata.deletionGracePeriodSeconds;
-      worker.pod = pod;
-      worker.runtimeOnly = false;
-      if (pod.metadata.deletionTimestamp != null) {
-        const now = pod.metadata.deletionGracePeriodSeconds;
-        const shorter = worker.stage === "terminating" && now !== undefined && before !== undefined && now < before;
-        beginTermination(worker, true);
-        // The kill under way waits for the old, longer time: a second one with the new time ends it sooner.
-        if (shorter && worker.running) {
-          runner
-            .terminate(pod, { runtimeOnly: false, graceSecondsOverride: now, verdict: worker.verdict })
-            .catch((err) =>
-              log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: (err as Error).message }),
-            );
-        }
-      }
-      kick(worker);
-    },
+    update,
     remove(pod) {
       const worker = workers.get(pod.metadata.uid);
       if (worker === undefined) return;
+      worker.next = undefined;
       beginTermination(worker, true);
       kick(worker);
     },
@@ -220,7 +265,8 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       const worker = workers.get(uid);
       if (worker === undefined || worker.stage === "cleaning" || worker.stage === "ended") return Promise.resolve();
       worker.verdict ??= verdict;
-      worker.graceSeconds = graceSeconds;
+      hurry(worker, graceOf(worker), graceSeconds);
+      if (graceSeconds !== undefined) worker.graceSeconds = Math.min(worker.graceSeconds ?? graceSeconds, graceSeconds);
       beginTermination(worker, false);
       const ended = new Promise<void>((resolve) => worker.stopped.push(resolve));
       kick(worker);
@@ -238,6 +284,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       const stage = workers.get(uid)?.stage;
       return stage === "cleaning" || stage === "ended";
     },
+    ending: () => [...workers.values()].filter(({ stage }) => stage === "terminating").map(({ pod }) => pod),
     idle: () => (busy === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve))),
     stop() {
       stopped = true;

@@ -5,8 +5,7 @@ import type { AnyContainer, NodePod } from "./pod.ts";
 
 export interface ContainerToKill {
   record: ContainerRecord;
-  /** Undefined for a container whose specification is gone. */
-  container: AnyContainer | undefined;
+  container: AnyContainer;
   message: string;
   reason: "" | "LivenessProbe" | "StartupProbe" | "Unknown";
 }

@@ -11,7 +11,7 @@ export interface ProbeOutcome {
 }
 
 const maxBodyBytes = 10 * 1024;
-const maxRedirects = 10;
+const maxRequests = 10;
 /** As upstream's probes name themselves; servers filter their logs by it. */
 export const probeUserAgent = "kube-probe/1.23";
 
@@ -30,11 +30,10 @@ function checked(port: number): number {
   throw new Error(`invalid port number: ${port}`);
 }
 
-export function httpTarget(
-  action: HTTPGetAction,
-  container: AnyContainer,
-  podIp: string,
-): { url: URL; headers: Record<string, string> } {
+/** By name; a name may have several values. */
+export type ProbeHeaders = ReadonlyMap<string, readonly string[]>;
+
+export function httpTarget(action: HTTPGetAction, container: AnyContainer, podIp: string): { url: URL; headers: ProbeHeaders } {
   const scheme = (action.scheme ?? "HTTP").toLowerCase();
   const host = action.host || podIp;
   const url = new URL(`${scheme}://${isIPv6(host) ? `[${host}]` : host}:${portNumber(action.port, container)}`);
@@ -42,49 +41,44 @@ export function httpTarget(
   const query = path.indexOf("?");
   url.pathname = query < 0 ? path : path.slice(0, query);
   if (query >= 0) url.search = path.slice(query);
-  const headers: Record<string, string> = {};
-  for (const { name, value } of action.httpHeaders ?? []) headers[name] = value;
+  const headers = new Map<string, string[]>();
+  for (const { name, value } of action.httpHeaders ?? []) headers.getOrInsertComputed(name.toLowerCase(), () => []).push(value);
   return { url, headers };
 }
 
-/** Success is a status from 200 up to 399; a redirect to another host is a success with a warning. Source: pkg/probe/http/http.go */
-export async function probeHttp(url: URL, headers: Readonly<Record<string, string>>, timeoutMs: number): Promise<ProbeOutcome> {
+const redirects = [301, 302, 303, 307, 308];
+
+/**
+ * Success is a status from 200 up to 399; what redirects elsewhere than to the same host is a success with a warning.
+ * Source: pkg/probe/http/http.go; Go's net/http Client
+ */
+export async function probeHttp(url: URL, headers: ProbeHeaders, timeoutMs: number): Promise<ProbeOutcome> {
   const deadline = AbortSignal.timeout(timeoutMs);
   let at = url;
-  for (let redirects = 0; ; redirects++) {
-    let answer: { status: number; body: string; location: string | undefined };
+  for (let requests = 1; ; requests++) {
     try {
-      answer = await get(at, headers, deadline);
-    } catch (err) {
-      return { result: "failure", output: failureText(url, err, deadline.aborted) };
-    }
-    if (answer.status >= 300 && answer.status < 400 && answer.location !== undefined) {
-      const next = new URL(answer.location, at);
-      if (next.hostname !== url.hostname) {
-        return { result: "warning", output: `Probe terminated redirects, Response body: ${answer.body}` };
-      }
-      if (redirects >= maxRedirects)
-        return { result: "failure", output: `Get "${next.href}": stopped after ${maxRedirects} redirects` };
+      const { status, body, location } = await get(at, headers, deadline);
+      if (status < 200 || status >= 400) return { result: "failure", output: `HTTP probe failed with statuscode: ${status}` };
+      if (status < 300) return { result: "success", output: body };
+      const next = redirects.includes(status) && location ? new URL(location, at) : undefined;
+      if (next?.hostname !== url.hostname)
+        return { result: "warning", output: `Probe terminated redirects, Response body: ${body}` };
+      if (requests >= maxRequests) throw new Error(`stopped after ${maxRequests} redirects`);
       at = next;
-      continue;
+    } catch (err) {
+      return { result: "failure", output: failureText(at, err, deadline.aborted) };
     }
-    if (answer.status >= 200 && answer.status < 400) return { result: "success", output: answer.body };
-    return { result: "failure", output: `HTTP probe failed with statuscode: ${answer.status}` };
   }
 }
 
 /** One GET without a pool; the certificate of a probed container is not checked. Used by hooks too. */
 export function get(
   url: URL,
-  headers: Readonly<Record<string, string>>,
+  headers: ProbeHeaders,
   signal: AbortSignal,
 ): Promise<{ status: number; body: string; location: string | undefined }> {
   return new Promise((resolve, reject) => {
-    const names = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
-    const all: Record<string, string> = { ...headers, Connection: "close" };
-    if (!names.has("user-agent")) all["User-Agent"] = probeUserAgent;
-    if (!names.has("accept")) all["Accept"] = "*/*";
-    const options = { method: "GET", headers: all, agent: false as const, signal };
+    const options = { method: "GET", agent: false as const, signal };
     const onResponse = (response: IncomingMessage): void => {
       const pieces: Buffer[] = [];
       let size = 0;
@@ -107,9 +101,25 @@ export function get(
         ? tls(url, { ...options, rejectUnauthorized: false }, onResponse)
         : plain(url, options, onResponse);
     sent.on("error", reject);
+    // Another protocol, which nobody asked for, is an answer with its code.
+    sent.once("upgrade", ({ statusCode = 101 }: IncomingMessage, socket) => {
+      socket.destroy();
+      resolve({ status: statusCode, body: "", location: undefined });
+    });
+    for (const [name, values] of [...defaultHeaders, ...headers]) {
+      // One that is given empty is not sent.
+      if (name === "accept" && values[0] === "") sent.removeHeader(name);
+      else sent.setHeader(name, values.length === 1 ? (values[0] as string) : values);
+    }
     sent.end();
   });
 }
+
+const defaultHeaders: ProbeHeaders = new Map([
+  ["user-agent", [probeUserAgent]],
+  ["accept", ["*/*"]],
+  ["connection", ["close"]],
+]);
 
 function failureText(url: URL, err: unknown, timedOut: boolean): string {
   if (timedOut) return `Get "${url.href}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`;

@@ -15,6 +15,8 @@ export interface HookCall {
 export type RunHook = (call: HookCall) => Promise<void>;
 
 const hookTimeoutMs = 30_000;
+/** It becomes a part of the Pod's status, which would otherwise be too large for the API server. */
+const maxOutputBytes = 10 * 1024;
 
 /** Source: pkg/kubelet/lifecycle/handlers.go */
 export function newHookRunner(runtime: ContainerRuntime): RunHook {
@@ -23,15 +25,14 @@ export function newHookRunner(runtime: ContainerRuntime): RunHook {
       const command = handler.exec.command ?? [];
       const { stdout, stderr, exitCode } = await runtime.execSync(containerId, command, 0);
       if (exitCode === 0) return;
-      const output = Buffer.concat([stdout, stderr]).toString("utf8");
-      throw Object.assign(new Error(`command '${command.join(" ")}' exited with ${exitCode}: ${stderr.toString("utf8")}`), {
-        output,
-      });
+      const shown = (bytes: Buffer): string => bytes.subarray(0, maxOutputBytes).toString("utf8");
+      const output = shown(Buffer.concat([stdout, stderr]));
+      throw Object.assign(new Error(`command '${command.join(" ")}' exited with ${exitCode}: ${shown(stderr)}`), { output });
     }
     if (handler.httpGet !== undefined) {
-      const { url, headers } = httpTarget(handler.httpGet, container, podIp);
-      url.protocol = "http:"; // whatever the scheme says: hooks of this version know no TLS
-      await get(url, headers, AbortSignal.timeout(hookTimeoutMs));
+      // Whatever the action says: hooks of this version know neither TLS nor headers.
+      const { url } = httpTarget({ ...handler.httpGet, scheme: "HTTP" }, container, podIp);
+      await get(url, new Map(), AbortSignal.timeout(hookTimeoutMs));
       return; // upstream looks at no status: an answer is enough
     }
     throw new Error("invalid handler: <nil>");

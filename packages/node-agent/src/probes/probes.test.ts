@@ -17,15 +17,22 @@ import { probeTcp } from "./tcp.ts";
 
 async function httpServer(
   t: TestContext,
-): Promise<{ url(path: string): URL; seen: { path: string; headers: NodeJS.Dict<string | string[]> }[] }> {
-  const seen: { path: string; headers: NodeJS.Dict<string | string[]> }[] = [];
+): Promise<{ url(path: string): URL; seen: { path: string; headers: NodeJS.Dict<string[]> }[] }> {
+  const seen: { path: string; headers: NodeJS.Dict<string[]> }[] = [];
   const server = createServer((request, response) => {
-    seen.push({ path: request.url ?? "", headers: request.headers });
+    seen.push({ path: request.url ?? "", headers: request.headersDistinct });
     const path = request.url ?? "";
     if (path === "/slow") return;
+    if (path === "/switch") {
+      const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+      return void response.socket?.write(switching);
+    }
     if (path === "/big") return void response.end("x".repeat(100_000));
     if (path === "/redirect") return void response.writeHead(302, { location: "/ok" }).end();
     if (path === "/elsewhere") return void response.writeHead(302, { location: "http://elsewhere.invalid/" }).end("gone");
+    if (path === "/nowhere") return void response.writeHead(302).end("where?");
+    if (path === "/unchanged") return void response.writeHead(304, { location: "/bad" }).end();
+    if (path === "/broken") return void response.writeHead(302, { location: "http://[" }).end();
     if (path === "/loop") return void response.writeHead(302, { location: "/loop" }).end();
     response.writeHead(path.startsWith("/ok") ? 200 : 503).end("body");
   });
@@ -40,30 +47,57 @@ async function httpServer(
 for (const { path, result, output } of [
   { path: "/ok", result: "success", output: /^body$/ },
   { path: "/bad", result: "failure", output: /^HTTP probe failed with statuscode: 503$/ },
+  { path: "/switch", result: "failure", output: /^HTTP probe failed with statuscode: 101$/ },
   { path: "/redirect", result: "success", output: /^body$/ },
   { path: "/elsewhere", result: "warning", output: /^Probe terminated redirects, Response body: gone$/ },
   { path: "/loop", result: "failure", output: /stopped after 10 redirects/ },
+  { path: "/nowhere", result: "warning", output: /^Probe terminated redirects, Response body: where\?$/ },
+  { path: "/unchanged", result: "warning", output: /^Probe terminated redirects, Response body: $/ },
+  { path: "/broken", result: "failure", output: /^Get "http:.*\/broken": Invalid URL$/ },
   { path: "/big", result: "success", output: /^x{10240}$/ },
   { path: "/slow", result: "failure", output: /context deadline exceeded \(Client\.Timeout exceeded while awaiting headers\)$/ },
 ]) {
   test(`an HTTP probe of ${path} is a ${result}`, async (t) => {
-    const { url } = await httpServer(t);
-    const outcome = await probeHttp(url(path), {}, path === "/slow" ? 50 : 5_000);
+    const { url, seen } = await httpServer(t);
+    const outcome = await probeHttp(url(path), new Map(), path === "/slow" ? 50 : 5_000);
     assert.equal(outcome.result, result);
     assert.match(outcome.output, output);
+    assert.ok(seen.length <= 10);
   });
 }
 
 test("an HTTP probe names itself, and sends the headers that were asked for", async (t) => {
   const { url, seen } = await httpServer(t);
-  await probeHttp(url("/ok?x=1"), { Host: "app.example", Accept: "text/plain" }, 5_000);
+  const httpHeaders = [
+    { name: "Host", value: "app.example" },
+    { name: "X-Twice", value: "1" },
+    { name: "x-twice", value: "2" },
+    { name: "constructor", value: "fine" },
+    { name: "Accept", value: "" },
+  ];
+  const { headers } = httpTarget({ port: 80, httpHeaders }, aContainer(), "127.0.0.1");
+  await probeHttp(url("/ok?x=1"), headers, 5_000);
   assert.equal(seen[0]?.path, "/ok?x=1");
-  assert.partialDeepStrictEqual(seen[0]?.headers, {
-    host: "app.example",
-    accept: "text/plain",
-    "user-agent": "kube-probe/1.23",
-    connection: "close",
-  });
+  assert.deepEqual(
+    { ...seen[0]?.headers },
+    {
+      host: ["app.example"],
+      "x-twice": ["1", "2"],
+      constructor: ["fine"],
+      "user-agent": ["kube-probe/1.23"],
+      connection: ["close"],
+    },
+  );
+  await probeHttp(url("/ok"), new Map(), 5_000);
+  assert.deepEqual(seen[1]?.headers.accept, ["*/*"]);
+});
+
+test("a hook asks over plain HTTP, at the port it names, whatever its scheme", async (t) => {
+  const { url, seen } = await httpServer(t);
+  const httpGet = { port: Number(url("/").port), path: "/hook", scheme: "HTTPS", httpHeaders: [{ name: "X", value: "y" }] };
+  const call = { pod: aNodePod(), container: aContainer(), containerId: "c", podIp: "127.0.0.1" };
+  await newHookRunner(newFakeRuntime(newFakeClock()))({ ...call, handler: { httpGet } });
+  assert.deepEqual([seen[0]?.path, seen[0]?.headers.x], ["/hook", undefined]);
 });
 
 test("nobody listening is a failure", async () => {
@@ -76,7 +110,7 @@ test("nobody listening is a failure", async () => {
     result: "failure",
     output: `dial tcp 127.0.0.1:${port}: connect: connection refused`,
   });
-  const http = await probeHttp(new URL(`http://127.0.0.1:${port}/x`), {}, 1000);
+  const http = await probeHttp(new URL(`http://127.0.0.1:${port}/x`), new Map(), 1000);
   assert.equal(http.output, `Get "http://127.0.0.1:${port}/x": dial tcp 127.0.0.1:${port}: connect: connection refused`);
   assert.ok(connect);
 });
@@ -91,7 +125,7 @@ test("ports have numbers or the names of the container's ports", () => {
     container,
     "fd00::1",
   );
-  assert.deepEqual([url.href, headers], ["https://[fd00::1]:8080/a%20b?q=1", { X: "y" }]);
+  assert.deepEqual([url.href, [...headers]], ["https://[fd00::1]:8080/a%20b?q=1", [["x", ["y"]]]]);
 });
 
 async function running(runtime: FakeRuntime): Promise<string> {
@@ -126,6 +160,11 @@ test("a hook that fails says how", async () => {
   runtime.onExec = () => ({ stdout: Buffer.from("oops"), stderr: Buffer.alloc(0), exitCode: 3 });
   await assert.rejects(runHook({ ...call, handler: { exec: { command: ["a", "b"] } } }), (err: Error & { output?: string }) => {
     assert.deepEqual([err.message, err.output], ["command 'a b' exited with 3: ", "oops"]);
+    return true;
+  });
+  runtime.onExec = () => ({ stdout: Buffer.alloc(1e6, "o"), stderr: Buffer.alloc(1e6, "e"), exitCode: 3 });
+  await assert.rejects(runHook({ ...call, handler: { exec: { command: ["loud"] } } }), (err: Error & { output?: string }) => {
+    assert.ok(err.message.length < 11_000 && err.output?.length === 10_240, "a flood is cut");
     return true;
   });
   await assert.rejects(runHook({ ...call, handler: {} }), /invalid handler/);

@@ -24,9 +24,15 @@ export function allocatable(
     const signal = evictionSignals[name];
     const threshold = signal === undefined ? undefined : reserved.evictionHard[signal];
     if (threshold !== undefined) amount = amount.sub(thresholdAmount(threshold, total));
+    // Huge pages were taken from the memory when they were made.
+    if (name === "memory") for (const pages of hugePagesIn(capacity)) amount = amount.sub(pages);
     left[name] = (amount.sign < 0 ? Quantity.parse("0") : amount).toString();
   }
   return left;
+}
+
+function hugePagesIn(capacity: Readonly<Record<string, string>>): Quantity[] {
+  return Object.entries(capacity).flatMap(([name, text]) => (name.startsWith("hugepages-") ? [Quantity.parse(text)] : []));
 }
 
 const evictionSignals: Readonly<Record<string, string>> = {

@@ -33,6 +33,10 @@ export interface CgroupTree {
   /** @returns false when the kernel refused one of them; that is in the log */
   limit(path: string, limits: CgroupLimits): Promise<boolean>;
   memoryUsageBytes(path: string): Promise<number>;
+  /** The limit, 0 for none, and what is in use without files that could be read again. */
+  memory(path: string): Promise<{ limitBytes: number; workingSetBytes: number }>;
+  /** Processes and threads, in it and in those below; 0 where nobody counts. */
+  taskCount(path: string): Promise<number>;
   /** Moves a process, with all its threads. */
   addProcess(path: string, pid: number): Promise<void>;
   processesIn(path: string): Promise<number[]>;
@@ -76,6 +80,11 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     return text.split("\n").filter(Boolean).map(Number);
   }
 
+  const memoryUsageBytes = async (path: string): Promise<number> => {
+    const file = unified ? "memory.current" : "memory.usage_in_bytes";
+    return Number(await readFile(join(treeOf("memory") ?? "", path, file), "utf8"));
+  };
+
   async function isPopulated(path: string): Promise<boolean> {
     if (first === undefined) return false;
     // It may go away meanwhile.
@@ -116,9 +125,20 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
       if (pids > 0) written.push(await write("pids", path, "pids.max", pids));
       return written.every(Boolean);
     },
-    async memoryUsageBytes(path) {
-      const file = unified ? "memory.current" : "memory.usage_in_bytes";
-      return Number(await readFile(join(treeOf("memory") ?? "", path, file), "utf8"));
+    memoryUsageBytes,
+    async memory(path) {
+      const file = (name: string): Promise<string> => readFile(join(treeOf("memory") ?? "", path, name), "utf8");
+      const [limit, stat, usage] = await Promise.all([
+        file(unified ? "memory.max" : "memory.limit_in_bytes"),
+        file("memory.stat"),
+        memoryUsageBytes(path),
+      ]);
+      const inactive = new RegExp(`^${unified ? "" : "total_"}inactive_file (\\d+)$`, "m").exec(stat)?.[1] ?? 0;
+      return { limitBytes: boundedBytes(limit), workingSetBytes: Math.max(0, usage - Number(inactive)) };
+    },
+    async taskCount(path) {
+      const text = await readFile(join(treeOf("pids") ?? "", path, "pids.current"), "utf8").catch(() => "");
+      return Number(text);
     },
     async addProcess(path, pid) {
       for (const { dir } of trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
@@ -131,6 +151,12 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
       return gone;
     },
   };
+}
+
+/** Without a limit version 2 says `max`, and version 1 the largest number of pages there could be. */
+function boundedBytes(limit: string): number {
+  const bytes = Number(limit);
+  return bytes < 2 ** 62 ? bytes : 0;
 }
 
 async function controllerTrees(mountPoint: string): Promise<{ controller: string; dir: string }[]> {

@@ -61,6 +61,10 @@ export interface Cgroups {
   exists(uid: string): Promise<boolean>;
   /** Takes the Pod's cgroup away; false while processes are left in it. */
   remove(uid: string): Promise<boolean>;
+  /** What all Pods together may use of memory, and what of it is left; undefined where they are not held to any. */
+  memoryOfPods(): Promise<{ available: number; capacity: number } | undefined>;
+  /** Processes and threads that the Pod has; 0 where it has no cgroup. */
+  tasksOf(uid: string): Promise<number>;
   /** Pods that have a cgroup here, wanted or not. */
   list(): Promise<string[]>;
   /** What a container's own cgroup is told besides its limits, by files of version 2 of the hierarchy; `{}` for nothing. */
@@ -148,6 +152,15 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       limited.delete(uid);
       const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
       return path === undefined || tree.remove(path);
+    },
+    async memoryOfPods() {
+      if (!options.perQos) return undefined;
+      const { limitBytes, workingSetBytes } = await tree.memory(paths.Guaranteed);
+      return limitBytes === 0 ? undefined : { available: Math.max(0, limitBytes - workingSetBytes), capacity: limitBytes };
+    },
+    async tasksOf(uid) {
+      const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
+      return path === undefined ? 0 : tree.taskCount(path);
     },
     unifiedOf: (container) =>
       throttlingFactor === undefined ? {} : containerMemoryQos(container, { allocatableBytes, throttlingFactor }),

@@ -32,7 +32,8 @@ export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): Che
     },
     save(state) {
       const temporary = `${path}.tmp`;
-      writeFileSync(temporary, form.encode(state), { mode: 0o600 });
+      // On the disk before it takes the other's place: half a file would keep the agent from starting.
+      writeFileSync(temporary, form.encode(state), { mode: 0o600, flush: true });
       renameSync(temporary, path);
     },
   };

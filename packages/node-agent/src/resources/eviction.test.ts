@@ -16,6 +16,9 @@ import {
   type PodUsage,
   parseThresholds,
   rankPods,
+  type Signal,
+  type Threshold,
+  withAllocatable,
 } from "./eviction.ts";
 
 const mi = 1024 ** 2;
@@ -23,6 +26,8 @@ const none = { hard: {}, soft: {}, softGraceMs: {}, minReclaim: {} };
 const used = (memoryMi: number, diskMi = 0, emptyDirs: [string, number][] = []): PodUsage => ({
   memoryBytes: memoryMi * mi,
   diskBytes: diskMi * mi,
+  inodes: 0,
+  processes: 0,
   containers: [{ name: "main", memoryBytes: memoryMi * mi, diskBytes: diskMi * mi }],
   emptyDirs: new Map(emptyDirs),
 });
@@ -100,7 +105,7 @@ test("first go those above their request, then low priority, then the furthest a
     ["critical", used(1000)],
   ]);
   assert.deepEqual(
-    rankPods(pods, usage, "memory").map((pod) => pod.metadata.name),
+    rankPods(pods, usage, "memory.available").map((pod) => pod.metadata.name),
     ["over-a-lot", "over-a-little", "over-and-important", "within"],
   );
 });
@@ -109,7 +114,7 @@ test("tells which containers used more than they asked for", () => {
   const pod = aPod("p", "100Mi");
   assert.equal(
     evictionMessage(pod, "memory.available", used(150)),
-    "The node was low on resource: memory. Container main was using 153600Ki, which exceeds its request of 100Mi. ",
+    "The node was low on resource: memory. Container main was using 150Mi, which exceeds its request of 100Mi. ",
   );
   assert.equal(evictionMessage(pod, "nodefs.inodesFree", used(1)), "The node was low on resource: inodes. ");
 });
@@ -140,18 +145,27 @@ for (const { name, spec, usage, want } of [
     want: "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
   },
   {
-    name: "one container of two above its limit",
+    name: "a pod above the limits of those of its containers that have one",
     spec: { containers: [aContainer({ resources: { limits: { "ephemeral-storage": "1Mi" } } }), aContainer({ name: "b" })] },
+    usage: used(0, 2),
+    want: "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
+  },
+  {
+    name: "one container of two above its limit",
+    spec: {
+      containers: ["main", "b"].map((name) => aContainer({ name, resources: { limits: { "ephemeral-storage": "1Mi" } } })),
+    },
     usage: used(0, 2),
     want: 'Container main exceeded its local ephemeral storage limit "1Mi". ',
   },
 ] as { name: string; spec: Partial<PodSpec> & { volumes?: Volume[] }; usage: PodUsage; want: string | undefined }[]) {
-  test(`storage: ${name}`, () => assert.equal(exceededStorage(aNodePod(spec), usage), want));
+  test(`storage: ${name}`, () => assert.equal(exceededStorage(aNodePod(spec), usage)?.message, want));
 }
 
 function manage(
   settings: Parameters<typeof parseThresholds>[0],
   pods: NodePod[],
+  change: (thresholds: Threshold[]) => Threshold[] = (thresholds) => thresholds,
 ): {
   eviction: Eviction;
   seen: Observations;
@@ -159,6 +173,7 @@ function manage(
   evicted: string[];
   usage: Map<string, PodUsage>;
   reclaim: { run: () => void };
+  told: string[];
 } {
   const clock = newFakeClock();
   const seen: Observations = {
@@ -167,11 +182,12 @@ function manage(
   };
   const evicted: string[] = [];
   const usage = new Map<string, PodUsage>();
+  const told: string[] = [];
   const reclaim = { run: (): void => undefined };
   const eviction = newEviction({
     clock,
     log: discardLogger,
-    thresholds: parseThresholds(settings),
+    thresholds: change(parseThresholds(settings)),
     transitionMs: 300_000,
     maxGraceSeconds: 5,
     observe: async () => seen,
@@ -179,9 +195,10 @@ function manage(
     activePods: () => pods,
     reclaimDisk: async () => reclaim.run(),
     evict: async (pod, { reason }, grace) => void evicted.push(`${pod.metadata.name} ${reason} ${grace}`),
+    tellNode: (type, reason, message) => void told.push(`${type} ${reason} ${message}`),
     onPressureChange: () => undefined,
   });
-  return { eviction, seen, clock, evicted, usage, reclaim };
+  return { eviction, seen, clock, evicted, usage, reclaim, told };
 }
 
 test("memory below the hard threshold ends one pod at once, and the node says so for five minutes", async () => {
@@ -206,15 +223,17 @@ test("memory below the hard threshold ends one pod at once, and the node says so
 
 test("a soft threshold has to be met for its time, and leaves the pod some", async () => {
   const settings = { ...none, soft: { "memory.available": "100Mi" }, softGraceMs: { "memory.available": 60_000 } };
-  const { eviction, seen, clock, evicted } = manage(settings, [aPod("p")]);
+  const { eviction, seen, clock, evicted, told } = manage(settings, [aPod("p")]);
   seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };
   await eviction.check();
+  assert.equal(eviction.pressure.memory, true, "the node says so at once");
   await clock.advance(59_000);
   await eviction.check();
   assert.deepEqual(evicted, []);
   await clock.advance(1_000);
   await eviction.check();
   assert.deepEqual(evicted, ["p Evicted 5"]);
+  assert.deepEqual(told, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
 });
 
 test("a full disk is first freed of what nobody uses", async () => {
@@ -242,4 +261,48 @@ test("under pressure of memory only those without a request are turned away, of 
   assert.equal(underPressure(aPod("p", undefined, { tolerations: [{ operator: "Exists" }] }), memory), undefined);
   assert.ok(underPressure(aPod("p", "1Mi"), disk));
   assert.equal(underPressure(aPod("p", "1Mi", { priority: 2_000_000_000 }), disk), undefined);
+});
+
+test("out of inodes goes who has the most files, out of processes who has the most of these", () => {
+  const pods = [aPod("few"), aPod("many"), aPod("important", undefined, { priority: 1000 })];
+  const usage = new Map([
+    ["few", { ...used(900, 900), inodes: 10, processes: 30 }],
+    ["many", { ...used(1, 1), inodes: 20, processes: 40 }],
+    ["important", { ...used(1, 1), inodes: 9000, processes: 9000 }],
+  ]);
+  const ranked = (signal: Signal): string[] => rankPods(pods, usage, signal).map(({ metadata }) => metadata.name);
+  for (const signal of ["nodefs.inodesFree", "imagefs.inodesFree", "pid.available"] as const) {
+    assert.deepEqual(ranked(signal), ["many", "few", "important"], signal);
+  }
+});
+
+test("what was freed of the disk is enough only when no threshold is met any more", async () => {
+  const settings = { ...none, hard: { "nodefs.available": "10%", "nodefs.inodesFree": "5%" } };
+  const { eviction, seen, evicted, reclaim } = manage(settings, [aPod("p")]);
+  seen["nodefs.available"] = { available: 50, capacity: 1000 };
+  seen["nodefs.inodesFree"] = { available: 1, capacity: 1000 };
+  reclaim.run = () => {
+    seen["nodefs.available"] = { available: 500, capacity: 1000 };
+  };
+  await eviction.check();
+  assert.deepEqual(evicted, ["p Evicted 0"]);
+});
+
+test("where pods are held to a part of the memory, running out of that ends one of them", async () => {
+  const settings = {
+    hard: { "memory.available": "100Mi", "nodefs.available": "10%" },
+    soft: { "memory.available": "200Mi" },
+    softGraceMs: { "memory.available": 60_000 },
+    minReclaim: {},
+  };
+  const added = withAllocatable(parseThresholds(settings)).slice(3);
+  assert.deepEqual(
+    added.map(({ signal, value, graceMs }) => [signal, value, graceMs]),
+    [["allocatableMemory.available", "100Mi", 0]],
+  );
+  const { eviction, seen, evicted, told } = manage(settings, [aPod("p")], withAllocatable);
+  seen["allocatableMemory.available"] = { available: 50 * mi, capacity: 512 * mi };
+  await eviction.check();
+  assert.deepEqual([eviction.pressure.memory, evicted], [true, ["p Evicted 0"]]);
+  assert.deepEqual(told, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
 });

@@ -8,6 +8,7 @@ import { podResources, quantityOf } from "./pod-resources.ts";
 
 export type Signal =
   | "memory.available"
+  | "allocatableMemory.available"
   | "nodefs.available"
   | "nodefs.inodesFree"
   | "imagefs.available"
@@ -34,6 +35,9 @@ export type Observations = Partial<Record<Signal, Observation>>;
 export interface PodUsage {
   memoryBytes: number;
   diskBytes: number;
+  /** Files and folders. */
+  inodes: number;
+  processes: number;
   /** By container, for the message. */
   containers: readonly { name: string; memoryBytes: number; diskBytes: number }[];
   /** By emptyDir volume. */
@@ -86,6 +90,19 @@ export function parseThresholds(settings: EvictionSettings): Threshold[] {
   return thresholds;
 }
 
+/**
+ * Pure: what is to be free of the node's memory is to be free of what Pods may use of it too, where they are held to
+ * that: the kernel would kill before a Pod is evicted. Source: pkg/kubelet/eviction/helpers.go addAllocatableThresholds
+ */
+export function withAllocatable(thresholds: readonly Threshold[]): Threshold[] {
+  const added = thresholds
+    .filter(({ signal, graceMs }) => signal === "memory.available" && graceMs === 0)
+    .map((threshold): Threshold => ({ ...threshold, signal: "allocatableMemory.available" }));
+  return [...thresholds, ...added];
+}
+
+const isMemory = (signal: Signal): boolean => signal === "memory.available" || signal === "allocatableMemory.available";
+
 function amountOf(value: string, capacity: number): number {
   return thresholdAmount(value, Quantity.fromValue(Math.trunc(capacity), "BinarySI")).value();
 }
@@ -108,75 +125,82 @@ export interface Pressure {
 }
 
 function pressureOf(signal: Signal): keyof Pressure {
-  if (signal === "memory.available") return "memory";
+  if (isMemory(signal)) return "memory";
   return signal === "pid.available" ? "pid" : "disk";
+}
+
+/** What is short, as users know it. */
+function resourceOf(signal: Signal): "memory" | "pids" | "inodes" | "ephemeral-storage" {
+  if (isMemory(signal)) return "memory";
+  if (signal === "pid.available") return "pids";
+  return signal.endsWith(".inodesFree") ? "inodes" : "ephemeral-storage";
 }
 
 /**
  * Pure: which Pod goes first: one that uses more than it asked for, then one of lower priority, then the one that is
- * further above what it asked for. Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankDiskPressureFunc
+ * further above what it asked for. Nobody asks for processes: these count last.
+ * Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankPIDPressure, rankDiskPressureFunc
  */
-export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, PodUsage>, pressure: keyof Pressure): NodePod[] {
+export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, PodUsage>, signal: Signal): NodePod[] {
+  const resource = resourceOf(signal);
   const excess = (pod: NodePod): number => {
     const used = usage.get(pod.metadata.uid);
-    const requests = podResources(pod, "requests");
-    if (pressure === "disk") return (used?.diskBytes ?? 0) - (requests.get("ephemeral-storage")?.value() ?? 0);
-    return (used?.memoryBytes ?? 0) - (requests.get("memory")?.value() ?? 0);
+    if (resource === "pids") return used?.processes ?? 0;
+    if (resource === "inodes") return used?.inodes ?? 0;
+    const bytes = resource === "memory" ? used?.memoryBytes : used?.diskBytes;
+    return (bytes ?? 0) - (podResources(pod, "requests").get(resource)?.value() ?? 0);
   };
   return pods
     .filter((pod) => !isCriticalPod(pod))
     .map((pod) => ({ pod, excess: excess(pod) }))
     .sort((a, b) => {
       const exceeds = Number(b.excess > 0) - Number(a.excess > 0);
-      if (pressure !== "pid" && exceeds !== 0) return exceeds;
-      const priority = (a.pod.spec.priority ?? 0) - (b.pod.spec.priority ?? 0);
-      return priority !== 0 || pressure === "pid" ? priority : b.excess - a.excess;
+      if (resource !== "pids" && exceeds !== 0) return exceeds;
+      return (a.pod.spec.priority ?? 0) - (b.pod.spec.priority ?? 0) || b.excess - a.excess;
     })
     .map(({ pod }) => pod);
 }
 
 /** Pure: what the Pod is told. Source: pkg/kubelet/eviction/helpers.go evictionMessage */
 export function evictionMessage(pod: NodePod, signal: Signal, used: PodUsage | undefined): string {
-  const resource =
-    pressureOf(signal) === "memory"
-      ? "memory"
-      : pressureOf(signal) === "pid"
-        ? "pids"
-        : signal.includes("inodes")
-          ? "inodes"
-          : "ephemeral-storage";
+  const resource = resourceOf(signal);
   let message = `The node was low on resource: ${resource}. `;
   if (resource !== "memory" && resource !== "ephemeral-storage") return message;
   for (const { name, memoryBytes, diskBytes } of used?.containers ?? []) {
     const container = pod.spec.containers.find((candidate) => candidate.name === name);
-    const bytes = resource === "memory" ? memoryBytes : diskBytes;
+    const bytes = Quantity.fromValue(resource === "memory" ? memoryBytes : diskBytes, "BinarySI");
     const request = quantityOf(container?.resources?.requests, resource);
-    if (bytes > request.value())
-      message += `Container ${name} was using ${Math.trunc(bytes / 1024)}Ki, which exceeds its request of ${request.toString()}. `;
+    if (bytes.cmp(request) > 0) message += `Container ${name} was using ${bytes}, which exceeds its request of ${request}. `;
   }
   return message;
 }
 
+/** What a Pod took too much of, in the words of the metric `kubelet_evictions`. */
+export type StorageLimit = "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
+
 /** Pure: a Pod that fills more of the node's disk than it may. Source: eviction_manager.go localStorageEviction */
-export function exceededStorage(pod: NodePod, used: PodUsage): string | undefined {
+export function exceededStorage(pod: NodePod, used: PodUsage): { limit: StorageLimit; message: string } | undefined {
   for (const volume of pod.spec.volumes ?? []) {
     const limit = volume.emptyDir?.sizeLimit;
     const size = used.emptyDirs.get(volume.name);
     if (limit === undefined || size === undefined || volume.emptyDir?.medium === "Memory") continue;
     const quantity = Quantity.tryParse(String(limit));
     if (quantity !== undefined && quantity.sign > 0 && size > quantity.value()) {
-      return `Usage of EmptyDir volume ${JSON.stringify(volume.name)} exceeds the limit ${JSON.stringify(quantity.toString())}. `;
+      const message = `Usage of EmptyDir volume ${JSON.stringify(volume.name)} exceeds the limit ${JSON.stringify(quantity.toString())}. `;
+      return { limit: "emptydirfs.limit", message };
     }
   }
-  const limit = podResources(pod, "limits").get("ephemeral-storage");
-  const limited = pod.spec.containers.every((container) => container.resources?.limits?.["ephemeral-storage"] !== undefined);
-  if (limit !== undefined && limited && used.diskBytes > limit.value()) {
-    return `Pod ephemeral local storage usage exceeds the total limit of containers ${limit.toString()}. `;
+  const ofPod = podResources(pod, "limits").get("ephemeral-storage");
+  if (ofPod !== undefined && used.diskBytes > ofPod.value()) {
+    const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${ofPod}. `;
+    return { limit: "ephemeralpodfs.limit", message };
   }
   for (const { name, diskBytes } of used.containers) {
-    const own = pod.spec.containers.find((candidate) => candidate.name === name)?.resources?.limits?.["ephemeral-storage"];
-    if (own !== undefined && diskBytes > quantityOf({ own }, "own").value()) {
-      return `Container ${name} exceeded its local ephemeral storage limit ${JSON.stringify(String(own))}. `;
+    const container = pod.spec.containers.find((candidate) => candidate.name === name);
+    const own = quantityOf(container?.resources?.limits, "ephemeral-storage");
+    if (!own.isZero && diskBytes > own.value()) {
+      const message = `Container ${name} exceeded its local ephemeral storage limit ${JSON.stringify(own.toString())}. `;
+      return { limit: "ephemeralcontainerfs.limit", message };
     }
   }
   return undefined;
@@ -194,8 +218,9 @@ export interface EvictionOptions {
   activePods: () => readonly NodePod[];
   /** Frees disk without ending anything: unused images, ended containers. */
   reclaimDisk: () => Promise<void>;
-  /** @param signal what was short; undefined when the Pod took more than it may itself */
-  evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal?: Signal) => Promise<void>;
+  /** @param signal what was short, or what the Pod took more of than it may itself */
+  evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal: Signal | StorageLimit) => Promise<void>;
+  tellNode: (type: "Warning", reason: string, message: string) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -208,7 +233,8 @@ export interface Eviction {
 /** Keeps the node from running out of memory, disk or pids. Source: pkg/kubelet/eviction/eviction_manager.go */
 export function newEviction(options: EvictionOptions): Eviction {
   const { clock, log } = options;
-  let met = new Set<Threshold>();
+  /** Met at the last look, for as long as they have to be. */
+  let driving = new Set<Threshold>();
   const since = new Map<Threshold, number>();
   const lastSeen: Record<keyof Pressure, number> = {
     memory: Number.NEGATIVE_INFINITY,
@@ -217,27 +243,29 @@ export function newEviction(options: EvictionOptions): Eviction {
   };
   let pressure: Pressure = { memory: false, disk: false, pid: false };
 
-  function note(now: number): void {
+  /** The node tells of a threshold as soon as it is met; Pods go when it has been for its time. @returns those */
+  function note(met: ReadonlySet<Threshold>, now: number): Threshold[] {
     for (const threshold of since.keys()) if (!met.has(threshold)) since.delete(threshold);
     for (const threshold of met) {
-      if (!since.has(threshold)) since.set(threshold, now);
-      if (now - (since.get(threshold) ?? now) >= threshold.graceMs) lastSeen[pressureOf(threshold.signal)] = now;
+      since.getOrInsert(threshold, now);
+      lastSeen[pressureOf(threshold.signal)] = now;
     }
     const has = (kind: keyof Pressure): boolean => now - lastSeen[kind] < options.transitionMs || lastSeen[kind] === now;
     const next = { memory: has("memory"), disk: has("disk"), pid: has("pid") };
     const changed = next.memory !== pressure.memory || next.disk !== pressure.disk || next.pid !== pressure.pid;
     pressure = next;
     if (changed) options.onPressureChange(next);
+    return [...met].filter((threshold) => now - (since.get(threshold) ?? now) >= threshold.graceMs);
   }
 
   async function evictForStorage(pods: readonly NodePod[], usage: ReadonlyMap<string, PodUsage>): Promise<boolean> {
     let any = false;
     for (const pod of pods) {
       const used = usage.get(pod.metadata.uid);
-      const message = used === undefined || isCriticalPod(pod) ? undefined : exceededStorage(pod, used);
-      if (message === undefined) continue;
+      const exceeded = used === undefined || isCriticalPod(pod) ? undefined : exceededStorage(pod, used);
+      if (exceeded === undefined) continue;
       any = true;
-      await options.evict(pod, { reason: "Evicted", message }, 0);
+      await options.evict(pod, { reason: "Evicted", message: exceeded.message }, 0, exceeded.limit);
     }
     return any;
   }
@@ -251,22 +279,22 @@ export function newEviction(options: EvictionOptions): Eviction {
       const pods = options.activePods();
       const limited = pods.some(hasStorageLimit);
       const seen = await options.observe();
-      met = new Set(metThresholds(options.thresholds, seen, met));
-      note(now);
-      const due = [...met].filter((threshold) => now - (since.get(threshold) ?? now) >= threshold.graceMs);
+      const due = note(new Set(metThresholds(options.thresholds, seen, driving)), now);
+      driving = new Set(due);
       if (due.length === 0 && !limited) return;
       const usage = await options.usage();
       if (limited && (await evictForStorage(pods, usage))) return;
       // Memory first: it runs out the fastest.
-      const [worst] = due.sort((a, b) => Number(b.signal === "memory.available") - Number(a.signal === "memory.available"));
+      const [worst] = due.sort((a, b) => Number(isMemory(b.signal)) - Number(isMemory(a.signal)));
       if (worst === undefined) return;
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
+      options.tellNode("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
       if (pressureOf(worst.signal) === "disk") {
         await options.reclaimDisk();
         const after = await options.observe();
-        if (metThresholds([worst], after, new Set([worst])).length === 0) return;
+        if (metThresholds(options.thresholds, after, new Set(options.thresholds)).length === 0) return;
       }
-      const [victim] = rankPods(pods, usage, pressureOf(worst.signal));
+      const [victim] = rankPods(pods, usage, worst.signal);
       if (victim === undefined) {
         log.error("Eviction manager: eviction thresholds have been met, but no pods are active to evict");
         return;

@@ -102,6 +102,23 @@ async function cgroupsIn(
   return { cgroups, mountPoint, read: (path) => readFile(join(mountPoint, path), "utf8") };
 }
 
+test("what is left of the memory of all pods does not count files that can be read again; a pod's tasks are the kernel's", async (t) => {
+  const { cgroups, mountPoint } = await cgroupsIn(t);
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1000 }, false);
+  const write = (path: string, text: string): Promise<void> => writeFile(join(mountPoint, path), text);
+  await write("memory/test/kubepods/memory.usage_in_bytes", "700\n");
+  await write("memory/test/kubepods/memory.stat", "cache 5\ninactive_file 1\ntotal_inactive_file 200\n");
+  await write("memory/test/kubepods/memory.limit_in_bytes", "9223372036854771712\n");
+  assert.equal(await cgroups.memoryOfPods(), undefined, "no limit");
+  await write("memory/test/kubepods/memory.limit_in_bytes", "1000\n");
+  assert.deepEqual(await cgroups.memoryOfPods(), { available: 500, capacity: 1000 });
+  const pod = aNodePod();
+  await cgroups.ensure(pod);
+  assert.equal(await cgroups.tasksOf("uid-1"), 0);
+  await write(`pids${cgroups.parentOf(pod)}/pids.current`, "12\n");
+  assert.deepEqual([await cgroups.tasksOf("uid-1"), await cgroups.tasksOf("nobody")], [12, 0]);
+});
+
 test("pods together get what the node has for them, and what is reserved its own cgroup's limits", async (t) => {
   const { cgroups, mountPoint, read } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3, pids: 1000 }, true);

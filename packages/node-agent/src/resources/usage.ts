@@ -5,10 +5,17 @@ import type { NodePod } from "../pods/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { FolderQuotas } from "../volumes/quota/folder-quotas.ts";
-import { hasStorageLimit, type Observations, type PodUsage } from "./eviction.ts";
+import { hasStorageLimit, type Observation, type Observations, type PodUsage } from "./eviction.ts";
 
-/** What is free on the node now. */
-export async function observeNode(rootDir: string, imageDir: string | undefined): Promise<Observations> {
+/**
+ * What is free on the node now.
+ * @param ofPods memory that is left to Pods; undefined where they may have all there is
+ */
+export async function observeNode(
+  rootDir: string,
+  imageDir: string | undefined,
+  ofPods: Observation | undefined,
+): Promise<Observations> {
   const [memory, nodefs, imagefs, pids] = await Promise.all([
     nodeMemory(),
     filesystemOf(rootDir),
@@ -17,6 +24,7 @@ export async function observeNode(rootDir: string, imageDir: string | undefined)
   ]);
   const seen: Observations = {
     "memory.available": memory,
+    ...(ofPods && { "allocatableMemory.available": ofPods }),
     "nodefs.available": { available: nodefs.availableBytes, capacity: nodefs.capacityBytes },
     "nodefs.inodesFree": { available: nodefs.inodesFree, capacity: nodefs.inodes },
     "pid.available": pids,
@@ -50,6 +58,7 @@ export async function podUsage(options: {
   podDir: (uid: string) => string;
   logDir: (pod: NodePod) => string;
   everyPod: boolean;
+  processes: (uid: string) => Promise<number>;
   quotas?: Pick<FolderQuotas, "usage"> | undefined;
 }): Promise<Map<string, PodUsage>> {
   const stats = await options.runtime.listContainerStats();
@@ -57,34 +66,42 @@ export async function podUsage(options: {
   for (const pod of options.pods) {
     const { uid } = pod.metadata;
     const walks = options.everyPod || hasStorageLimit(pod);
+    let inodes = 0;
+    let diskBytes = 0;
+    const look = async (path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<number> => {
+      if (!walks) return 0;
+      const found = await usageBelow(path, quotas);
+      inodes += found.inodes;
+      diskBytes += found.bytes;
+      return found.bytes;
+    };
     const containers = [];
     for (const { name } of pod.spec.containers) {
       const own = stats.filter(
         (stat) =>
           stat.attributes?.labels[labelNames.podUid] === uid && stat.attributes?.labels[labelNames.containerName] === name,
       );
-      const memoryBytes = own.reduce((sum, stat) => sum + (stat.memory?.workingSetBytes?.value ?? 0), 0);
-      const layer = own.reduce((sum, stat) => sum + (stat.writableLayer?.usedBytes?.value ?? 0), 0);
-      const logs = walks ? await sizeBelow(join(options.logDir(pod), name)) : 0;
-      containers.push({ name, memoryBytes, diskBytes: layer + logs });
+      const sum = (of: (stat: (typeof own)[number]) => number | undefined): number =>
+        own.reduce((total, stat) => total + (of(stat) ?? 0), 0);
+      const layer = sum(({ writableLayer }) => writableLayer?.usedBytes?.value);
+      diskBytes += layer;
+      inodes += sum(({ writableLayer }) => writableLayer?.inodesUsed?.value);
+      const logs = await look(join(options.logDir(pod), name));
+      containers.push({ name, memoryBytes: sum(({ memory }) => memory?.workingSetBytes?.value), diskBytes: layer + logs });
     }
     const emptyDirs = new Map<string, number>();
-    if (walks) {
-      for (const volume of pod.spec.volumes ?? []) {
-        if (volume.emptyDir === undefined || volume.emptyDir.medium === "Memory") continue;
-        const dir = join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name);
-        emptyDirs.set(volume.name, await sizeBelow(dir, options.quotas));
-      }
+    for (const volume of pod.spec.volumes ?? []) {
+      if (!walks || volume.emptyDir === undefined || volume.emptyDir.medium === "Memory") continue;
+      const dir = join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name);
+      emptyDirs.set(volume.name, await look(dir, options.quotas));
     }
     // The files we mount into containers grow on the node's disk too: /etc/hosts and last words.
-    const own = walks
-      ? (await sizeBelow(join(options.podDir(uid), "containers"))) + (await sizeBelow(join(options.podDir(uid), "etc-hosts")))
-      : 0;
+    for (const name of ["containers", "etc-hosts"]) await look(join(options.podDir(uid), name));
     usage.set(uid, {
-      memoryBytes: containers.reduce((sum, container) => sum + container.memoryBytes, 0),
-      diskBytes:
-        containers.reduce((sum, container) => sum + container.diskBytes, own) +
-        [...emptyDirs.values()].reduce((sum, size) => sum + size, 0),
+      memoryBytes: containers.reduce((total, container) => total + container.memoryBytes, 0),
+      diskBytes,
+      inodes,
+      processes: await options.processes(uid),
       containers,
       emptyDirs,
     });
@@ -92,13 +109,8 @@ export async function podUsage(options: {
   return usage;
 }
 
-/** Bytes that a file, or everything in a folder, takes on disk; links are not followed. */
-async function sizeBelow(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<number> {
-  return (await usageBelow(path, quotas)).bytes;
-}
-
 /**
- * What a file, or everything in a folder, takes on disk, and how many files and folders that are.
+ * What a file, or everything in a folder, takes on disk, and how many files and folders that are; links are not followed.
  * @param quotas asked first: the file system may have counted
  */
 export async function usageBelow(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<{ bytes: number; inodes: number }> {

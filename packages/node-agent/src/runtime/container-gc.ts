@@ -20,16 +20,19 @@ export interface ContainerGcOptions {
   allSourcesSynced: () => boolean;
 }
 
-/** Takes away ended containers and sandboxes beyond what is kept for logs. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go */
+/** A container that was made so short a time ago may be about to begin. */
+const beginsMs = 5 * 60_000;
+
+/** Takes away containers that have ended, or never began, and sandboxes, beyond what is kept for logs. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go */
 export async function collectContainers(options: ContainerGcOptions): Promise<void> {
   const { runtime } = options;
   const [containers, sandboxes] = await Promise.all([runtime.listContainers(), runtime.listPodSandboxes()]);
-  const oldest = (options.clock.now() - options.minAgeMs) * 1e6;
+  const ageMs = (container: { createdAt: number }): number => options.clock.now() - container.createdAt / 1e6;
   const dead = containers.filter(
     (container) =>
-      (container.state === containerState.exited || container.state === containerState.unknown) &&
+      container.state !== containerState.running &&
       container.labels[labelNames.podUid] !== undefined &&
-      container.createdAt <= oldest,
+      ageMs(container) >= (container.state === containerState.created ? Math.max(options.minAgeMs, beginsMs) : options.minAgeMs),
   );
   const groups = new Map<string, typeof dead>();
   for (const container of dead.sort((a, b) => b.createdAt - a.createdAt)) {

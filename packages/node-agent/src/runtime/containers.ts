@@ -9,7 +9,7 @@ import { type AnyContainer, type ContainerKind, describePod, type NodePod } from
 import type { RunHook } from "../probes/lifecycle-hooks.ts";
 import { ContainerError } from "./container-error.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
-import { annotationNames, containerAnnotations, containerLabels } from "./labels.ts";
+import { containerAnnotations, containerLabels } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
 import { type ContainerRecord, newestContainer, type PodRecord } from "./pod-record.ts";
 import { type ContainerRuntime, isRuntimeNotFound } from "./runtime.ts";
@@ -47,6 +47,8 @@ export interface StartRequest {
   imageRef: string;
   image: Cri<"Image"> | undefined;
   resources: CriInput<"LinuxContainerResources">;
+  /** Aborted when the Pod has to end: nobody waits for its postStart then. */
+  signal: AbortSignal;
   /** Makes the mounts and variables; what it throws is the container's CreateContainerConfigError. */
   options(): Promise<ContainerOptions>;
 }
@@ -77,11 +79,10 @@ export async function startContainer(deps: ContainerDependencies, request: Start
     const problem = violatesNonRoot(pod, container, request.image);
     if (problem !== undefined) throw new Error(problem);
     const own = await request.options();
-    const target = "targetContainerName" in container ? container.targetContainerName : undefined;
     config = containerConfig(request, {
       ...own,
       restartCount,
-      targetId: target ? newestContainer(request.record, target)?.id : undefined,
+      targetId: targetOf(container, request.record),
       seccompDefault: deps.seccompDefault,
       seccompRoot: deps.seccompRoot,
     });
@@ -114,15 +115,43 @@ export async function startContainer(deps: ContainerDependencies, request: Start
   const postStart = container.lifecycle?.postStart;
   if (postStart === undefined) return;
   try {
-    await deps.runHook({ pod, container, containerId: id, podIp: request.podIp, handler: postStart });
+    await unlessAborted(
+      deps.runHook({ pod, container, containerId: id, podIp: request.podIp, handler: postStart }),
+      request.signal,
+    );
   } catch (err) {
     const failed = err as Error & { output?: string };
     const message = hookFailure(postStart, container.name, pod, failed);
     event("Warning", "FailedPostStartHook", message);
-    const record = { id, name: container.name, annotations: config.annotations ?? {} } as unknown as ContainerRecord;
-    await killContainer(deps, { pod, container, kind, record, message: "FailedPostStartHook", podIp: request.podIp });
+    const why = { message: "FailedPostStartHook", podIp: request.podIp };
+    await killContainer(deps, { pod, container, kind, record: { id }, ...why }).catch((err) =>
+      deps.log.error("Failed to kill container", err, { pod: describePod(pod), container: container.name }),
+    );
     throw new ContainerError("PostStartHookError", `${message}`, { cause: err });
   }
+}
+
+/** As the work ends, or at once when the signal is aborted. */
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<void>();
+  const stop = (): void => aborted.resolve();
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+    work.catch(() => undefined); // nobody hears of it any more
+  }
+}
+
+/** Whose processes an ephemeral container sees. @throws Error when there is no such container */
+function targetOf(container: AnyContainer, record: PodRecord): string | undefined {
+  const name = "targetContainerName" in container ? container.targetContainerName : undefined;
+  if (!name) return undefined;
+  const target = newestContainer(record, name);
+  if (target === undefined) throw new Error(`unable to find target container ${name}`);
+  return target.id;
 }
 
 function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err: Error & { output?: string }): string {
@@ -202,11 +231,10 @@ function logLinkName(pod: { name: string; namespace: string }, name: string, id:
 }
 
 export interface KillRequest {
-  /** Undefined when only the runtime still knows of the Pod. */
-  pod: NodePod | undefined;
-  container: AnyContainer | undefined;
+  pod: NodePod;
+  container: AnyContainer;
   kind?: ContainerKind;
-  record: Pick<ContainerRecord, "id" | "name" | "annotations">;
+  record: Pick<ContainerRecord, "id">;
   /** Of the Event; `""` is the usual one. */
   message: string;
   podIp: string;
@@ -222,15 +250,14 @@ const minimumGraceSeconds = 2;
  * Source: pkg/kubelet/kuberuntime/kuberuntime_container.go killContainer
  */
 export async function killContainer(deps: ContainerDependencies, request: KillRequest): Promise<void> {
-  const { pod, container, record } = request;
-  const message = request.message === "" ? `Stopping container ${record.name}` : request.message;
-  if (pod !== undefined) deps.event(pod, { name: record.name, kind: request.kind ?? "regular" }, "Normal", "Killing", message);
-  let graceSeconds = gracePeriod(request);
-  const preStop = container?.lifecycle?.preStop ?? savedPreStop(record);
-  if (request.graceSecondsOverride !== undefined) graceSeconds = request.graceSecondsOverride;
-  if (preStop !== undefined && pod !== undefined && container !== undefined && graceSeconds > 0) {
+  const { pod, container, record, kind = "regular" } = request;
+  const message = request.message === "" ? `Stopping container ${container.name}` : request.message;
+  deps.event(pod, { name: container.name, kind }, "Normal", "Killing", message);
+  let graceSeconds = request.graceSecondsOverride ?? gracePeriod(request);
+  const preStop = container.lifecycle?.preStop;
+  if (preStop !== undefined && graceSeconds > 0) {
     const started = deps.clock.monotonic();
-    await runPreStop(deps, request, pod, container, preStop, graceSeconds * 1000);
+    await runPreStop(deps, request, preStop, graceSeconds * 1000);
     graceSeconds -= Math.floor((deps.clock.monotonic() - started) / 1000);
   }
   if (request.graceSecondsOverride === undefined) graceSeconds = Math.max(graceSeconds, minimumGraceSeconds);
@@ -241,43 +268,26 @@ export async function killContainer(deps: ContainerDependencies, request: KillRe
   }
 }
 
-function gracePeriod({ pod, container, record, reason }: KillRequest): number {
-  if (pod === undefined) {
-    const saved =
-      record.annotations[annotationNames.podDeletionGracePeriod] ?? record.annotations[annotationNames.podTerminationGracePeriod];
-    return saved === undefined ? minimumGraceSeconds : Number(saved);
-  }
+function gracePeriod({ pod, container, reason }: KillRequest): number {
   if (pod.metadata.deletionGracePeriodSeconds !== undefined) return pod.metadata.deletionGracePeriodSeconds;
   // A probe may have a grace period of its own.
   const probe =
-    reason === "LivenessProbe" ? container?.livenessProbe : reason === "StartupProbe" ? container?.startupProbe : undefined;
+    reason === "LivenessProbe" ? container.livenessProbe : reason === "StartupProbe" ? container.startupProbe : undefined;
   return probe?.terminationGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? minimumGraceSeconds;
-}
-
-function savedPreStop(record: Pick<ContainerRecord, "annotations">): LifecycleHandler | undefined {
-  const text = record.annotations[annotationNames.preStop];
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text) as LifecycleHandler;
-  } catch {
-    return undefined;
-  }
 }
 
 async function runPreStop(
   deps: ContainerDependencies,
-  request: KillRequest,
-  pod: NodePod,
-  container: AnyContainer,
+  { pod, container, kind = "regular", record, podIp }: KillRequest,
   handler: LifecycleHandler,
   limitMs: number,
 ): Promise<void> {
   const stopTimer = new AbortController();
   const hook = deps
-    .runHook({ pod, container, containerId: request.record.id, podIp: request.podIp, handler })
+    .runHook({ pod, container, containerId: record.id, podIp, handler })
     .catch((err: Error & { output?: string }) => {
       const message = hookFailure(handler, container.name, pod, err);
-      deps.event(pod, { name: container.name, kind: request.kind ?? "regular" }, "Warning", "FailedPreStopHook", message);
+      deps.event(pod, { name: container.name, kind }, "Warning", "FailedPreStopHook", message);
     });
   const limit = deps.clock.sleep(limitMs, stopTimer.signal).catch(() => undefined);
   await Promise.race([hook, limit]);

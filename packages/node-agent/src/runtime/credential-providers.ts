@@ -11,8 +11,8 @@ import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
 import { fitsImage, type Login } from "./image-credentials.ts";
-import { parseImageReference } from "./image-reference.ts";
 
 export interface CredentialProviders {
   /** Never fails: a plugin that does gives none, and the registry decides. */

@@ -1,6 +1,6 @@
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
 import type { CriInput } from "./cri-schema.ts";
-import { parseImageReference } from "./image-reference.ts";
 
 export interface Login {
   /** Host, with a port and a path where the entry had them; `*` may stand for a part between dots. */

@@ -18,7 +18,10 @@ export interface ImageGcOptions {
 }
 
 export interface ImageGc {
-  /** Removes images, the longest unused first, when the disk is fuller than the high threshold, down to the low one. */
+  /**
+   * Removes images, the longest unused first, when the disk is fuller than the high threshold, down to the low one.
+   * @throws Error when it did not get so far, which is told too
+   */
   collect(): Promise<void>;
   /** Removes every image that nothing uses, whatever its age: the disk is short. */
   removeUnused(): Promise<void>;
@@ -63,10 +66,11 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
       const mountPoint = (await runtime.imageFilesystems())[0]?.fsId?.mountpoint;
       if (mountPoint === undefined) return;
       const { capacityBytes, availableBytes } = await filesystem(mountPoint);
-      if (capacityBytes === 0) {
-        options.event("Warning", "InvalidDiskCapacity", `invalid capacity 0 on image filesystem`);
-        return;
-      }
+      const fail = (reason: string, message: string): never => {
+        options.event("Warning", reason, message);
+        throw new Error(message);
+      };
+      if (capacityBytes === 0) fail("InvalidDiskCapacity", "invalid capacity 0 on image filesystem");
       const usedPercent = 100 - Math.trunc((availableBytes * 100) / capacityBytes);
       if (usedPercent < options.highThresholdPercent) return;
       const wanted = Math.trunc((capacityBytes * (100 - options.lowThresholdPercent)) / 100) - availableBytes;
@@ -76,11 +80,8 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
       });
       const freed = await free(wanted, inUse);
       if (freed >= wanted) return;
-      options.event(
-        "Warning",
-        "FreeDiskSpaceFailed",
-        `failed to garbage collect required amount of images. Wanted to free ${wanted} bytes, but freed ${freed} bytes`,
-      );
+      const what = `Wanted to free ${wanted} bytes, but freed ${freed} bytes`;
+      fail("FreeDiskSpaceFailed", `failed to garbage collect required amount of images. ${what}`);
     },
     async removeUnused() {
       await free(Number.POSITIVE_INFINITY, await look(), 0);

@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseImageReference, withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
 import { loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
 import { newImageGc } from "./image-gc.ts";
-import { parseImageReference, withDefaultTag } from "./image-reference.ts";
 import { newImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
 import { containerState } from "./runtime.ts";
@@ -152,7 +152,9 @@ test("images go when the disk is full, the longest unused first, those in use an
   await runtime.removeContainer(newer);
   await clock.advance(60_000);
   available = 100;
-  await gc.collect();
+  await assert.rejects(gc.collect(), {
+    message: "failed to garbage collect required amount of images. Wanted to free 100 bytes, but freed 0 bytes",
+  });
   assert.deepEqual(
     runtime.calls.filter((call) => call.startsWith("RemoveImage")),
     [],
@@ -167,7 +169,7 @@ test("images go when the disk is full, the longest unused first, those in use an
     "100 of 100 wanted bytes are free",
   );
   available = 0;
-  await gc.collect();
+  await assert.rejects(gc.collect(), /Wanted to free 200 bytes, but freed 100 bytes$/);
   assert.deepEqual(
     (await runtime.listImages()).map(({ repoTags }) => repoTags[0]),
     ["used", "pause"],
@@ -210,6 +212,35 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   assert.deepEqual([...runtime.containers.values()].map(({ config }) => config.metadata?.name).sort(), ["a", "b"]);
   assert.ok([...runtime.containers.values()].every(({ state }) => state === containerState.exited));
   assert.equal(runtime.sandboxes.size, 1, "the sandbox of the pod that is gone went with it");
+});
+
+test("a container that never began is taken away when it is sure that it will not", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const labels = { "io.kubernetes.pod.uid": "known", "io.kubernetes.container.name": "a" };
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" }, labels }, "");
+  for (const attempt of [0, 1]) await runtime.createContainer(sandbox, { metadata: { name: "a", attempt }, labels }, {});
+  const gc = (): Promise<void> =>
+    collectContainers({
+      runtime,
+      clock,
+      log: discardLogger,
+      containerLogsDir: "/nonexistent",
+      maxPerContainer: 1,
+      maxTotal: -1,
+      minAgeMs: 0,
+      isKnown: () => true,
+      allSourcesSynced: () => true,
+    });
+  await clock.advance(299_999);
+  await gc();
+  assert.equal(runtime.containers.size, 2, "both may be about to begin");
+  await clock.advance(2);
+  await gc();
+  assert.deepEqual(
+    [...runtime.containers.values()].map(({ config }) => config.metadata?.attempt),
+    [1],
+  );
 });
 
 test("a container's hash changes with what it is, not with the order of its fields", () => {

@@ -1,13 +1,13 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
 import { type Backoff, newBackoff } from "../pods/backoff.ts";
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { CredentialProviders } from "./credential-providers.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import { loginsFor, loginsOf } from "./image-credentials.ts";
-import { withDefaultTag } from "./image-reference.ts";
 import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
 
 export interface ImagePullerOptions {
@@ -89,7 +89,7 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
       try {
         present = await options.runtime.imageStatus(image);
       } catch (err) {
-        const message = `Failed to inspect image ${JSON.stringify(image)}: ${(err as Error).message}`;
+        const message = `Failed to inspect image ${JSON.stringify(container.image)}: ${(err as Error).message}`;
         event("Warning", "InspectFailed", message);
         throw new ContainerError("ImageInspectError", message);
       }
@@ -111,19 +111,20 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
       }
       event("Normal", "Pulling", `Pulling image ${JSON.stringify(container.image)}`);
       const started = options.clock.monotonic();
+      let imageRef: string;
       try {
         if (!take()) throw new Error("pull QPS exceeded");
-        const imageRef = await inTurn(() => pullWithLogins(image, pullSecrets, sandbox));
-        const tookMs = options.clock.monotonic() - started;
-        event("Normal", "Pulled", `Successfully pulled image ${JSON.stringify(container.image)} in ${formatDuration(tookMs)}`);
-        backoff.collect();
-        return { imageRef, image: await options.runtime.imageStatus(image) };
+        imageRef = await inTurn(() => pullWithLogins(image, pullSecrets, sandbox));
       } catch (err) {
         const reason = (err as Error).message;
         event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
         backoff.next(key, options.clock.now());
         throw new ContainerError("ErrImagePull", reason);
       }
+      const tookMs = options.clock.monotonic() - started;
+      event("Normal", "Pulled", `Successfully pulled image ${JSON.stringify(container.image)} in ${formatDuration(tookMs)}`);
+      backoff.collect();
+      return { imageRef, image: await options.runtime.imageStatus(image) };
     },
     collect: () => backoff.collect(),
   };

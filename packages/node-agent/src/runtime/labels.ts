@@ -1,5 +1,6 @@
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
+import type { Container, ContainerPort, LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
 
@@ -65,6 +66,35 @@ export function containerAnnotations(pod: NodePod, container: AnyContainer, rest
     annotations[annotationNames.preStop] = JSON.stringify(container.lifecycle.preStop);
   if ((container.ports ?? []).length > 0) annotations[annotationNames.ports] = JSON.stringify(container.ports);
   return annotations;
+}
+
+/** What a container tells of the Pod that it was made for, where nobody else knows of it any more. */
+export function restorePod(pod: NodePod, annotations: Readonly<Record<string, string>>): NodePod {
+  const seconds = (name: string): number | undefined => {
+    const text = annotations[name];
+    return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+  };
+  const deletion = seconds(annotationNames.podDeletionGracePeriod);
+  const termination = seconds(annotationNames.podTerminationGracePeriod);
+  return {
+    ...pod,
+    metadata: { ...pod.metadata, ...(deletion !== undefined && { deletionGracePeriodSeconds: deletion }) },
+    spec: { ...pod.spec, ...(termination !== undefined && { terminationGracePeriodSeconds: termination }) },
+  };
+}
+
+/** The same of its own specification: how it is to be ended. */
+export function restoreContainer(name: string, annotations: Readonly<Record<string, string>>): Container {
+  const parsed = (annotation: string): unknown => {
+    try {
+      return JSON.parse(annotations[annotation] ?? "null");
+    } catch {
+      return null;
+    }
+  };
+  const preStop = parsed(annotationNames.preStop) as LifecycleHandler | null;
+  const ports = parsed(annotationNames.ports) as ContainerPort[] | null;
+  return { name, ...(preStop !== null && { lifecycle: { preStop } }), ...(ports !== null && { ports }) };
 }
 
 const containerType = "io.k8s.api.core.v1.Container";

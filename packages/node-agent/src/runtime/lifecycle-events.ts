@@ -1,5 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import { labelNames } from "./labels.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
@@ -83,7 +84,7 @@ export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEv
       if (known === undefined) return "PLEG is not healthy: pleg has yet to be successful";
       const elapsed = clock.now() - lastRelist;
       if (elapsed <= unhealthyAfterMs) return undefined;
-      return `PLEG is not healthy: pleg was last seen active ${Math.round(elapsed / 1000)}s ago; threshold is 3m0s`;
+      return `PLEG is not healthy: pleg was last seen active ${formatDuration(elapsed)} ago; threshold is ${formatDuration(unhealthyAfterMs)}`;
     },
   };
 }

@@ -44,10 +44,20 @@ for (const { name, options, want } of [
 }
 
 test("lines that no runtime wrote are left out", () => {
-  for (const text of ["", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z neither F text"]) {
+  for (const text of ["", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z neither F text", "yesterday stdout F text"]) {
     assert.equal(formatLine(Buffer.from(text), {}), undefined, text);
   }
 });
+
+for (const { written, want } of [
+  { written: "2026-01-01T00:00:00.12Z", want: "2026-01-01T00:00:00.120000000Z" },
+  { written: "2026-01-01T00:00:00+02:00", want: "2026-01-01T00:00:00.000000000+02:00" },
+]) {
+  test(`the time ${written} is shown with all its digits`, () => {
+    const shown = formatLine(Buffer.from(`${written} stdout F text`), { timestamps: true });
+    assert.equal(shown?.toString(), `${want} text\n`);
+  });
+}
 
 test("long logs are read whole and tailed from the end", async (t) => {
   const path = join(await tempDir(t), "0.log");

@@ -93,13 +93,17 @@ export function formatLine(line: Buffer, options: Pick<LogOptions, "since" | "ti
   if (stream !== "stdout" && stream !== "stderr") return undefined;
   const afterTags = line.indexOf(0x20, afterStream + 1);
   const tags = line.toString("latin1", afterStream + 1, afterTags < 0 ? line.length : afterTags).split(":");
-  const time = line.toString("latin1", 0, afterTime);
+  const [, seconds = "", fraction = "", zone = ""] = timePattern.exec(line.toString("latin1", 0, afterTime)) ?? [];
+  if (zone === "") return undefined;
+  const time = `${seconds}.${fraction.padEnd(9, "0")}${zone}`;
   if (options.since !== undefined && Date.parse(time) < options.since) return undefined;
   const text = afterTags < 0 ? Buffer.alloc(0) : line.subarray(afterTags + 1);
   const ending = tags[0] === "P" ? Buffer.alloc(0) : newline;
   return options.timestamps ? Buffer.concat([Buffer.from(`${time} `), text, ending]) : Buffer.concat([text, ending]);
 }
 
+/** Runtimes leave zeros at the end out; readers get all nine digits. */
+const timePattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 const newline = Buffer.from("\n");
 
 function splitLines(bytes: Buffer): { lines: Buffer[]; rest: Buffer } {

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Cri } from "./cri-schema.ts";
 import { annotationNames, labelNames } from "./labels.ts";
@@ -159,14 +160,15 @@ async function terminationMessage(status: Cri<"ContainerStatus">): Promise<strin
   return message;
 }
 
-/** The file is the container's: it may be huge, but not a link (it is ours, mounted by inode). */
+/** What is there is the container's choice, if it mounts a volume there: huge, a link, a pipe that nobody writes to. */
 async function readEnd(path: string, limitBytes: number): Promise<string> {
-  const file = await open(path, "r");
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    const { size } = await file.stat();
-    const length = Math.min(size, limitBytes);
+    const info = await file.stat();
+    if (!info.isFile()) throw new Error("not a regular file");
+    const length = Math.min(info.size, limitBytes);
     const buffer = Buffer.alloc(length);
-    const { bytesRead } = await file.read(buffer, 0, length, Math.max(0, size - limitBytes));
+    const { bytesRead } = await file.read(buffer, 0, length, Math.max(0, info.size - limitBytes));
     return buffer.subarray(0, bytesRead).toString("utf8");
   } finally {
     await file.close();

@@ -83,7 +83,9 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
     if (!/^-?\d{1,15}$/.test(text)) throw new Refused(400, `{"message": "Unable to decode query."}`);
     return Number(text);
   };
-  const tailLines = number("tailLines");
+  const flag = (name: string): boolean => query.has(name) && !["false", "0"].includes((query.get(name) ?? "").toLowerCase());
+  const tail = query.get("tail"); // how clients of old ask
+  const tailLines = tail === "all" ? undefined : number(tail ? "tail" : "tailLines");
   const sinceSeconds = number("sinceSeconds");
   const limitBytes = number("limitBytes");
   const sinceTime = query.get("sinceTime") ?? "";
@@ -99,8 +101,8 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
     tailLines,
     limitBytes,
     since,
-    timestamps: query.get("timestamps") === "true",
-    follow: query.get("follow") === "true",
+    timestamps: flag("timestamps"),
+    follow: flag("follow"),
   };
 }
 

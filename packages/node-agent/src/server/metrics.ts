@@ -90,6 +90,11 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       help: "Cumulative number of pod evictions by eviction signal",
       labels: ["eviction_signal"],
     }),
+    preemptions: registry.counter({
+      name: "kubelet_preemptions",
+      help: "Cumulative number of pod preemptions by preemption resource",
+      labels: ["preemption_signal"],
+    }),
     csiCall(driver: string, method: string, code: string, tookMs: number): void {
       csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
     },

@@ -347,7 +347,7 @@ test("/runningpods/ shows what the runtime runs, /configz the configuration, /de
   assert.equal(index.status, 200);
   assert.match(index.body, /heap/);
   assert.match((await get("/debug/pprof/cmdline")).body, /node/);
-  assert.equal((await get("/debug/flags/v")).status, 405, "the verbosity is set by PUT");
+  assert.equal((await get("/debug/flags/v")).status, 406, "the verbosity is set by PUT");
 });
 
 for (const { path, status, body } of [
@@ -369,9 +369,9 @@ for (const { path, status, body } of [
     body: 'previous terminated container "main" in pod "web" not found',
   },
   { path: "/exec/default/web/main?command=ls", status: 400, body: "you must specify at least 1 of stdin, stdout, stderr" },
-  { path: "/exec/default/web/none?command=ls&output=1", status: 404, body: 'container not found ("none")\n' },
-  { path: "/exec/default/none/main?command=ls&output=1", status: 404, body: "pod does not exist\n" },
-  { path: "/exec/default/web/other-uid/main?command=ls&output=1", status: 404, body: "pod does not exist\n" },
+  { path: "/exec/default/web/none?command=ls&output=1", status: 500, body: 'container not found ("none")' },
+  { path: "/exec/default/none/main?command=ls&output=1", status: 404, body: "pod does not exist" },
+  { path: "/exec/default/web/other-uid/main?command=ls&output=1", status: 404, body: "pod does not exist" },
   { path: "/exec/default/web/main?command=ls&output=1", status: 400, body: "Upgrade request required" },
 ]) {
   test(`GET ${path} answers ${status}`, async (t) => {
@@ -388,6 +388,14 @@ for (const method of ["POST", "PUT"]) {
     assert.equal(JSON.parse((await get("/pods")).body).items.length, 1);
   });
 }
+
+test("a container that has ended is not there to be entered", async (t) => {
+  const { get, runtime } = await serve(t);
+  runtime.exit(runtime.find("main")?.id ?? "", 1);
+  for (const what of ["exec/default/web/main?command=ls&output=1", "run/default/web/main?cmd=ls"]) {
+    assert.deepEqual(await get(`/${what}`, "admin"), { status: 500, body: 'container not found ("main")' });
+  }
+});
 
 test("an upgrade passes through to the runtime's streaming server, without the client's credentials", async (t) => {
   let head = "";

@@ -2,8 +2,8 @@ import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import type { NodePod } from "../pods/pod.ts";
-import { newestContainer, readPodRecord } from "../runtime/pod-record.ts";
+import { describePod, type NodePod } from "../pods/pod.ts";
+import { readPodRecord } from "../runtime/pod-record.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
 export interface StreamingContext {
@@ -32,7 +32,7 @@ async function findTarget(
   const container = withContainer ? rest.at(-1) : undefined;
   const pod = context.podByName(namespace, podName);
   const refuse = (status: number, message: string): undefined => {
-    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, `${message}\n`);
+    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, message);
     return undefined;
   };
   if (pod === undefined || (uid !== undefined && uid !== "" && uid !== pod.metadata.uid))
@@ -40,11 +40,12 @@ async function findTarget(
   const record = await readPodRecord(context.runtime, pod.metadata);
   const sandbox = record.sandboxes.find((candidate) => candidate.ready);
   if (!withContainer) {
-    if (sandbox === undefined) return refuse(500, `failed to find sandboxID for pod ${podName}_${namespace}`);
+    if (sandbox === undefined) return refuse(500, `failed to find sandboxID for pod ${describePod(pod)}`);
     return { pod, containerId: "", sandboxId: sandbox.id };
   }
-  const found = newestContainer(record, container ?? "");
-  if (found === undefined) return refuse(404, `container not found (${JSON.stringify(container ?? "")})`);
+  // One that has ended cannot be entered, though there is a trace of it.
+  const found = record.containers.find(({ name, state }) => name === container && state === "running");
+  if (found === undefined) return refuse(500, `container not found (${JSON.stringify(container ?? "")})`);
   return { pod, containerId: found.id, sandboxId: sandbox?.id ?? "" };
 }
 

@@ -1,6 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
@@ -18,12 +18,20 @@ import type { IssuedToken, PodObjects, TokenRequestOptions } from "./pod-objects
 
 /** So many Pods that refer to one object ask for it once; short, so that a change shows at the next look. */
 const keepMs = 5_000;
+const maxKept = 1_000;
 const maxTokenAgeMs = 24 * 3600_000;
 const tokenRefreshJitterMs = 10_000;
 
+/** An object as it was read last: good for containers that start while the API server is away. */
+interface Kept {
+  at: number;
+  object: Promise<KubeObject>;
+  last: KubeObject | undefined;
+}
+
 /** Reads from the API server. Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go */
 export function newApiObjects(client: Client, clock: Clock): PodObjects {
-  const kept = new Map<string, { at: number; object: Promise<KubeObject> }>();
+  const kept = new Map<string, Kept>();
   const tokens = new Map<string, { issued: IssuedToken; requestedAt: number; expiresAt: number }>();
 
   function read<T extends KubeObject>(ref: ResourceRef, namespace: string | undefined, name: string): Promise<T> {
@@ -31,12 +39,24 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
     const now = clock.monotonic();
     const found = kept.get(key);
     if (found !== undefined && now - found.at < keepMs) return found.object as Promise<T>;
-    if (kept.size > 1000) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
-    const object = client.get<T>(ref, { namespace, name });
-    kept.set(key, { at: now, object });
-    // A failure is not kept: the object may be made at the next moment.
-    object.catch(() => kept.get(key)?.object === object && kept.delete(key));
-    return object;
+    if (kept.size > maxKept) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
+    const entry: Kept = { at: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };
+    entry.object = entry.object.then(
+      (object) => {
+        entry.last = object;
+        return object;
+      },
+      (err) => {
+        // A failure is not kept: the object may be made at the next moment.
+        entry.at = Number.NEGATIVE_INFINITY;
+        const isGone = isNotFound(err) || isForbidden(err);
+        if (isGone) kept.delete(key);
+        if (isGone || entry.last === undefined) throw err;
+        return entry.last;
+      },
+    );
+    kept.set(key, entry);
+    return entry.object as Promise<T>;
   }
 
   return {

@@ -1,6 +1,7 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../pods/pod.ts";
+import { configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pods/pod.ts";
 import type { PodSources } from "./merge.ts";
 
 /**
@@ -8,17 +9,45 @@ import type { PodSources } from "./merge.ts";
  * informer has its first list.
  * Source: pkg/kubelet/config/apiserver.go
  */
-export function followApiserver(informer: SharedInformer<Pod>, sources: PodSources): void {
+export function followApiserver(informer: SharedInformer<Pod>, sources: PodSources, clock: Clock): void {
+  const want = (pod: NodePod): void => {
+    const before = sources.get(pod.metadata.uid)?.metadata.annotations;
+    sources.upsert("api", marked(pod, before?.[configSeenAnnotation] ?? new Date(clock.now()).toISOString()));
+  };
   informer.addHandler({
-    added: (pod) => isComplete(pod) && sources.upsert("api", pod),
+    added: (pod) => isComplete(pod) && want(pod),
     updated: (before, pod) => {
       if (!isComplete(pod)) return;
       if (before.metadata.uid !== pod.metadata.uid && before.metadata.uid !== undefined)
         sources.remove("api", before.metadata.uid);
-      sources.upsert("api", pod);
+      want(pod);
     },
     deleted: (pod) => pod.metadata.uid !== undefined && sources.remove("api", pod.metadata.uid),
   });
+}
+
+/**
+ * Where a Pod comes from is ours to say, whatever its author wrote: who could call a Pod static would have one that no
+ * pressure turns away or evicts. Source: pkg/kubelet/config/config.go merge
+ */
+function marked(pod: NodePod, seen: string): NodePod {
+  const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: "api", [configSeenAnnotation]: seen };
+  const { deletionGracePeriodSeconds: grace, ...metadata } = pod.metadata;
+  const { terminationGracePeriodSeconds: own, activeDeadlineSeconds: deadline, ...spec } = pod.spec;
+  return {
+    ...pod,
+    metadata: { ...metadata, annotations, ...(grace === undefined ? {} : { deletionGracePeriodSeconds: bounded(grace) }) },
+    spec: {
+      ...spec,
+      ...(own === undefined ? {} : { terminationGracePeriodSeconds: bounded(own) }),
+      ...(deadline === undefined ? {} : { activeDeadlineSeconds: bounded(deadline) }),
+    },
+  };
+}
+
+/** Users may write all of 64 bits of seconds, with which nobody can reckon, the runtime neither. Thirty years do as well. */
+function bounded(seconds: number): number {
+  return Math.min(Number(seconds), 1e9);
 }
 
 function isComplete(pod: Pod): pod is NodePod {

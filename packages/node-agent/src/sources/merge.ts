@@ -1,4 +1,4 @@
-import type { NodePod } from "../pods/pod.ts";
+import { fullName, type NodePod } from "../pods/pod.ts";
 
 export type SourceName = "api" | "file" | "http";
 
@@ -6,6 +6,8 @@ export interface SourceHandler {
   added(pod: NodePod): void;
   updated(pod: NodePod, previous: NodePod): void;
   removed(pod: NodePod): void;
+  /** A source says two Pods of one name: the second is not wanted. */
+  duplicate?(pod: NodePod, source: SourceName): void;
 }
 
 export interface PodSources {
@@ -45,9 +47,11 @@ export function newPodSources(expected: readonly SourceName[], handler: SourceHa
 
   return {
     set(source, list) {
-      const wanted = new Set(list.map((pod) => pod.metadata.uid));
+      const byName = new Map<string, NodePod>();
+      for (const pod of list) if (byName.getOrInsert(fullName(pod), pod) !== pod) handler.duplicate?.(pod, source);
+      const wanted = new Set([...byName.values()].map((pod) => pod.metadata.uid));
       for (const uid of [...of(source).keys()]) if (!wanted.has(uid)) remove(source, uid);
-      for (const pod of list) upsert(source, pod);
+      for (const pod of byName.values()) upsert(source, pod);
       synced.add(source);
     },
     upsert,

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { decodeParsed } from "@coxswain/apimachinery/codec/json";
 import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
+import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Container, Pod, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pods/pod.ts";
+import { staticPodProblems } from "./static-pod-validation.ts";
 
 const podKind = { group: "", version: "v1", kind: "Pod" };
 
@@ -36,8 +38,8 @@ function decodeManifest(value: unknown): Pod {
   const { apiVersion, kind } = (value ?? {}) as { apiVersion?: string; kind?: string };
   if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
   const pod = decodeParsed(value, podKind).object as unknown as Pod;
-  if ((pod.spec?.containers ?? []).length === 0) throw new Error("invalid pod: spec.containers: Required value");
-  if (!pod.metadata?.name) throw new Error("invalid pod: metadata.name: Required value");
+  const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
+  if (problems.length > 0) throw new Error(`invalid pod: ${formatFieldErrors(problems)}`);
   return pod;
 }
 

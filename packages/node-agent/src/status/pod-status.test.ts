@@ -4,7 +4,7 @@ import type { PodSpec, PodStatus } from "@coxswain/apimachinery/schema/kinds/cor
 import { noProbes, type ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord } from "../runtime/pod-record.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
-import { podStatus, terminatedStatus } from "./pod-status.ts";
+import { podStatus, rejectedStatus, terminatedStatus } from "./pod-status.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");
 
@@ -179,4 +179,46 @@ test("what cannot be found at the end is said to have been killed", () => {
     ready: false,
     state: { terminated: { exitCode: 137, reason: "ContainerStatusUnknown" } },
   });
+});
+
+test("a pod that ended stays as it ended, whatever is seen of its containers later", () => {
+  const spec: Partial<PodSpec> = { restartPolicy: "Never" };
+  const apiStatus: PodStatus = { phase: "Succeeded" };
+  assert.equal(make({ spec, apiStatus, containers: [ended(1)] }).phase, "Succeeded");
+  assert.equal(make({ spec, apiStatus: { phase: "Running" }, previous: { phase: "Failed" }, containers: [] }).phase, "Failed");
+});
+
+test("a reason that another gave to the phase stays with it", () => {
+  const apiStatus: PodStatus = { phase: "Running", reason: "NodeLost", message: "gone" };
+  assert.partialDeepStrictEqual(make({ apiStatus, containers: [{}] }), { reason: "NodeLost", message: "gone" });
+  assert.equal(make({ apiStatus, containers: [] }).reason, undefined);
+});
+
+test("a container whose end nobody saw counts as restarted", () => {
+  const before = { name: "main", restartCount: 3, state: { running: {} }, image: "", imageID: "", ready: true };
+  const status = make({ containers: [{ state: "unknown", restartCount: 3 }], previous: { containerStatuses: [before] } });
+  const [container] = status.containerStatuses ?? [];
+  assert.deepEqual([container?.state?.terminated?.reason, container?.restartCount], ["ContainerStatusUnknown", 4]);
+});
+
+test("an ephemeral container that was not made yet waits as the others do", () => {
+  const spec = { initContainers: [aContainer({ name: "i" })], ephemeralContainers: [{ name: "debug", image: "x" }] };
+  assert.deepEqual(make({ spec }).ephemeralContainerStatuses?.[0]?.state, { waiting: { reason: "PodInitializing" } });
+});
+
+test("a pod that the node does not take says why, and nothing else", () => {
+  const rejection = { reason: "OutOfcpu", message: "Node didn't have enough resource: cpu" };
+  const pod = aNodePod(
+    {},
+    {},
+    { phase: "Pending", qosClass: "BestEffort", conditions: [{ type: "PodScheduled", status: "True" }] },
+  );
+  assert.deepEqual(rejectedStatus(pod, rejection, now), {
+    phase: "Failed",
+    reason: "OutOfcpu",
+    message: "Pod Node didn't have enough resource: cpu",
+    startTime: "2026-01-01T00:00:00Z",
+  });
+  const started = aNodePod({}, {}, { startTime: "2025-01-01T00:00:00Z" });
+  assert.equal(rejectedStatus(started, rejection, now).startTime, "2025-01-01T00:00:00Z");
 });

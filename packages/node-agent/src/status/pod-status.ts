@@ -1,6 +1,7 @@
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Rejection } from "../pods/admit.ts";
 import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pods/pod.ts";
 import { shouldRestart } from "../pods/sync-pod.ts";
 import type { ProbeResults } from "../probes/results.ts";
@@ -33,15 +34,15 @@ export function podStatus(input: StatusInput): PodStatus {
   );
 
   let phase = phaseOf(pod, containerStatuses, initContainerStatuses);
-  // A Pod that has ended stays ended, even when nothing of it is left to see.
-  if (phase !== "Failed" && phase !== "Succeeded") {
-    if (before.phase === "Failed" || before.phase === "Succeeded") phase = before.phase;
-    else if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") phase = pod.status.phase;
-  }
+  // A Pod that has ended stays ended as it did, even when nothing of it is left to see.
+  if (isEnd(pod.status?.phase)) phase = pod.status.phase;
+  else if (!isEnd(phase) && isEnd(before.phase)) phase = before.phase;
   const status: PodStatus = { phase };
-  if (phase === before.phase && (phase === "Failed" || phase === "Succeeded")) {
-    if (before.reason !== undefined) status.reason = before.reason;
-    if (before.message !== undefined) status.message = before.message;
+  if (phase === before.phase) {
+    const reason = before.reason || pod.status?.reason;
+    const message = before.message || pod.status?.message;
+    if (reason) status.reason = reason;
+    if (message) status.message = message;
   }
   setReadiness(input, containerStatuses, initContainerStatuses);
   status.conditions = conditionsOf(input, phase, containerStatuses, initContainerStatuses, before.conditions ?? []);
@@ -62,6 +63,10 @@ export function podStatus(input: StatusInput): PodStatus {
   return status;
 }
 
+function isEnd(phase: string | undefined): phase is "Failed" | "Succeeded" {
+  return phase === "Failed" || phase === "Succeeded";
+}
+
 /** The sandbox of a Pod that has ended is stopped and has no address any more; what it was is kept. */
 function keptIps(phase: string, before: PodStatus): readonly string[] {
   if (phase === "Pending") return [];
@@ -75,9 +80,7 @@ function statusesOf(
   before: readonly ContainerStatus[] | undefined,
 ): ContainerStatus[] {
   const { pod, record } = input;
-  const defaultReason =
-    (pod.spec.initContainers ?? []).length > 0 && kind === "regular" ? "PodInitializing" : "ContainerCreating";
-  const initReason = kind === "init" ? "PodInitializing" : defaultReason;
+  const waitsFor = (pod.spec.initContainers ?? []).length > 0 ? "PodInitializing" : "ContainerCreating";
   const statuses = containers.map((container): ContainerStatus => {
     const old = (before ?? []).find((candidate) => candidate.name === container.name);
     const [newest, second] = record.containers.filter((candidate) => candidate.name === container.name);
@@ -87,7 +90,7 @@ function statusesOf(
       if (second !== undefined) status.lastState = fromRecord(second, old, input.runtimeName).state ?? {};
       else if (old?.lastState !== undefined && (old.restartCount ?? 0) === newest.restartCount) status.lastState = old.lastState;
     } else {
-      status = withoutRecord(container, old, pod, initReason);
+      status = withoutRecord(container, old, pod, waitsFor);
     }
     return withStartFailure(status, container, kind, input);
   });
@@ -155,7 +158,7 @@ function fromRecord(record: ContainerRecord, old: ContainerStatus | undefined, r
       if (old?.state?.running !== undefined) {
         const message = "The container could not be located when the pod was terminated";
         status.state = { terminated: { reason: "ContainerStatusUnknown", message, exitCode: 137 } } as ContainerState;
-        status.restartCount = old.restartCount ?? record.restartCount;
+        status.restartCount = (old.restartCount ?? 0) + 1;
         break;
       }
       status.state = { waiting: {} };
@@ -267,8 +270,7 @@ function conditionsOf(
     return { type, ...verdict, lastProbeTime: null, lastTransitionTime } as PodCondition;
   });
   // Conditions of others (readiness gates) are theirs to change.
-  const names = new Set(own.map(([type]) => type));
-  const foreign = (pod.status?.conditions ?? []).filter((condition) => !names.has(condition.type));
+  const foreign = (pod.status?.conditions ?? []).filter(({ type }) => !ownConditions.includes(type));
   return [...conditions, ...foreign];
 }
 
@@ -326,6 +328,14 @@ function readyVerdict(pod: NodePod, containersReady: Verdict, before: readonly P
     ? { status: "True" }
     : { status: "False", reason: "ReadinessGatesNotReady", message: messages.join(", ") };
 }
+
+/** Pure: a Pod that this node does not take says why, and nothing else. Source: pkg/kubelet/kubelet.go rejectPod */
+export function rejectedStatus(pod: NodePod, { reason, message }: Rejection, now: number): PodStatus {
+  return { phase: "Failed", reason, message: `Pod ${message}`, startTime: pod.status?.startTime ?? formatTime(now) };
+}
+
+/** Conditions that are the agent's to set. Source: pkg/kubelet/types/pod_status.go */
+export const ownConditions: readonly string[] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
 /** Pure: every container that has not ended by now is said to have ended: nothing of the Pod runs any more. */
 export function terminatedStatus(status: PodStatus, pod: NodePod): PodStatus {

@@ -6,6 +6,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { describePod, type NodePod } from "../pods/pod.ts";
+import { ownConditions } from "./pod-status.ts";
 
 export interface StatusManagerOptions {
   /** Undefined without an API server: statuses are kept for the agent's own API. */
@@ -169,12 +170,23 @@ function isUpToDate(target: Pod, status: PodStatus): boolean {
   const types = new Set((status.conditions ?? []).map((condition) => condition.type));
   const conditions = (present.conditions ?? []).filter((condition) => types.has(condition.type));
   const { conditions: wanted = [], nominatedNodeName: _, ...fields } = status;
-  const { conditions: __, nominatedNodeName: ___, ...presentFields } = present;
+  const { conditions: __, nominatedNodeName: ___, qosClass, ...rest } = present;
+  // A server may keep the class of a rejected Pod, which is left out.
+  const presentFields = fields.qosClass === undefined ? rest : { ...rest, qosClass };
   const byType = (a: { type: string }, b: { type: string }): number => (a.type < b.type ? -1 : 1);
   return semanticEqual(fields, presentFields) && semanticEqual(wanted.toSorted(byType), conditions.toSorted(byType));
 }
 
-const removable = ["reason", "message", "podIP", "hostIP", "initContainerStatuses", "ephemeralContainerStatuses"] as const;
+const removable = [
+  "reason",
+  "message",
+  "podIP",
+  "hostIP",
+  "qosClass",
+  "containerStatuses",
+  "initContainerStatuses",
+  "ephemeralContainerStatuses",
+] as const;
 
 /**
  * A strategic merge patch: conditions are merged by type, addresses replaced, what is gone is null. Where there are no
@@ -184,6 +196,10 @@ export function statusPatch(present: PodStatus | undefined, status: PodStatus): 
   const { nominatedNodeName: _, podIPs, ...fields } = status;
   const patch: Record<string, unknown> = { ...fields };
   for (const field of removable) if (patch[field] === undefined && present?.[field] !== undefined) patch[field] = null;
+  const gone = (present?.conditions ?? []).filter(
+    ({ type }) => ownConditions.includes(type) && !(status.conditions ?? []).some((condition) => condition.type === type),
+  );
+  if (gone.length > 0) patch.conditions = [...(status.conditions ?? []), ...gone.map(({ type }) => ({ $patch: "delete", type }))];
   if (!semanticEqual(podIPs ?? [], present?.podIPs ?? [])) {
     patch.podIPs = [...(podIPs ?? []), ...(present?.podIPs?.length ? [{ $patch: "replace" }] : [])];
   }

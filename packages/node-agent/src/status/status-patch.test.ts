@@ -25,3 +25,17 @@ for (const { name, present, next } of [
     assert.equal(Object.hasOwn(rest, "reason"), false);
   });
 }
+
+test("what a rejected pod had of ours is taken from its status, what others wrote stays", () => {
+  assert.ok(descriptor);
+  const condition = (type: string) => ({ type, status: "True" as const });
+  const present: PodStatus = {
+    phase: "Pending",
+    qosClass: "Guaranteed",
+    conditions: [condition("PodScheduled"), condition("example.com/gate")],
+    containerStatuses: [{ name: "main", image: "", imageID: "", ready: true, restartCount: 0 }],
+  };
+  const next: PodStatus = { phase: "Failed", reason: "OutOfcpu", startTime: "2026-01-01T00:00:00Z" };
+  const patched = applyStrategicMerge({ status: present }, { status: statusPatch(present, next) }, descriptor);
+  assert.deepEqual((patched as { status: PodStatus }).status, { ...next, conditions: [condition("example.com/gate")] });
+});

@@ -67,7 +67,9 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
   const nodeLabels = () => node.registered()?.metadata.labels;
   const isCounted = options.featureGates.enabled("LocalStorageCapacityIsolationFSQuotaMonitoring");
   const quotas = isCounted ? newFolderQuotas({ log }) : undefined;
-  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, quotas, operations, nodeLabels });
+  const sizesMemory = options.featureGates.enabled("SizeMemoryBackedVolumes");
+  const parts = { csi, flex, quotas, operations, nodeLabels };
+  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, ...parts, sizesMemory });
   return { csi, flex, quotas, volumes };
 }
 

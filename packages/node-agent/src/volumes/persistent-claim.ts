@@ -77,7 +77,7 @@ async function findVolume({
 }
 
 async function ofThisNode(
-  { pod, operations }: VolumeContext,
+  { pod, isThere, operations }: VolumeContext,
   { spec, metadata }: PersistentVolume,
   readOnly: boolean,
 ): Promise<SetUpVolume | undefined> {
@@ -93,7 +93,7 @@ async function ofThisNode(
       return { path: local.path, readOnly, device: true };
     }
     await checkHostPath(local.path, "Directory");
-    if (!readOnly)
+    if (!readOnly && !isThere)
       await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true, plugin: pluginOf(spec), operations });
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };
   } catch (err) {

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
+import { chmod, type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { isMounted, type Mounter } from "./mount.ts";
@@ -14,15 +14,14 @@ export function checkSubPath(subPath: string): string | undefined {
 }
 
 /**
- * Binds one file or folder inside of a volume to a path of ours, which can then be mounted into a container. Each part of
- * the way is opened from the one before it and no link is followed, so that a container that changes its volume at the
+ * Binds one file or folder of a volume, which is there, to a path of ours, which can then be mounted into a container. Each
+ * part of the way is opened from the one before it and no link is followed, so that a container that changes its volume at the
  * same moment cannot lead us out of it.
  * @param target below the Pod's folder: `volume-subpaths/<volume>/<container>/<index>`
  * Source: k8s.io/mount-utils subpath_linux.go
  */
 export async function bindSubPath(volumeDir: string, subPath: string, target: string, mounter: Mounter): Promise<string> {
   const root = await realpath(volumeDir);
-  await makeFolders(root, subPath);
   const real = await realpath(join(root, subPath));
   if (real !== root && !real.startsWith(root + sep))
     throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
@@ -48,7 +47,8 @@ export async function bindSubPath(volumeDir: string, subPath: string, target: st
 }
 
 /** Makes the folders of a subPath that are not there, never through a link that leaves the volume. */
-async function makeFolders(root: string, subPath: string): Promise<void> {
+export async function makeSubPath(volumeDir: string, subPath: string): Promise<void> {
+  const root = await realpath(volumeDir);
   const parts = subPath.split("/").filter((part) => part !== "" && part !== ".");
   let at = root;
   for (let i = 0; i < parts.length; i++) {
@@ -57,23 +57,26 @@ async function makeFolders(root: string, subPath: string): Promise<void> {
       if (err.code === "ENOENT") return undefined;
       throw err;
     });
-    if (real !== undefined) {
-      if (real !== root && !real.startsWith(root + sep))
-        throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
-      at = real;
-      continue;
+    if (real === undefined) return makeFolders(root, relative(root, at), parts.slice(i));
+    if (real !== root && !real.startsWith(root + sep))
+      throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
+    at = real;
+  }
+}
+
+/** The last one, which a container sees as the volume, may be used by whoever may use the volume, whatever our umask is. */
+async function makeFolders(root: string, parent: string, names: readonly string[]): Promise<void> {
+  const mode = (await stat(root)).mode & 0o7777;
+  let handle = await openWithin(root, parent);
+  try {
+    for (const name of names) {
+      await mkdir(`/proc/self/fd/${handle.fd}/${name}`, { mode: mode & 0o777 });
+      handle = await openBelow(handle, name);
+      if (!(await handle.stat()).isDirectory()) throw new Error(`${name} was replaced while it was made`);
     }
-    const mode = (await stat(root)).mode & 0o777;
-    for (const part of parts.slice(i)) {
-      const parent = await openWithin(root, relative(root, at));
-      try {
-        await mkdir(`/proc/self/fd/${parent.fd}/${part}`, { mode: 0o750 | mode });
-      } finally {
-        await parent.close();
-      }
-      at = join(at, part);
-    }
-    return;
+    await chmod(`/proc/self/fd/${handle.fd}`, mode);
+  } finally {
+    await handle.close();
   }
 }
 
@@ -81,16 +84,20 @@ async function makeFolders(root: string, subPath: string): Promise<void> {
 async function openWithin(root: string, path: string): Promise<FileHandle> {
   let handle = await open(root, openOnly | constants.O_NOFOLLOW);
   for (const part of path.split("/").filter((name) => name !== "")) {
-    const parent = handle;
-    try {
-      handle = await open(`/proc/self/fd/${parent.fd}/${part}`, openOnly | constants.O_NOFOLLOW);
-    } finally {
-      await parent.close();
-    }
+    handle = await openBelow(handle, part);
     if ((await handle.stat()).isSymbolicLink()) {
       await handle.close();
       throw new Error(`${join(root, path)}: a part of the path is a link`);
     }
   }
   return handle;
+}
+
+/** Takes the place of the parent's handle. @throws Error, and the parent's handle is closed all the same */
+async function openBelow(parent: FileHandle, name: string): Promise<FileHandle> {
+  try {
+    return await open(`/proc/self/fd/${parent.fd}/${name}`, openOnly | constants.O_NOFOLLOW);
+  } finally {
+    await parent.close();
+  }
 }

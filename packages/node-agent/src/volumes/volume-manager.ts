@@ -34,6 +34,8 @@ export interface VolumeManagerOptions {
   quotas?: FolderQuotas | undefined;
   operations?: VolumeOperations | undefined;
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
+  /** SizeMemoryBackedVolumes; on where nothing is said. */
+  sizesMemory?: boolean;
 }
 
 export interface VolumeFailure {
@@ -43,7 +45,10 @@ export interface VolumeFailure {
 }
 
 export interface VolumeManager {
-  /** Brings every volume of the Pod up, or up to date. Failures are returned, one for each volume that is not there. */
+  /**
+   * Brings every volume of the Pod up, or up to date. Failures are returned, one for each volume; one that is there
+   * though it could not be brought up to date is among the volumes all the same.
+   */
   setUp(
     pod: NodePod,
     downward: DownwardContext,
@@ -118,6 +123,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
     async setUp(pod, downward) {
       const volumes = new Map<string, SetUpVolume>();
       const failures: VolumeFailure[] = [];
+      const present = setUpVolumes.get(pod.metadata.uid);
       await Promise.all(
         usedVolumes(pod).map(async (volume) => {
           const plugin = plugins.find((candidate) => candidate.supports(volume));
@@ -134,6 +140,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             const context = {
               pod,
               volume,
+              isThere: present?.has(volume.name) ?? false,
               dir,
               objects,
               mounter,
@@ -143,6 +150,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
               quotas,
               nodeLabels,
               now: clock.now(),
+              sizesMemory: options.sizesMemory ?? true,
               observed,
               operations: operations.begin,
             };
@@ -150,6 +158,8 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
             volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir, quotas) } : made);
           } catch (err) {
+            const before = present?.get(volume.name);
+            if (before !== undefined) volumes.set(volume.name, before);
             failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
           }
         }),

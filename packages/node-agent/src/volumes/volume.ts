@@ -12,6 +12,8 @@ import type { FolderQuotas } from "./quota/folder-quotas.ts";
 export interface VolumeContext {
   pod: NodePod;
   volume: Volume;
+  /** This agent has brought it up before: containers may use it, and what they did to its files stays. */
+  isThere: boolean;
   /** Where this volume's files go when it has files of its own: below the Pod's folder. */
   dir: string;
   objects: PodObjects;
@@ -25,6 +27,8 @@ export interface VolumeContext {
   /** Undefined while the node is not known. */
   nodeLabels: () => Readonly<Record<string, string>> | undefined;
   now: number;
+  /** SizeMemoryBackedVolumes. */
+  sizesMemory: boolean;
   /** Around what a plugin does for the volume, as soon as it is known which that is. */
   observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
   /** For steps on the way. */

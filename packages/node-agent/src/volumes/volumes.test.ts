@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -11,8 +11,9 @@ import { noObjects } from "../sources/api-objects.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
+import { memorySize } from "./empty-dir.ts";
 import { type Mounter, mountPoints, systemMounter } from "./mount.ts";
-import { bindSubPath, checkSubPath } from "./sub-path.ts";
+import { bindSubPath, checkSubPath, makeSubPath } from "./sub-path.ts";
 import { ClaimError } from "./volume.ts";
 import { newVolumeManager } from "./volume-manager.ts";
 
@@ -105,6 +106,10 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   const dir = await tempDir(t);
   const volume = join(dir, "volume");
   await mkdir(volume);
+  await chmod(volume, 0o2777);
+  await makeSubPath(volume, "x/y");
+  assert.equal((await stat(join(volume, "x/y"))).mode & 0o7777, 0o2777, "as open as the volume is, whatever the umask is");
+  await makeSubPath(volume, "x/y");
   const target = await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter);
   await writeFile(join(target, "f"), "inside");
   assert.equal(await readFile(join(volume, "x/y/f"), "utf8"), "inside");
@@ -123,8 +128,11 @@ test("a link out of the volume is not followed", { skip: process.getuid?.() !== 
   await symlink("../secret", join(volume, "relative"));
   await symlink("/etc/shadow", join(volume, "file"));
   for (const subPath of ["absolute", "relative", "file", "absolute/new", "relative/a/b"]) {
+    await assert.rejects(makeSubPath(volume, subPath), /is not within the volume path/, subPath);
+  }
+  for (const subPath of ["absolute", "relative", "file", "absolute/hostname"]) {
     await assert.rejects(
-      bindSubPath(volume, subPath, join(dir, `bound-${subPath.replace("/", "-")}`), systemMounter),
+      bindSubPath(volume, subPath, join(dir, "bound"), systemMounter),
       /is not within the volume path/,
       subPath,
     );
@@ -245,6 +253,49 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   const scratch = await stat(volumes.get("e")?.path ?? "");
   assert.deepEqual([scratch.gid, scratch.mode & 0o7777], [1234, 0o2777]);
 });
+
+test("what a container did to its files stays, however often its volumes are looked at", {
+  skip: process.getuid?.() !== 0,
+}, async (t) => {
+  const made = manager(await tempDir(t), fakeMounter());
+  const pod = aPodWithVolumes([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 1234 } });
+  const { volumes } = await made.setUp(pod, downward);
+  const key = join(volumes.get("e")?.path ?? "", "id_ed25519");
+  await writeFile(key, "private", { mode: 0o600 });
+  await made.setUp(pod, downward);
+  assert.equal((await stat(key)).mode & 0o777, 0o600);
+});
+
+test("a volume that is there stays so when its object cannot be read any more, which is told", async (t) => {
+  let problem: Error | undefined;
+  const own: PodObjects = {
+    ...objects,
+    configMap: (...asked) => (problem === undefined ? objects.configMap(...asked) : Promise.reject(problem)),
+  };
+  const dir = await tempDir(t);
+  const made = newVolumeManager({ podsDir: dir, objects: own, mounter: fakeMounter(), clock: realClock, log: discardLogger });
+  const pod = aPodWithVolumes([{ name: "c", configMap: { name: "cm" } }]);
+  problem = new Error("connection refused");
+  assert.deepEqual([...(await made.setUp(pod, downward)).volumes.keys()], [], "it was never there");
+  problem = undefined;
+  await made.setUp(pod, downward);
+  problem = new Error("connection refused");
+  const { volumes, failures } = await made.setUp(pod, downward);
+  assert.deepEqual([[...volumes.keys()], failures.map(({ message }) => message)], [["c"], ["connection refused"]]);
+  await made.unmount("uid-1");
+  assert.deepEqual([...(await made.setUp(pod, downward)).volumes.keys()], [], "what was taken away is not there");
+});
+
+const limited = (memory: string) => aContainer({ resources: { limits: { memory } } });
+for (const { name, containers, sizeLimit, want } of [
+  { name: "what the node has", containers: [limited("1Gi"), aContainer({ name: "b" })], sizeLimit: undefined, want: 8 * 1024 },
+  { name: "what all of its containers may use", containers: [limited("1Gi")], sizeLimit: "2Gi", want: 1024 },
+  { name: "what is said of the volume", containers: [limited("1Gi")], sizeLimit: "64Mi", want: 64 },
+  { name: "not nothing, where nothing is said", containers: [limited("1Gi")], sizeLimit: "0", want: 1024 },
+]) {
+  test(`a volume in memory is no larger than ${name}`, () =>
+    assert.equal(memorySize(aNodePod({ containers }), sizeLimit, downward.allocatable), want * 1024 ** 2));
+}
 
 test("nothing is removed while something is mounted", async (t) => {
   const dir = await tempDir(t);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { AnyContainer, NodePod } from "../../pods/pod.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
@@ -11,7 +12,7 @@ import { chooseDevices, deviceHints, nodesOf } from "./choose-devices.ts";
 import { type DeviceCheckpoint, deviceCheckpointForm, type GivenDevices } from "./device-checkpoint.ts";
 import { newPluginClient, type PluginClient } from "./plugin-client.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
-import { isExtendedResource, type Registered, serveRegistration, supportedVersions } from "./registration-server.ts";
+import { type Registered, serveRegistration, supportedVersions } from "./registration-server.ts";
 
 export interface DeviceManager extends HintProvider {
   /** Takes in the plugins that are found by their own registration socket. */

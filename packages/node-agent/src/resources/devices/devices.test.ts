@@ -7,6 +7,7 @@ import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { NodePod } from "../../pods/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice, startPlugin, type TestPlugin } from "../../testing/device-plugin.ts";
@@ -14,7 +15,6 @@ import { chooseDevices, deviceHints } from "./choose-devices.ts";
 import { deviceCheckpointForm } from "./device-checkpoint.ts";
 import { type DeviceManager, newDeviceManager } from "./device-manager.ts";
 import type { PluginDevice } from "./plugin-schema.ts";
-import { isExtendedResource } from "./registration-server.ts";
 
 const byId = (...devices: PluginDevice[]): ReadonlyMap<string, PluginDevice> => new Map(devices.map((one) => [one.ID, one]));
 const placed = byId(aDevice("a0", 0), aDevice("b0", 0), aDevice("c1", 1), aDevice("d1", 1), aDevice("e"));

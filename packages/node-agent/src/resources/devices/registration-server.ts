@@ -2,7 +2,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
@@ -80,10 +80,4 @@ function problemOf(version: string, resource: string, endpoint: string): string 
   if (endpoint === "" || endpoint.includes("/") || endpoint === "." || endpoint === "..")
     return `the endpoint ${JSON.stringify(endpoint)} is invalid`;
   return undefined;
-}
-
-/** A name in a domain of somebody's, that could be asked for in a quota too. Source: pkg/apis/core/v1/helper IsExtendedResourceName */
-export function isExtendedResource(name: string): boolean {
-  if (!name.includes("/") || name.includes("kubernetes.io/") || name.startsWith("requests.")) return false;
-  return isQualifiedName(`requests.${name}`).length === 0;
 }

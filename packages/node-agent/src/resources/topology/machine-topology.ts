@@ -38,7 +38,7 @@ export async function readMachineTopology(memoryBytes: number, dir = "/sys/devic
     });
   }
   // A kernel without NUMA has no such folder: then all of the machine is one node.
-  if (numaNodes.length === 0) numaNodes.push({ id: 0, memoryBytes, hugePages: await hugePages("/sys/kernel/mm/hugepages") });
+  if (numaNodes.length === 0) numaNodes.push({ id: 0, memoryBytes, hugePages: await hugePages() });
 
   const cpus: Cpu[] = [];
   for (const id of await onlineCpus(dir)) {
@@ -55,7 +55,8 @@ async function onlineCpus(dir: string): Promise<CpuSet> {
   return online === "" ? cpuSet(await numbered(join(dir, "cpu"), "cpu")) : parseCpus(online);
 }
 
-async function hugePages(dir: string): Promise<Map<number, number>> {
+/** How many there are of each size in bytes. */
+export async function hugePages(dir = "/sys/kernel/mm/hugepages"): Promise<Map<number, number>> {
   const pages = new Map<number, number>();
   for (const name of await readdir(dir).catch(() => [] as string[])) {
     const kib = /^hugepages-(\d+)kB$/.exec(name)?.[1];

@@ -62,6 +62,7 @@ test("folders of a pod on disk are counted by the file system until they go, who
     podDir: manager.podDir,
     logDir: () => "/nowhere",
     everyPod: true,
+    processes: async () => 0,
     quotas,
   });
   assert.deepEqual(Object.fromEntries(usage.get(pod.metadata.uid)?.emptyDirs ?? []), { plain: 4096, limited: 4096 });

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { newRuntimeHealth } from "./runtime-health.ts";
+
+function watched() {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const control = { away: false, asked: 0 };
+  const health = newRuntimeHealth({
+    clock,
+    runtime: {
+      ...runtime,
+      async status() {
+        control.asked++;
+        if (control.away) throw new RuntimeError("Unavailable", "connection refused");
+        return runtime.status();
+      },
+    },
+  });
+  return { clock, runtime, control, health };
+}
+
+test("before the first answer nothing is known, and the node is not ready", () => {
+  const { health } = watched();
+  assert.deepEqual(
+    [health.silence(), health.problem(), health.networkProblem(), health.version(), health.isReady()],
+    ["container runtime status check may not have completed yet", undefined, "network state unknown", undefined, false],
+  );
+});
+
+test("a runtime that is away for less than half a minute keeps the node ready", async () => {
+  const { clock, control, health } = watched();
+  await health.check();
+  control.away = true;
+  await clock.advance(29_999);
+  await assert.rejects(health.check(), /connection refused/);
+  assert.deepEqual([health.silence(), health.problem(), health.isReady()], [undefined, undefined, false]);
+  assert.deepEqual(health.version(), { name: "containerd", version: "Unknown" });
+  await clock.advance(1);
+  assert.equal(health.silence(), "container runtime is down");
+  control.away = false;
+  await health.check();
+  assert.deepEqual([health.silence(), health.version()?.version], [undefined, "fake"]);
+});
+
+test("a runtime without network says why", async () => {
+  const { runtime, health } = watched();
+  runtime.networkReady = false;
+  await health.check();
+  assert.equal(
+    health.networkProblem(),
+    "NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized",
+  );
+  assert.deepEqual([health.silence(), health.isReady()], [undefined, true]);
+});

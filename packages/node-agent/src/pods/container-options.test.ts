@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { VolumeMount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { containerMounts, type MountSettings } from "./container-options.ts";
+
+async function mountsOf(t: TestContext, mount: Partial<VolumeMount>, settings: Partial<MountSettings> = {}) {
+  const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
+  t.after(() => rm(podDir, { recursive: true, force: true }));
+  const container = aContainer({ volumeMounts: [{ name: "v", mountPath: "/v", ...mount }] });
+  return containerMounts(aNodePod({ containers: [container] }), container, {
+    podDir,
+    podIps: [],
+    clusterDomain: "cluster.local",
+    volumes: new Map([["v", { path: "/volumes/v", readOnly: false }]]),
+    environment: new Map(),
+    mounter: { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] },
+    ...settings,
+  });
+}
+
+for (const { volume, mount, want } of [
+  { volume: false, mount: undefined, want: false },
+  { volume: false, mount: true, want: true },
+  { volume: true, mount: undefined, want: true },
+  { volume: true, mount: false, want: true },
+]) {
+  const what = `a volume that is read-only: ${volume}, mounted with readOnly: ${mount},`;
+  test(`${what} is one that containers may ${want ? "not " : ""}write`, async (t) => {
+    const volumes = new Map([["v", { path: "/volumes/v", readOnly: volume }]]);
+    const [made] = await mountsOf(t, mount === undefined ? {} : { readOnly: mount }, { volumes });
+    assert.equal(made?.readonly, want);
+  });
+}
+
+test("a subPath of variables that are not set, or empty, is told with all their names", async (t) => {
+  const environment = new Map([
+    ["A", "a"],
+    ["EMPTY", ""],
+  ]);
+  await assert.rejects(mountsOf(t, { subPathExpr: "$(Z)/$(A)/$(EMPTY)/$(Z)" }, { environment }), {
+    message: "missing value for EMPTY, Z",
+  });
+});
+
+test("what is wrong with a subPath on the host is not told", async (t) => {
+  const volumes = new Map([["v", { path: "/no-such-folder/secret", readOnly: false }]]);
+  await assert.rejects(mountsOf(t, { subPath: "x" }, { volumes }), {
+    message: 'failed to create subPath directory for volumeMount "v" of container "main"',
+  });
+});

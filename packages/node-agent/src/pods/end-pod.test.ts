@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { aNodePod } from "../testing/builders.ts";
+import { newEndPod } from "./end-pod.ts";
+
+const verdict = { reason: "Evicted", message: "no memory" };
+
+function ending(ends: Promise<void>) {
+  const clock = newFakeClock();
+  const told: string[] = [];
+  const endPod = newEndPod({
+    workers: { evict: () => ends },
+    tell: { pod: (_, __, type, reason, message) => void told.push(`${type} ${reason} ${message}`) },
+    clock,
+  });
+  return { clock, told, endPod };
+}
+
+test("a pod is told why it ends, and is waited for", async () => {
+  const { endPod, told } = ending(Promise.resolve());
+  await endPod(aNodePod(), verdict, 0);
+  assert.deepEqual(told, ["Warning Evicted no memory"]);
+});
+
+for (const { own, given, waitsMs } of [
+  { own: 30, given: 0, waitsMs: 10_000 },
+  { own: 30, given: undefined, waitsMs: 45_000 },
+  { own: 30, given: 11, waitsMs: 16_000 },
+]) {
+  test(`who ends a pod of ${own} s within ${given ?? "its own time"} waits for ${waitsMs} ms, and no longer`, async () => {
+    const { endPod, told, clock } = ending(new Promise(() => undefined));
+    const failures: string[] = [];
+    const waiting = endPod(aNodePod({ terminationGracePeriodSeconds: own }), verdict, given).catch(
+      (err: Error) => void failures.push(err.message),
+    );
+    await clock.advance(waitsMs - 1);
+    assert.deepEqual(failures, []);
+    await clock.advance(1);
+    await waiting;
+    assert.deepEqual(failures, ["timeout waiting to kill pod"]);
+    const late = "Container runtime did not kill the pod within specified grace period.";
+    assert.equal(told.at(-1), `Warning ExceededGracePeriod ${late}`);
+  });
+}

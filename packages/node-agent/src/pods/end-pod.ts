@@ -1,0 +1,36 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { AgentEvents } from "../status/events.ts";
+import type { NodePod } from "./pod.ts";
+import type { PodVerdict } from "./pod-runner.ts";
+import type { PodWorkers } from "./pod-workers.ts";
+
+/**
+ * Ends a Pod for a reason of the node's, which it is told.
+ * @param graceSeconds in place of the Pod's own time
+ * @throws Error when it still runs half as long again as it may: whoever waits has other Pods to look after
+ */
+export type EndPod = (pod: NodePod, verdict: PodVerdict, graceSeconds: number | undefined) => Promise<void>;
+
+const leastWaitSeconds = 10;
+
+/** Source: pkg/kubelet/pod_workers.go killPodNow */
+export function newEndPod(options: { workers: Pick<PodWorkers, "evict">; tell: Pick<AgentEvents, "pod">; clock: Clock }): EndPod {
+  const { workers, tell, clock } = options;
+  return async (pod, verdict, graceSeconds) => {
+    tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message);
+    const own = graceSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 0;
+    const waitSeconds = Math.max(own + Math.floor(own / 2), leastWaitSeconds);
+    const waiting = new AbortController();
+    const isLate = clock.sleep(waitSeconds * 1000, waiting.signal).then(
+      () => true,
+      () => false,
+    );
+    const ended = workers.evict(pod.metadata.uid, verdict, graceSeconds).then(() => false);
+    const late = await Promise.race([ended, isLate]);
+    waiting.abort();
+    if (!late) return;
+    const message = "Container runtime did not kill the pod within specified grace period.";
+    tell.pod(pod, undefined, "Warning", "ExceededGracePeriod", message);
+    throw new Error("timeout waiting to kill pod");
+  };
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { aNodePod } from "../testing/builders.ts";
+import { newMirrorPods } from "./mirror-pods.ts";
+import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type NodePod } from "./pod.ts";
+
+const fromFile = (hash: string, name = "web"): NodePod =>
+  aNodePod({}, { name, uid: hash, annotations: { [configHashAnnotation]: hash, [configSourceAnnotation]: "file" } });
+
+function mirroring(metadata: Node["metadata"] = {}) {
+  const client = newFakeClient({ clock: newFakeClock() });
+  let heard: NodePod[] = [];
+  const mirrors = newMirrorPods({
+    client,
+    log: discardLogger,
+    apiPods: () => heard,
+    node: async () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid", ...metadata }, spec: {} }),
+  });
+  /** The agent hears of what the server has. @returns names and hashes */
+  const hear = async (): Promise<string[]> => {
+    heard = (await client.list<Pod>(pods, { namespace: "default" })).items as NodePod[];
+    return heard.map(({ metadata }) => `${metadata.name} ${metadata.annotations?.[configMirrorAnnotation]}`);
+  };
+  return { client, mirrors, hear };
+}
+
+test("a static pod has a mirror that the node owns, and once it has changed another one", async () => {
+  const { client, mirrors, hear } = mirroring();
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await hear(), ["web one"]);
+  const { metadata } = await client.get<Pod>(pods, { namespace: "default", name: "web" });
+  assert.deepEqual(metadata.ownerReferences, [{ apiVersion: "v1", kind: "Node", name: "n1", uid: "node-uid", controller: true }]);
+  assert.notEqual(metadata.uid, "one", "its uid is the server's");
+  await mirrors.ensure(fromFile("one"));
+  assert.equal(client.writes.length, 1, "what is right is left alone");
+  await mirrors.ensure(fromFile("two"));
+  assert.deepEqual(await hear(), []);
+  await mirrors.ensure(fromFile("two"));
+  assert.deepEqual(await hear(), ["web two"]);
+});
+
+test("a pod of the API server's has no mirror, nor has any on a node that is being deleted", async () => {
+  const { mirrors, hear } = mirroring();
+  await mirrors.ensure(aNodePod());
+  assert.deepEqual(await hear(), []);
+  const leaving = mirroring({ deletionTimestamp: "2026-01-01T00:00:00Z" });
+  await leaving.mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await leaving.hear(), []);
+});
+
+test("mirrors go whose static pods are none of these, other pods stay", async () => {
+  const { client, mirrors, hear } = mirroring();
+  for (const name of ["wanted", "ending", "gone"]) await mirrors.ensure(fromFile(name, name));
+  client.put(pods, aNodePod({}, { name: "other", uid: "other" }));
+  await hear();
+  await mirrors.removeOrphans([fromFile("wanted", "wanted"), fromFile("ending", "ending")]);
+  assert.deepEqual((await hear()).toSorted(), ["ending ending", "other undefined", "wanted wanted"]);
+});

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import type { Shortage } from "./admit.ts";
+import type { NodePod } from "./pod.ts";
+import { newPreempt, podsToPreempt } from "./preempt.ts";
+
+const critical = aNodePod({ priority: 2_000_000_000 }, { name: "critical", uid: "critical" });
+const short = (resource: string, amount: number): Shortage => ({ resource, requested: amount, used: 1000, capacity: 1000 });
+const asking = (name: string, requests: Record<string, string>, limits = {}, priority?: number): NodePod =>
+  aNodePod(
+    { containers: [aContainer({ resources: { requests, limits } })], ...(priority !== undefined && { priority }) },
+    { name, uid: name },
+  );
+const bestEffort = (name: string): NodePod => asking(name, {});
+const burstable = (name: string, cpu: string, memory = "1Mi"): NodePod => asking(name, { cpu, memory });
+const guaranteed = (name: string, cpu: string): NodePod => asking(name, { cpu, memory: "1Mi" }, { cpu, memory: "1Mi" });
+
+for (const { name, pods, missing, want } of [
+  {
+    name: "one that is enough, rather than two",
+    pods: [burstable("small", "100m"), burstable("tiny", "50m"), burstable("enough", "200m")],
+    missing: [short("cpu", 150)],
+    want: ["enough"],
+  },
+  {
+    name: "of those that are enough the one that asked for less",
+    pods: [burstable("large", "900m"), burstable("enough", "200m")],
+    missing: [short("cpu", 150)],
+    want: ["enough"],
+  },
+  {
+    name: "several, where none is enough",
+    pods: [burstable("a", "100m"), burstable("b", "80m"), burstable("c", "10m")],
+    missing: [short("cpu", 150)],
+    want: ["a", "b"],
+  },
+  {
+    name: "the worse class before the better",
+    pods: [guaranteed("better", "500m"), burstable("worse", "200m")],
+    missing: [short("cpu", 150)],
+    want: ["worse"],
+  },
+  {
+    name: "of the better class what the worse cannot give",
+    pods: [guaranteed("better", "500m"), guaranteed("other", "100m"), burstable("worse", "100m")],
+    missing: [short("cpu", 150)],
+    want: ["worse", "other"],
+  },
+  {
+    name: "any Pod, where Pods are too many",
+    pods: [burstable("asks", "1"), bestEffort("none")],
+    missing: [short("pods", 1)],
+    want: ["none"],
+  },
+  {
+    name: "what is enough of each resource",
+    pods: [burstable("cpu", "1", "1"), burstable("memory", "1m", "1Gi")],
+    missing: [short("cpu", 500), short("memory", 1024 ** 3)],
+    want: ["cpu", "memory"],
+  },
+]) {
+  test(`takes ${name}`, () => {
+    const names = podsToPreempt(critical, pods, missing).map(({ metadata }) => metadata.name);
+    assert.deepEqual(names.toSorted(), want.toSorted());
+  });
+}
+
+test("takes no pod that is critical too, unless it is less important", () => {
+  const other = asking("other", { cpu: "1" }, {}, 2_000_000_000);
+  assert.throws(() => podsToPreempt(critical, [other], [short("cpu", 100), short("memory", 5)]), {
+    message: "no set of running pods found to reclaim resources: [(res: cpu, q: 100), (res: memory, q: 5), ]",
+  });
+  const more = aNodePod({ priority: 2_000_001_000 });
+  assert.deepEqual(podsToPreempt(more, [other], [short("cpu", 100)]), [other]);
+});
+
+function preempting(fails = false) {
+  const did: string[] = [];
+  const preempt = newPreempt({
+    endPod: async ({ metadata }, { reason, message }, graceSeconds) => {
+      did.push(`${metadata.name} ${reason} ${message} ${graceSeconds}`);
+      if (fails) throw new Error("timeout waiting to kill pod");
+    },
+    onPreempted: (resource) => void did.push(`counted ${resource}`),
+    log: discardLogger,
+  });
+  return { preempt, did };
+}
+
+test("those that make room are told so and have their own time; a kill that takes long is waited for no longer", async () => {
+  for (const fails of [false, true]) {
+    const { preempt, did } = preempting(fails);
+    assert.equal(await preempt(critical, [burstable("a", "1")], [short("cpu", 1)]), undefined);
+    const told = "a Preempting Preempted in order to admit critical pod undefined";
+    assert.deepEqual(did, fails ? [told] : [told, "counted cpu"]);
+  }
+});
+
+test("a critical pod that nobody can make room for is told so", async () => {
+  const { preempt } = preempting();
+  assert.deepEqual(await preempt(critical, [], [short("cpu", 7)]), {
+    reason: "UnexpectedAdmissionError",
+    message:
+      "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: " +
+      "no set of running pods found to reclaim resources: [(res: cpu, q: 7), ]",
+  });
+});

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { newApiObjects } from "./api-objects.ts";
+
+function reading() {
+  const clock = newFakeClock();
+  const answer = { data: "1", error: undefined as Error | undefined, asked: 0 };
+  const client = {
+    get: async (_: unknown, { name }: { name: string }) => {
+      answer.asked++;
+      if (answer.error !== undefined) throw answer.error;
+      return { metadata: { name }, data: { key: answer.data } };
+    },
+  } as unknown as Client;
+  const objects = newApiObjects(client, clock);
+  return { clock, answer, read: async () => (await objects.configMap("default", "cm")).data?.key };
+}
+
+test("pods that read one object at a time ask once, and see a change soon", async () => {
+  const { clock, answer, read } = reading();
+  assert.deepEqual(await Promise.all([read(), read()]), ["1", "1"]);
+  assert.equal(answer.asked, 1);
+  answer.data = "2";
+  await clock.advance(5_000);
+  assert.equal(await read(), "2");
+});
+
+for (const { what, error } of [
+  { what: "is not there", error: new Error("connect ECONNREFUSED") },
+  { what: "has no time", error: serviceUnavailable("etcd is away") },
+]) {
+  test(`what was read last is good while the API server ${what}, and no longer`, async () => {
+    const { clock, answer, read } = reading();
+    answer.error = error;
+    await assert.rejects(read(), error, "nothing was read yet");
+    answer.error = undefined;
+    await read();
+    await clock.advance(5_000);
+    answer.error = error;
+    assert.deepEqual([await read(), await read()], ["1", "1"]);
+    answer.error = undefined;
+    answer.data = "2";
+    assert.equal(await read(), "2", "a failure is not kept");
+  });
+}
+
+test("an object that was deleted is not remembered", async () => {
+  const { clock, answer, read } = reading();
+  await read();
+  await clock.advance(5_000);
+  answer.error = notFound({ group: "", resource: "configmaps" }, "cm");
+  await assert.rejects(read(), /configmap "cm" not found/);
+  answer.error = new Error("connect ECONNREFUSED");
+  await assert.rejects(read(), /ECONNREFUSED/);
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configSeenAnnotation, configSourceAnnotation, isCriticalPod, isStaticPod, type NodePod } from "../pods/pod.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { followApiserver } from "./apiserver.ts";
+import { newPodSources } from "./merge.ts";
+
+type Handler = Parameters<SharedInformer<Pod>["addHandler"]>[0];
+
+function follow() {
+  const clock = newFakeClock();
+  const handlers: Handler[] = [];
+  const heard: string[] = [];
+  const note = (what: string) => (pod: NodePod) => void heard.push(`${what} ${pod.metadata.uid}`);
+  const sources = newPodSources(["api"], { added: note("added"), updated: note("updated"), removed: note("removed") });
+  const informer = { addHandler: (given: Handler) => void handlers.push(given) } as unknown as SharedInformer<Pod>;
+  followApiserver(informer, sources, clock);
+  return { clock, heard, sources, handler: handlers[0] as Required<Handler> };
+}
+
+test("a pod of the API server's is no static one, whatever its annotations say", () => {
+  const { sources, handler } = follow();
+  handler.added(aNodePod({}, { annotations: { [configSourceAnnotation]: "file", color: "green" } }));
+  const pod = sources.get("uid-1") as NodePod;
+  assert.deepEqual([isStaticPod(pod), isCriticalPod(pod)], [false, false]);
+  assert.partialDeepStrictEqual(pod.metadata.annotations, { [configSourceAnnotation]: "api", color: "green" });
+});
+
+test("a pod may ask for as much time as it likes, and gets what can be reckoned with", () => {
+  const { sources, handler } = follow();
+  const all = 9223372036854775807n as unknown as number; // as it is read
+  const spec = { terminationGracePeriodSeconds: all, activeDeadlineSeconds: all };
+  handler.added(aNodePod(spec, { deletionGracePeriodSeconds: all }));
+  const pod = sources.get("uid-1") as NodePod;
+  assert.partialDeepStrictEqual(pod, {
+    metadata: { deletionGracePeriodSeconds: 1e9 },
+    spec: { terminationGracePeriodSeconds: 1e9, activeDeadlineSeconds: 1e9 },
+  });
+  handler.updated(aNodePod(), aNodePod({ terminationGracePeriodSeconds: 0 }));
+  assert.equal(sources.get("uid-1")?.spec.terminationGracePeriodSeconds, 0);
+});
+
+test("when a pod was first seen does not change with it", async () => {
+  const { clock, sources, handler } = follow();
+  const seen = () => sources.get("uid-1")?.metadata.annotations?.[configSeenAnnotation];
+  handler.added(aNodePod());
+  const first = seen();
+  assert.equal(first, new Date(clock.now()).toISOString());
+  await clock.advance(5_000);
+  handler.updated(aNodePod(), aNodePod({}, { labels: { a: "b" } }));
+  assert.equal(seen(), first);
+});
+
+test("another pod under the name of one takes its place", () => {
+  const { heard, handler } = follow();
+  handler.added(aNodePod());
+  handler.updated(aNodePod(), aNodePod({}, { uid: "uid-2" }));
+  handler.deleted(aNodePod({}, { uid: "uid-2" }));
+  assert.deepEqual(heard, ["added uid-1", "removed uid-1", "added uid-2", "removed uid-2"]);
+});

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { aNodePod } from "../testing/builders.ts";
+import { rejectedStatus } from "./pod-status.ts";
+import { newStatusManager } from "./status-manager.ts";
+
+function managing(pod: Pod) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.put(pods, pod);
+  let stored: Pod = pod;
+  const status = newStatusManager({ client, clock, log: discardLogger, apiPodOf: () => stored });
+  /** The agent hears of what the server has. */
+  const hear = async (change: Partial<NonNullable<Pod["status"]>> = {}): Promise<void> => {
+    await settle();
+    const { name = "", namespace = "" } = pod.metadata;
+    stored = await client.get<Pod>(pods, { namespace, name });
+    stored = { ...stored, status: { ...stored.status, ...change } };
+  };
+  return { clock, client, status, hear };
+}
+
+test("a status is written once, and again when another has overwritten it", async () => {
+  const pod = aNodePod({}, {}, { phase: "Pending" });
+  const { client, status, hear } = managing(pod);
+  status.set(pod, { phase: "Running" });
+  await hear();
+  status.set(pod, { phase: "Running" });
+  status.resync();
+  await settle();
+  assert.deepEqual(
+    client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`),
+    ["patch status"],
+  );
+  await hear({ phase: "Unknown" });
+  status.resync("uid-1");
+  await settle();
+  assert.equal(client.writes.length, 2);
+  status.stop();
+});
+
+test("a server that keeps the class of a rejected pod is not told again and again", async () => {
+  const pod = aNodePod({}, {}, { phase: "Pending", qosClass: "BestEffort" });
+  const { client, status, hear } = managing(pod);
+  status.set(pod, rejectedStatus(pod, { reason: "OutOfcpu", message: "no" }, 0));
+  await hear({ qosClass: "BestEffort" });
+  status.resync();
+  await settle();
+  assert.equal(client.writes.length, 1);
+  status.stop();
+});
