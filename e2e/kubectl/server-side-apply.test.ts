@@ -49,10 +49,12 @@ const specEntry = (metadata: ObjectMeta, manager: string, subresource?: string):
 
 test("apply --server-side creates, and applied again it changes nothing", async (t) => {
   const namespace = await newNamespace(t, "ssa");
-  assert.match(await apply(manifest(namespace, 0)), /web serverside-applied[\s\S]*settings serverside-applied/);
+  // Of a strategy that is applied empty kubectl owns the defaults too, as soon as the deployment's controller writes.
+  const input = manifest(namespace, 0).replace("  strategy: {}\n", "");
+  assert.match(await apply(input), /web serverside-applied[\s\S]*settings serverside-applied/);
   const before = specEntry(await metadataOf(namespace), "kubectl");
   assert.equal(before?.operation, "Apply");
-  await apply(manifest(namespace, 0));
+  await apply(input);
   assert.deepEqual(specEntry(await metadataOf(namespace), "kubectl"), before);
   const shown = await kubectl("get", "deployment", "web", "-n", namespace, "-o", "yaml");
   assert.doesNotMatch(shown, /managedFields/, "kubectl hides them unless it is asked");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/events/v1";
+import { eventsV1, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { waitFor } from "../framework/wait-for.ts";
 import { startScheduling } from "./scheduler-process.ts";
 
@@ -35,4 +36,23 @@ test("one process serves two scheduler names, each by its profile, and no other"
   await cluster.addPod("spread", "1", { schedulerName: "spreading" });
   assert.notEqual(await nodeOf("spread"), first);
   assert.equal((await cluster.pod("foreign")).spec.nodeName, undefined);
+  const told = await waitFor("events", async () => {
+    const { items } = await cluster.server.client.list<Event>(eventsV1, { namespace: "default" });
+    return items.length === 3 ? items : undefined;
+  });
+  assert.deepEqual(
+    told
+      .map(({ regarding, reason, action, reportingController }) => [regarding?.name, reason, action, reportingController])
+      .sort(),
+    [
+      ["first", "Scheduled", "Binding", "spreading"],
+      ["packed", "Scheduled", "Binding", "packing"],
+      ["spread", "Scheduled", "Binding", "spreading"],
+    ],
+  );
+  for (const { eventTime, reportingInstance, deprecatedSource, deprecatedCount } of told) {
+    assert.match(String(eventTime), /\.\d{6}Z$/);
+    assert.match(String(reportingInstance), /^(spreading|packing)-./);
+    assert.deepEqual([deprecatedSource, deprecatedCount], [{}, undefined]);
+  }
 });
