@@ -355,7 +355,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
           const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
           throw new Error(`${what} failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
         });
-        if (mode !== "Ephemeral") void collect();
+        if (mode !== "Ephemeral") void releaseUnused([name]);
       }
     },
     collect,
