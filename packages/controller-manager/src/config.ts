@@ -100,11 +100,13 @@ const bounds = [
 
 /**
  * @param featureGates those of 1.23 by default
+ * @param set flags that stood on the command line
  * @throws ConfigError for flags that cannot be honoured, all of them in one message
  */
 export function completeConfig(
   flags: ControllerManagerFlags,
   featureGates: FeatureGates = newFeatureGates("kube-controller-manager", {}),
+  set: ReadonlySet<string> = new Set(),
 ): ControllerManagerConfig {
   const errors: string[] = [];
   const leaderElection: LeaderElectionConfig = {
@@ -121,7 +123,7 @@ export function completeConfig(
   const cloud = cloudConfigOf(flags, errors);
   const controllers = enabledControllers(flags.controllers, errors, featureGates.enabled);
   if (cloud.external) for (const name of cloudControllers) controllers.delete(name);
-  const nodeIpam = nodeIpamConfigOf(flags, errors);
+  const nodeIpam = nodeIpamConfigOf(flags, errors, set);
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
   const certificateSigning = certificateSigningOf(flags, errors);

@@ -45,7 +45,7 @@ export const flagTable = flags(
       wired: false,
       help: "CIDRs opened in the GCE firewall for layer 4 load balancer traffic and health checks.",
     }),
-    "cluster-cidr": string({ help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs." }),
+    "cluster-cidr": string({ help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs to be given." }),
     "cluster-name": string({ default: "kubernetes", wired: false, help: "The prefix of the cluster's instances." }),
     "configure-cloud-routes": bool({
       default: true,

@@ -11,8 +11,8 @@ import { loadClientConfig, runManager } from "./manager.ts";
 await runMain(kubeControllerManager, run);
 
 /** kube-controller-manager: health and metrics from the start, controllers once it leads. */
-async function run(flags: ControllerManagerFlags, { log, signal, featureGates }: Runtime): Promise<void> {
-  const completed = completeConfig(flags, featureGates);
+async function run(flags: ControllerManagerFlags, { log, signal, featureGates, set }: Runtime): Promise<void> {
+  const completed = completeConfig(flags, featureGates, set);
   const clientConfig = await loadClientConfig(completed);
   // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };

@@ -6,12 +6,14 @@ import { nodeIpamConfigOf } from "./ranges-of-flags.ts";
 
 const configOf = (argv: readonly string[]) => {
   const errors: string[] = [];
-  return { ...nodeIpamConfigOf(parseFlags(kubeControllerManager.flags, [...argv]).values, errors), errors };
+  const { values, set } = parseFlags(kubeControllerManager.flags, [...argv]);
+  return { ...nodeIpamConfigOf(values, errors, set), errors };
 };
 const allocate = "--allocate-node-cidrs";
 
 for (const { flags, ranges, serviceCidrs = [] } of [
   { flags: [], ranges: [] },
+  { flags: [`${allocate}=false`, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range=10.0.0.0/24"], ranges: [] },
   { flags: [allocate, "--cluster-cidr=10.0.0.0/16"], ranges: ["10.0.0.0/16 24"] },
   { flags: [allocate, "--cluster-cidr=fd00::/56"], ranges: ["fd00::/56 64"] },
   { flags: [allocate, "--cluster-cidr=10.0.0.0/16,fd00::/56"], ranges: ["10.0.0.0/16 24", "fd00::/56 64"] },

@@ -29,14 +29,17 @@ type Flags = Pick<
 
 /**
  * @param errors takes what is wrong, in upstream's words
+ * @param set flags that stood on the command line
  * Source: cmd/kube-controller-manager/app/core.go startNodeIpamController, setNodeCIDRMaskSizes
  */
-export function nodeIpamConfigOf(flags: Flags, errors: string[]): NodeIpamConfig {
+export function nodeIpamConfigOf(flags: Flags, errors: string[], set: ReadonlySet<string> = new Set()): NodeIpamConfig {
   const serviceCidrs = flags["service-cluster-ip-range"] === "" ? [] : flags["service-cluster-ip-range"].split(",");
   if (serviceCidrs.length > 2) errors.push("--service-cluster-ip-range can not contain more than two entries");
   if (!flags["allocate-node-cidrs"]) {
+    // Who says false knows that nodes get nothing, and names ranges for others to read; who forgot it would wait for them in vain.
+    const isForgotten = !set.has("allocate-node-cidrs");
     for (const flag of ["cluster-cidr", "service-cluster-ip-range"] as const)
-      if (flags[flag] !== "") errors.push(`--${flag} needs --allocate-node-cidrs=true`);
+      if (isForgotten && flags[flag] !== "") errors.push(`--${flag} needs --allocate-node-cidrs=true`);
     return { ranges: [], serviceCidrs: [] };
   }
   if (flags["cidr-allocator-type"] !== "RangeAllocator") {
