@@ -17,6 +17,7 @@ function setUp(): {
     outcome: SyncOutcome;
     hold: Promise<void> | undefined;
     holdKill: Promise<void> | undefined;
+    holdGone: Promise<void> | undefined;
     terminateFails: number;
     cleanFails: number;
   };
@@ -29,6 +30,7 @@ function setUp(): {
     outcome: { kind: "synced" } as SyncOutcome,
     hold: undefined as Promise<void> | undefined,
     holdKill: undefined as Promise<void> | undefined,
+    holdGone: undefined as Promise<void> | undefined,
     terminateFails: 0,
     cleanFails: 0,
   };
@@ -71,7 +73,10 @@ function setUp(): {
     log: discardLogger,
     syncFrequencyMs: 60_000,
     random: () => 0,
-    onGone: async (pod, { wantedAgain }) => void gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`),
+    async onGone(pod, { wantedAgain }) {
+      gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`);
+      await control.holdGone;
+    },
   });
   return { workers, calls, clock, runner: control, gone };
 }
@@ -240,6 +245,22 @@ test("a static pod that came back and went again while it ended stays away", asy
   release();
   await workers.idle();
   assert.deepEqual([calls, gone], [["sync", "terminate", "clean all"], ["web"]]);
+});
+
+test("a static pod that came back and goes again while its end is told stays away, and may come back once more", async () => {
+  const { workers, calls, runner, gone } = setUp();
+  const { hold, release } = held();
+  runner.holdGone = hold;
+  workers.removeOrphan(aNodePod());
+  workers.update(fromFile("uid-1"));
+  await waitFor(() => gone.length > 0);
+  workers.remove(fromFile("uid-1"));
+  release();
+  await workers.idle();
+  assert.deepEqual([calls, workers.knows("uid-1")], [["terminate orphan", "clean all"], false]);
+  workers.update(fromFile("uid-1"));
+  await workers.idle();
+  assert.equal(calls.at(-1), "sync");
 });
 
 test("what only the runtime knew, and a source wants meanwhile, runs when the old has ended", async () => {

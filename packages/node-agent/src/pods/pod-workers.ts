@@ -148,14 +148,14 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
         const { deleted, runtimeOnly } = worker;
         await runner.clean(worker.pod, { deleted, runtimeOnly });
         if (deleted !== worker.deleted) return 0; // it was deleted while the rest was cleaned up
-        worker.stage = "ended";
         const name = fullName(worker.pod);
         if (deleted) {
-          const { next } = worker;
+          await options.onGone(worker.pod, { runtimeOnly, wantedAgain: worker.next !== undefined });
           workers.delete(worker.pod.metadata.uid);
-          await options.onGone(worker.pod, { runtimeOnly, wantedAgain: next !== undefined });
-          if (next !== undefined) update(next);
         }
+        worker.stage = "ended";
+        // Looked at last: whoever wanted it again may have thought better of it.
+        if (worker.next !== undefined) update(worker.next);
         for (const other of workers.values()) if (!other.started && fullName(other.pod) === name) kick(other);
         return undefined;
       }
