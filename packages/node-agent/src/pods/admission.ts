@@ -4,7 +4,7 @@ import type { DeviceManager } from "../resources/devices/device-manager.ts";
 import { quantityOf, type ResourceList } from "../resources/pod-resources.ts";
 import type { ResourceManagers } from "../resources/resource-managers.ts";
 import type { NodeShutdown } from "../shutdown/node-shutdown.ts";
-import { admitPod, forbiddenSysctl, foreignSystem, misplaced, type Rejection, shortages, underPressure } from "./admit.ts";
+import { admitPod, forbiddenSysctl, foreignSystem, misplaced, shortages, underPressure } from "./admit.ts";
 import type { PodIntakeOptions } from "./intake.ts";
 import { isCriticalPod } from "./pod.ts";
 import type { Preempt } from "./preempt.ts";
@@ -28,25 +28,38 @@ export interface AdmissionOptions {
 export function newAdmission(options: AdmissionOptions): PodIntakeOptions["admit"] {
   const { nodeName, node, allocatable, managers, devices, shutdown, preempt } = options;
   const { allowedUnsafeSysctls } = options.config;
-  return (pod, others) => {
-    const refused = underPressure(pod, node.pressure()) ?? forbiddenSysctl(pod, allowedUnsafeSysctls);
-    if (refused !== undefined) return refused;
-    const admit = (): Rejection | undefined | Promise<Rejection | undefined> => {
-      const input = {
-        pod,
-        others,
-        node: { ...node.known(), name: nodeName },
-        allocatable: atLeast(allocatable(), devices.inUse()),
-      };
-      const foreign = foreignSystem(pod);
-      if (foreign !== undefined || !isCriticalPod(pod)) return foreign ?? admitPod(input) ?? shutdown?.refusal();
-      const missing = shortages(input);
-      const obstacle = misplaced(input);
-      if (obstacle !== undefined || missing.length === 0) return obstacle ?? shutdown?.refusal();
-      return preempt(pod, others, missing).then((rejection) => rejection ?? shutdown?.refusal());
+  const fit: PodIntakeOptions["admit"] = (pod, others) => {
+    const input = {
+      pod,
+      others,
+      node: { ...node.known(), name: nodeName },
+      allocatable: atLeast(allocatable(), devices.inUse()),
     };
-    return managers.concerns(pod) ? managers.admit(pod).then((rejection) => rejection ?? admit()) : admit();
+    if (!isCriticalPod(pod)) return admitPod(input);
+    const missing = shortages(input);
+    return misplaced(input) ?? (missing.length === 0 ? undefined : preempt(pod, others, missing));
   };
+  return (pod, others) =>
+    firstRefusal([
+      () => underPressure(pod, node.pressure()),
+      () => forbiddenSysctl(pod, allowedUnsafeSysctls),
+      () => (managers.concerns(pod) ? managers.admit(pod) : undefined),
+      () => foreignSystem(pod),
+      () => fit(pod, others),
+      () => shutdown?.refusal(),
+    ]);
+}
+
+type Answer = ReturnType<PodIntakeOptions["admit"]>;
+
+/** At once as long as nobody has to be waited for. */
+function firstRefusal(judges: readonly (() => Answer)[]): Answer {
+  for (const [i, judge] of judges.entries()) {
+    const answer = judge();
+    if (answer instanceof Promise) return answer.then((rejection) => rejection ?? firstRefusal(judges.slice(i + 1)));
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
 }
 
 /** What Pods hold of a plugin's devices is there for them, also while the plugin is away for a moment. */

@@ -56,7 +56,8 @@ export function podsToPreempt(preemptor: NodePod, pods: readonly NodePod[], miss
   const candidates = pods.filter((pod) => isPreemptable(preemptor, pod));
   const of = (qos: QosClass): NodePod[] => candidates.filter((pod) => qosClass(pod) === qos);
   const [bestEffort, burstable, guaranteed] = [of("BestEffort"), of("Burstable"), of("Guaranteed")];
-  requireNothing(without(wanted, candidates));
+  const lacking = without(wanted, candidates);
+  if (lacking.length > 0) throw notEnough(lacking);
   // Of a better class only what the worse ones could not give if all of them went.
   const fromGuaranteed = closest(guaranteed, without(wanted, [...bestEffort, ...burstable]));
   const fromBurstable = closest(burstable, without(wanted, [...bestEffort, ...fromGuaranteed]));
@@ -82,10 +83,9 @@ function without(wanted: readonly Requirement[], pods: readonly NodePod[]): Requ
     .filter(({ amount }) => amount > 0);
 }
 
-function requireNothing(wanted: readonly Requirement[]): void {
-  if (wanted.length === 0) return;
+function notEnough(wanted: readonly Requirement[]): Error {
   const text = wanted.map(({ resource, amount }) => `(res: ${resource}, q: ${amount}), `).join("");
-  throw new Error(`no set of running pods found to reclaim resources: [${text}]`);
+  return new Error(`no set of running pods found to reclaim resources: [${text}]`);
 }
 
 /** One after the other the Pod that leaves the least to be wished for; of two the one that asked for less. */
@@ -95,10 +95,10 @@ function closest(pods: readonly NodePod[], wanted: readonly Requirement[]): Node
   let candidates = [...pods];
   while (left.length > 0) {
     const best = candidates.toSorted((a, b) => distance(a, left) - distance(b, left) || bySize(a, b))[0];
-    if (best === undefined) requireNothing(left);
-    chosen.push(best as NodePod);
+    if (best === undefined) throw notEnough(left);
+    chosen.push(best);
     candidates = candidates.filter((pod) => pod !== best);
-    left = without(left, [best as NodePod]);
+    left = without(left, [best]);
   }
   return chosen;
 }
