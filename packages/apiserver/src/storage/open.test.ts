@@ -47,6 +47,16 @@ test("a resource of --etcd-servers-overrides lives in its own etcd", async (t) =
   assert.deepEqual(await keysOf(usual.endpoint, prefix), []);
 });
 
+test("a resource that is opened when the feed has gone on already has what was written in between", async (t) => {
+  const etcd = await startEtcd();
+  const { set, prefix } = await open(t, { etcd: { servers: [etcd.endpoint] } });
+  const { set: other } = await open(t, { etcd: { servers: [etcd.endpoint], prefix }, watchCache: false });
+  await other.for(suiteResource).create("web/a", aConfigMap("a"));
+  const early = set.for({ ...suiteResource, resource: "others" });
+  assert.equal(await early.get("web/a"), undefined); // fresh: the feed has seen the write
+  assert.equal((await set.for(suiteResource).get("web/a"))?.key, "web/a");
+});
+
 test("objects are counted and the database is measured at the periods of their flags", async (t) => {
   const etcd = await startEtcd();
   const clock = newFakeClock();

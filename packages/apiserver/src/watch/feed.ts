@@ -145,8 +145,12 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
 
   function onChanges(changes: readonly RawChange[], upTo: number, from = 0): void | Promise<void> {
     for (let i = from; i < changes.length; i++) {
-      const busy = route(changes[i] as RawChange);
-      if (busy !== undefined) return busy.then(() => onChanges(changes, upTo, i + 1));
+      const change = changes[i] as RawChange;
+      const busy = route(change);
+      if (busy === undefined) continue;
+      // What was told before is in the caches, and is not to be called older while this is waited for.
+      advance(change.revision - 1);
+      return busy.then(() => onChanges(changes, upTo, i + 1));
     }
     advance(upTo);
   }

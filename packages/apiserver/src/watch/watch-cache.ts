@@ -69,8 +69,6 @@ const defaultPatienceMs = 3_000;
 const retryMs = 500;
 /** Own writes on their way back; beyond it (the feed is interrupted) the oldest are decoded again. */
 const mostOwn = 1_000;
-/** Revisions that are surely not compacted yet: etcd's history is counted in minutes. */
-const longestStartDistance = 1_000;
 
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const { store, feed, clock, log, metrics, resource } = options;
@@ -112,8 +110,9 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         const onPage = (page: Entry[]): void => {
           for (const entry of page) entries.push(entry);
         };
-        // At the revision where the feed began if that is not long ago, because then the past can be put before it.
-        const wanted = feed.revision - feed.startRevision < longestStartDistance ? feed.startRevision : 0;
+        // At the revision where the feed began, because then the past can be put before it; unless the feed has gone on since,
+        // and nobody was told of what is in between.
+        const wanted = feed.revision === feed.startRevision ? feed.startRevision : 0;
         unreadable.clear();
         const at = await store.readAll(onPage, mine === 1 && attempts === 1 ? wanted : 0, (key) => unreadable.add(key));
         if (stopped || mine !== fillings) return;
