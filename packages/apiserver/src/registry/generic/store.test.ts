@@ -157,6 +157,21 @@ test("what beginCreate took is given back when the write fails", async (t) => {
   assert.deepEqual(log, ["commit", "revert", "revert"]);
 });
 
+test("what beginUpdate took is given back when the removal that the update has become fails", async (t) => {
+  const log: string[] = [];
+  const { definition, storage, create } = await aStore(t, {
+    beginUpdate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
+  });
+  const failing = { ...storage, delete: () => Promise.reject(new Error("etcd is away")) };
+  await create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  const whole = newRegistryStore({ definition, storage });
+  await whole.delete(ctx(), "a", {});
+  const release = (store: RegistryStore) => store.update(ctx(), "a", merge({}, { finalizers: [] }), {});
+  await assert.rejects(release(newRegistryStore({ definition, storage: failing })), /etcd is away/);
+  await release(whole);
+  assert.deepEqual(log, ["revert", "commit"]);
+});
+
 test("an update with an old resourceVersion is a Conflict with the usual text", async (t) => {
   const store = await aStore(t);
   const created = await store.create(ctx(), configMap({ name: "a" }), {});

@@ -216,25 +216,27 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       return next;
     };
 
-    for (;;) {
+    /** @returns undefined when the object changed before it could be removed: decide anew */
+    const write = async (): Promise<Entry | undefined> => {
       try {
-        const entry = await storage.guaranteedUpdate(key, attempt, {
+        return await storage.guaranteedUpdate(key, attempt, {
           ...writeOptions(ctx, request.signal),
           ignoreNotFound: true,
           ...(request.preconditions !== undefined && { preconditions: request.preconditions }),
         });
-        await undo?.commit();
-        return { entry, created };
       } catch (err) {
-        if (err === emptiedFinalizers && last !== undefined) {
-          const gone = await deleteWith(ctx, key, last);
-          if (!gone) continue; // it changed meanwhile: decide anew
-          await undo?.commit();
-          return { entry: last.entry.with(last.object), created: false };
-        }
-        await undo?.revert();
-        throw err;
+        if (err !== emptiedFinalizers || last === undefined) throw err;
+        return (await deleteWith(ctx, key, last)) ? last.entry.with(last.object) : undefined;
       }
+    };
+    try {
+      let entry: Entry | undefined;
+      while (entry === undefined) entry = await write();
+      await undo?.commit();
+      return { entry, created };
+    } catch (err) {
+      await undo?.revert();
+      throw err;
     }
   }
 
