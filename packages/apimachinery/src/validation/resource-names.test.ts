@@ -11,6 +11,7 @@ for (const { name, native, extended } of [
   { name: "example.com/gpu", native: false, extended: true },
   { name: "requests.example.com/gpu", native: false, extended: false },
   { name: "example.com/a/b", native: false, extended: false },
+  { name: "example.com/Not a name", native: false, extended: false },
   { name: "/gpu", native: false, extended: false },
   { name: `example.com/${"x".repeat(64)}`, native: false, extended: false },
 ])

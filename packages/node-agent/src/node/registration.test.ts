@@ -7,11 +7,31 @@ import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { initialNode } from "./node-status.ts";
-import { newRegistration } from "./registration.ts";
+import { newRegistration, type RegistrationOptions } from "./registration.ts";
 
-test("the node's status is looked at every --node-status-update-frequency, and sent when it changed or is due", async () => {
+/** A node `n1` that registers itself with a server which knows nothing yet. */
+function registering(parts: Partial<RegistrationOptions> = {}) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
+  const stop = new AbortController();
+  const registration = newRegistration({
+    client,
+    clock,
+    log: discardLogger,
+    initial: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, spec: {} }),
+    register: true,
+    nodeName: "n1",
+    status: async () => ({}),
+    updateFrequencyMs: 10_000,
+    reportFrequencyMs: 300_000,
+    onUpdate: () => undefined,
+    tell: () => undefined,
+    ...parts,
+  });
+  return { clock, client, stop, registration };
+}
+
+test("the node's status is looked at every --node-status-update-frequency, and sent when it changed or is due", async () => {
   let images = 1;
   let looks = 0;
   const status = async (): Promise<NodeStatus> => {
@@ -21,20 +41,7 @@ test("the node's status is looked at every --node-status-update-frequency, and s
       images: Array.from({ length: images }, (_, i) => ({ names: [`i${i}`], sizeBytes: 1 })),
     };
   };
-  const registration = newRegistration({
-    client,
-    clock,
-    log: discardLogger,
-    initial: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, spec: {} }),
-    register: true,
-    nodeName: "n1",
-    status,
-    updateFrequencyMs: 10_000,
-    reportFrequencyMs: 300_000,
-    onUpdate: () => undefined,
-    tell: () => undefined,
-  });
-  const stop = new AbortController();
+  const { clock, client, stop, registration } = registering({ status });
   const running = registration.run(stop.signal);
   await settle();
   const sent = (): string[] => client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`);
@@ -63,8 +70,6 @@ test("the node's status is looked at every --node-status-update-frequency, and s
 });
 
 test("a node that is there already gets what is ours, and loses what is not any more", async () => {
-  const clock = newFakeClock();
-  const client = newFakeClient({ clock });
   const ours = {
     "volumes.kubernetes.io/controller-managed-attach-detach": "true",
     "volumes.kubernetes.io/keep-terminated-pod-volumes": "true",
@@ -82,21 +87,9 @@ test("a node that is there already gets what is ours, and loses what is not any 
       keepTerminatedPodVolumes: true,
     });
   assert.deepEqual(node(true).metadata.annotations, ours);
+  const { client, stop, registration } = registering({ initial: () => node(false) });
   client.put(nodes, { ...node(true), metadata: { name: "n1", labels: { team: "x" }, annotations: { ...ours, mine: "1" } } });
-  const stop = new AbortController();
-  const running = newRegistration({
-    client,
-    clock,
-    log: discardLogger,
-    initial: () => node(false),
-    register: true,
-    nodeName: "n1",
-    status: async () => ({}),
-    updateFrequencyMs: 10_000,
-    reportFrequencyMs: 300_000,
-    onUpdate: () => undefined,
-    tell: () => undefined,
-  }).run(stop.signal);
+  const running = registration.run(stop.signal);
   await settle();
   const { metadata } = await client.get(nodes, { name: "n1" });
   assert.partialDeepStrictEqual(metadata.labels, { team: "x", "kubernetes.io/hostname": "host" });
@@ -106,23 +99,8 @@ test("a node that is there already gets what is ours, and loses what is not any 
 });
 
 test("a node that is cordoned, and one that may be used again, is told once", async () => {
-  const clock = newFakeClock();
-  const client = newFakeClient({ clock });
   const told: string[] = [];
-  const stop = new AbortController();
-  const registration = newRegistration({
-    client,
-    clock,
-    log: discardLogger,
-    initial: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, spec: {} }),
-    register: true,
-    nodeName: "n1",
-    status: async () => ({}),
-    updateFrequencyMs: 10_000,
-    reportFrequencyMs: 300_000,
-    onUpdate: () => undefined,
-    tell: ({ message }) => void told.push(message),
-  });
+  const { clock, client, stop, registration } = registering({ tell: ({ message }) => void told.push(message) });
   const running = registration.run(stop.signal);
   await settle();
   for (const unschedulable of [true, false]) {

@@ -1,45 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { parseImageReference, withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { collectContainers } from "./container-gc.ts";
+import { type ContainerGcOptions, collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
 import { loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
 import { newImageGc } from "./image-gc.ts";
 import { newImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
-import { containerState } from "./runtime.ts";
-
-const digest = `sha256:${"a".repeat(64)}`;
-for (const { text, want } of [
-  { text: "busybox", want: { domain: "docker.io", path: "library/busybox" } },
-  { text: "me/app:1.2", want: { domain: "docker.io", path: "me/app", tag: "1.2" } },
-  { text: "registry.example:5000/a/b:v1", want: { domain: "registry.example:5000", path: "a/b", tag: "v1" } },
-  { text: "localhost/x", want: { domain: "localhost", path: "x" } },
-  { text: `quay.example/x@${digest}`, want: { domain: "quay.example", path: "x", digest } },
-  { text: "Upper/Case", want: undefined },
-  { text: "a b", want: undefined },
-  { text: "x:", want: undefined },
-  { text: "x@sha256:short", want: undefined },
-  { text: "", want: undefined },
-  { text: `${"a/".repeat(200)}a`, want: undefined },
-]) {
-  test(`${JSON.stringify(text.slice(0, 40))} is ${want === undefined ? "no image" : "an image"}`, () =>
-    assert.deepEqual(parseImageReference(text), want));
-}
-
-test("an image without tag and digest is the latest", () => {
-  assert.deepEqual(["busybox", "busybox:1", `busybox@${digest}`, "r.example:5000/x", "-"].map(withDefaultTag), [
-    "busybox:latest",
-    "busybox:1",
-    `busybox@${digest}`,
-    "r.example:5000/x:latest",
-    undefined,
-  ]);
-});
+import { type ContainerRuntime, containerState } from "./runtime.ts";
 
 test("logins are found by host and path, the most particular first", () => {
   const config = JSON.stringify({
@@ -177,6 +149,18 @@ test("images go when the disk is full, the longest unused first, those in use an
   assert.deepEqual(events, ["FreeDiskSpaceFailed"]);
 });
 
+const oneOfEach = (runtime: ContainerRuntime, clock: Clock, synced = true): ContainerGcOptions => ({
+  runtime,
+  clock,
+  log: discardLogger,
+  containerLogsDir: "/nonexistent",
+  maxPerContainer: 1,
+  maxTotal: -1,
+  minAgeMs: 0,
+  isKnown: (uid) => uid === "known",
+  allSourcesSynced: () => synced,
+});
+
 test("ended containers are kept for their logs: one each, and none of pods that are gone", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
@@ -194,18 +178,7 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   await dead("gone", "a");
   for (const sandbox of runtime.sandboxes.values()) await runtime.stopPodSandbox(sandbox.id);
   await clock.advance(1);
-  const gc = (synced: boolean): Promise<void> =>
-    collectContainers({
-      runtime,
-      clock,
-      log: discardLogger,
-      containerLogsDir: "/nonexistent",
-      maxPerContainer: 1,
-      maxTotal: -1,
-      minAgeMs: 0,
-      isKnown: (uid) => uid === "known",
-      allSourcesSynced: () => synced,
-    });
+  const gc = (synced: boolean): Promise<void> => collectContainers(oneOfEach(runtime, clock, synced));
   await gc(false);
   assert.equal(runtime.containers.size, 3, "before all sources have spoken nothing is taken for gone");
   await gc(true);
@@ -220,18 +193,7 @@ test("a container that never began is taken away when it is sure that it will no
   const labels = { "io.kubernetes.pod.uid": "known", "io.kubernetes.container.name": "a" };
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" }, labels }, "");
   for (const attempt of [0, 1]) await runtime.createContainer(sandbox, { metadata: { name: "a", attempt }, labels }, {});
-  const gc = (): Promise<void> =>
-    collectContainers({
-      runtime,
-      clock,
-      log: discardLogger,
-      containerLogsDir: "/nonexistent",
-      maxPerContainer: 1,
-      maxTotal: -1,
-      minAgeMs: 0,
-      isKnown: () => true,
-      allSourcesSynced: () => true,
-    });
+  const gc = (): Promise<void> => collectContainers(oneOfEach(runtime, clock));
   await clock.advance(299_999);
   await gc();
   assert.equal(runtime.containers.size, 2, "both may be about to begin");

@@ -15,6 +15,7 @@ import {
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindPod, reserve } from "../binding-cycle.ts";
+import { newClusterCache } from "../cache/cluster-cache.ts";
 import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
 import { defaultCapacityShape, type ShapePoint } from "../config/plugin-args.ts";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
@@ -27,6 +28,7 @@ import { newDefaultBinder } from "./default-binder.ts";
 import { newPrioritySort } from "./priority-sort.ts";
 import { newVolumeBinding } from "./volume-binding.ts";
 
+const emptySnapshot = newClusterCache(newFakeClock()).snapshot();
 const pod = aTestPod("web", {
   spec: { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] as Volume[] },
 });
@@ -98,14 +100,7 @@ async function start(
   await settle(30);
   const cycle = (): CycleState => {
     const state: CycleState = new Map();
-    const snapshot = {
-      nodes: [],
-      havingAffinity: [],
-      havingRequiredAntiAffinity: [],
-      get: () => undefined,
-      nodesWithImage: () => 0,
-    };
-    assert.equal(runPreFilter(profile, state, newPodInfo(pod), snapshot), undefined);
+    assert.equal(runPreFilter(profile, state, newPodInfo(pod), emptySnapshot), undefined);
     return state;
   };
   const state = cycle();
@@ -208,13 +203,6 @@ for (const { size, shape, want } of [
   test(`a volume of ${size} scores ${want} for a claim of 1Gi ${shape ? "with" : "without"} a shape`, async (t) => {
     const free = { ...volume, spec: { ...volume.spec, capacity: { storage: size } } } as PersistentVolume;
     const { profile, state, node } = await start(t, "kubernetes.io/no-provisioner", [free], shape);
-    const snapshot = {
-      nodes: [],
-      havingAffinity: [],
-      havingRequiredAntiAffinity: [],
-      get: () => undefined,
-      nodesWithImage: () => 0,
-    };
-    assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], snapshot), [want]);
+    assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], emptySnapshot), [want]);
   });
 }

@@ -7,7 +7,6 @@ import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { NodePod } from "../../pods/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice, startPlugin, type TestPlugin } from "../../testing/device-plugin.ts";
@@ -68,17 +67,6 @@ test("hints of devices are the nodes that have enough of them", () => {
   assert.deepEqual(shown(["a0", "c1", "d1"], [], 3), ["0,1 true"]);
   assert.deepEqual(shown(["a0", "d1"], ["c1"], 2), ["1 true", "0,1 false"]);
 });
-
-for (const { name, want } of [
-  { name: "example.com/gpu", want: true },
-  { name: "gpu", want: false },
-  { name: "kubernetes.io/gpu", want: false },
-  { name: "requests.example.com/gpu", want: false },
-  { name: "example.com/Not a name", want: false },
-]) {
-  test(`${JSON.stringify(name)} is ${want ? "a" : "no"} resource of a plugin`, () =>
-    assert.equal(isExtendedResource(name), want));
-}
 
 const gpu = "example.com/gpu";
 const asking = (count: number, name = "main"): Container =>
