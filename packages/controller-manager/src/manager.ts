@@ -98,7 +98,6 @@ async function lead(
       running = work(leading);
       running.catch((err) => log.fatal("controllers failed", err));
     },
-    onStopped() {},
     status,
     recorder: newEventRecorder({ client: family.member({ userAgent: userAgentOf(program) }), component: program, log, clock }),
     onNewLeader: (identity) => log.info("new leader elected", { identity }),

@@ -29,7 +29,7 @@ export interface LeaderElectionOptions {
   /** Called once, as soon as this process leads; its signal is aborted when it no longer does. */
   readonly onStarted: (signal: AbortSignal) => void;
   /** Called once after `onStarted`, when the lease is lost or `signal` is aborted. */
-  readonly onStopped: () => void;
+  readonly onStopped?: () => void;
   /** Called for each leader that is seen, this one included. */
   readonly onNewLeader?: (identity: string) => void;
   /** Give the lease back at the end instead of letting it run out. */
@@ -77,7 +77,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     leading.abort(new Error("no longer the leader"));
     tell(options, "stopped leading");
     status?.leads(false);
-    options.onStopped();
+    options.onStopped?.();
   }
 }
 

@@ -1,13 +1,14 @@
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newSliceMetrics } from "../../services/slice-metrics.ts";
+import type { SlicePlan } from "./labels.ts";
 import type { CountedPlan } from "./plan.ts";
 
 /** Source: pkg/controller/endpointslice/metrics */
 export interface EndpointSliceMetrics {
   planned(service: ObjectKey, plan: CountedPlan): void;
   /** @param hinted whether the service's endpoints have hints for zones */
-  written(plan: Pick<CountedPlan, "create" | "update" | "delete">, hinted: boolean): void;
+  written(plan: SlicePlan, hinted: boolean): void;
   changed(operation: "create" | "update" | "delete"): void;
   /** @param result `stale`: the cache did not show our own writes yet */
   synced(result: "success" | "stale" | "error"): void;
@@ -26,10 +27,10 @@ export function newEndpointSliceMetrics(registry: MetricsRegistry, maxPerSlice: 
   });
   const syncs = registry.counter({ name: `${subsystem}_syncs`, help: "Number of EndpointSlice syncs", labels: ["result"] });
   return {
-    planned(service, plan) {
-      added.observe(plan.added);
-      removed.observe(plan.removed);
-      count(service, plan.groups);
+    planned(service, { counts }) {
+      added.observe(counts.added);
+      removed.observe(counts.removed);
+      count(service, counts.groups);
     },
     written: ({ create, update, delete: gone }, hinted) =>
       slices.labels(hinted ? "Auto" : "Disabled").observe(create.length + update.length + gone.length),

@@ -20,7 +20,7 @@ export function planSlices(options: {
   maxPerSlice: number;
 }): CountedPlan {
   const { service, existing, desired, maxPerSlice } = options;
-  const plan: Changes = { create: [], update: [], delete: [], added: 0, removed: 0, groups: [] };
+  const plan: Changes = { create: [], update: [], delete: [], counts: { added: 0, removed: 0, groups: [] } };
   const families = familiesOf(service);
   plan.delete.push(...existing.filter(({ addressType }) => !families.includes(addressType as "IPv4")));
   for (const addressType of families) {
@@ -28,8 +28,8 @@ export function planSlices(options: {
     const groups = desired.filter((group) => group.addressType === addressType);
     const isWanted = (slice: EndpointSlice): boolean => groups.some((group) => samePorts(group.ports, slice.ports));
     const unwanted = ofType.filter((slice) => !isWanted(slice));
-    const own: Changes = { ...plan, create: [], update: [], delete: unwanted };
-    own.removed += unwanted.reduce((sum, { endpoints }) => sum + (endpoints?.length ?? 0), 0);
+    const own: Changes = { create: [], update: [], delete: unwanted, counts: plan.counts };
+    plan.counts.removed += unwanted.reduce((sum, { endpoints }) => sum + (endpoints?.length ?? 0), 0);
     for (const group of groups) {
       planGroup(
         own,
@@ -43,25 +43,25 @@ export function planSlices(options: {
     plan.create.push(...own.create);
     plan.update.push(...own.update);
     plan.delete.push(...own.delete);
-    [plan.added, plan.removed] = [own.added, own.removed];
   }
   return plan;
 }
 
 /** With what metrics tell of it. */
 export interface CountedPlan extends SlicePlan {
-  readonly added: number;
-  readonly removed: number;
-  readonly groups: readonly GroupSize[];
+  readonly counts: {
+    /** Endpoints. */
+    readonly added: number;
+    readonly removed: number;
+    readonly groups: readonly GroupSize[];
+  };
 }
 
 interface Changes {
   create: EndpointSlice[];
   update: EndpointSlice[];
   delete: EndpointSlice[];
-  added: number;
-  removed: number;
-  readonly groups: GroupSize[];
+  readonly counts: { added: number; removed: number; readonly groups: GroupSize[] };
 }
 
 function planGroup(
@@ -83,7 +83,7 @@ function planGroup(
       const wanted = left.get(identityOf(endpoint));
       if (wanted === undefined) {
         differs = true; // gone, or listed twice
-        plan.removed++;
+        plan.counts.removed++;
         continue;
       }
       left.delete(identityOf(endpoint));
@@ -96,7 +96,7 @@ function planGroup(
   }
 
   const rest = [...left.values()];
-  plan.added += rest.length;
+  plan.counts.added += rest.length;
   for (const slice of changed) slice.endpoints.push(...rest.splice(0, maxPerSlice - slice.endpoints.length));
   // One slice with just enough room is better than a new one, but several are not rewritten for it.
   if (rest.length > 0 && rest.length < maxPerSlice) {
@@ -117,7 +117,7 @@ function planGroup(
   }
   plan.update.push(...changed);
   const made = plan.create.length - plan.delete.length - before;
-  plan.groups.push({ endpoints: group.endpoints.length, slices: slices.length + made });
+  plan.counts.groups.push({ endpoints: group.endpoints.length, slices: slices.length + made });
 }
 
 /** The fullest slice that still has room for so many. */
