@@ -93,19 +93,19 @@ export function prune(value: unknown, schema: Schema | undefined, isResource = f
     const next = isEmbedded && metaFields.includes(name) ? item : prunedField(item, name, schema);
     if (kept === undefined && next === item) continue;
     kept ??= names.slice(0, i).map((before) => [before, value[before]]);
-    if (next !== unknown) kept.push([name, next]);
+    if (next !== unknownField) kept.push([name, next]);
   }
   return kept === undefined ? value : Object.fromEntries(kept);
 }
 
-const unknown = Symbol("unknown field");
+const unknownField = Symbol("unknown field");
 
 function prunedField(item: unknown, name: string, schema: Schema | undefined): unknown {
   const property = propertyOf(schema, name);
   if (property) return prune(item, property);
   const additional = schema?.additionalProperties;
   if (additional !== undefined && additional !== null && additional !== false) return prune(item, additionalOf(schema as Schema));
-  return schema?.["x-kubernetes-preserve-unknown-fields"] === true ? item : unknown;
+  return schema?.["x-kubernetes-preserve-unknown-fields"] === true ? item : unknownField;
 }
 
 /** Lists below a schema that keeps unknown fields, and says nothing of items, stay as they are. */
