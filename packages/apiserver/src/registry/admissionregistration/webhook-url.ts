@@ -40,8 +40,7 @@ function parseUrl(text: string): Parts | { readonly fault: string } {
   const parts = { scheme: scheme.toLowerCase(), host: "", user: undefined, fragment, query };
   if (!rest.startsWith("/")) {
     if (scheme !== "") return parts; // opaque
-    const colon = cut(rest, "/")[0].includes(":");
-    return colon ? { fault: "first path segment in URL cannot contain colon" } : parts;
+    if (cut(rest, "/")[0].includes(":")) return { fault: "first path segment in URL cannot contain colon" };
   }
   if (!rest.startsWith("//") || (scheme === "" && rest.startsWith("///"))) return escapeFault(rest) ?? parts;
   const authority = cut(rest.slice(2), "/")[0];
@@ -52,13 +51,14 @@ function parseUrl(text: string): Parts | { readonly fault: string } {
 }
 
 function hostFault(host: string): { readonly fault: string } | undefined {
-  const end = host.startsWith("[") ? host.lastIndexOf("]") : host.lastIndexOf(":") - 1;
-  if (host.startsWith("[") && end < 0) return { fault: "missing ']' in host" };
-  const port = host.startsWith("[") || end >= -1 ? host.slice(end + 1) : "";
-  if (host.includes(":") && !/^(?::\d*)?$/.test(port)) return { fault: `invalid port ${goQuote(port)} after host` };
+  const isBracketed = host.startsWith("[");
+  const end = isBracketed ? host.lastIndexOf("]") + 1 : host.lastIndexOf(":");
+  if (isBracketed && end === 0) return { fault: "missing ']' in host" };
+  const port = end < 0 ? "" : host.slice(end);
+  if (!/^(?::\d*)?$/.test(port)) return { fault: `invalid port ${goQuote(port)} after host` };
   const odd = /[^A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\u{10ffff}]/u.exec(host)?.[0];
   if (odd !== undefined) return { fault: `invalid character ${goQuote(odd)} in host name` };
-  const plain = /%[0-7][0-9a-fA-F]/.exec(host)?.[0]; // what could be written as it is
+  const plain = /%(?!25)[0-7][0-9a-fA-F]/.exec(host)?.[0]; // what could be written as it is, but for the sign itself
   return plain === undefined ? escapeFault(host) : { fault: `invalid URL escape ${goQuote(plain)}` };
 }
 
