@@ -13,7 +13,11 @@ import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
 /** Some 20 ms of work: not worth a thread. */
 const tokensHere = 10_000;
 const mostWaiting = 16;
-const longestMs = 15_000;
+/**
+ * Only for a text that would never end: none takes more than two seconds of work (its tokens are limited), but a busy machine may
+ * give the thread little. Who waits meanwhile has a deadline of their own.
+ */
+const longestMs = 60_000;
 const idleMs = 10_000;
 const heapMb = 768;
 

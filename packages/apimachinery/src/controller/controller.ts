@@ -62,7 +62,7 @@ export function newController(options: ControllerOptions): Controller {
   const work = async (signal: AbortSignal): Promise<void> => {
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
       try {
-        const turn = othersTurn();
+        const turn = othersTurn(clock);
         if (turn !== undefined) await turn;
         const { requeueAfterMs } = await reconcile(key, signal);
         queue.forget(key);

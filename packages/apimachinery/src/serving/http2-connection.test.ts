@@ -17,7 +17,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
-import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
@@ -46,13 +46,15 @@ for (const [name, send] of Object.entries(beginnings)) {
 }
 
 test("3.4 preface: one that is not finished holds the connection no longer than headersTimeoutMs", async (t) => {
+  const advance = holdTime(t);
   const bench = await startHttp2Bench(t, handler, { headersTimeoutMs: 200, headersCheckMs: 20 });
   const clients = await Promise.all([bench.connect({ isSilent: true }), bench.connect({ isSilent: true }), bench.connect()]);
   const [, slow, quick] = clients;
   slow.send(preface.subarray(0, 10));
   // Who sent all of it is not meant.
   quick.send(getFrame(1, "/hold"));
-  await waitFor(() => bench.server.connections === 1, { what: "the end of those that do not begin" });
+  await quick.ping();
+  await advance(200, () => bench.server.connections === 1, "the end of those that do not begin");
   assert.ok(await quick.isAlive());
 });
 

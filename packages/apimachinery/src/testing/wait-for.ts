@@ -1,14 +1,17 @@
+/** The real one: tests put another in its place. */
+const realNow = performance.now.bind(performance);
+
 /**
  * Asks again and again until the condition gives something truthy, and gives that back.
  * @param options.what names the awaited thing in the failure, e.g. "the deployment to be complete"
- * @throws Error after `timeoutMs` (10 s when absent), with the last value or the last error of the condition
+ * @throws Error after `timeoutMs` (60 s when absent: it tells that nothing comes, not how busy the machine is), with the last value or the last error of the condition
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: { timeoutMs?: number; what?: string; intervalMs?: number } = {},
 ): Promise<Exclude<T, undefined | null | false | 0 | "">> {
-  const { timeoutMs = 10_000, what = "the condition", intervalMs = 5 } = options;
-  const deadline = performance.now() + timeoutMs;
+  const { timeoutMs = 60_000, what = "the condition", intervalMs = 5 } = options;
+  const deadline = realNow() + timeoutMs;
   let last: unknown;
   for (let pauseMs = intervalMs; ; pauseMs = Math.min(100, pauseMs * 1.3)) {
     try {
@@ -17,7 +20,7 @@ export async function waitFor<T>(
     } catch (err) {
       last = err;
     }
-    if (performance.now() >= deadline) {
+    if (realNow() >= deadline) {
       const cause = last instanceof Error ? { cause: last } : {};
       const shown = last instanceof Error ? last.message : JSON.stringify(last);
       throw new Error(`waited ${timeoutMs} ms for ${what}; last: ${shown}`, cause);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldErrors } from "../errors/field-error.ts";
 import type { ObjectMeta } from "../meta/types.ts";
+import { cpuMsOf } from "../testing/cpu-time.ts";
 import { isDns1035Label, isDns1123Label, isDns1123Subdomain, isWildcardDns1123Subdomain } from "./dns.ts";
 import { validateObjectMeta, validateObjectMetaUpdate } from "./object-meta.ts";
 import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
@@ -38,10 +39,11 @@ test("explains a name in upstream's words", () => {
 });
 
 test("answers on hostile names at once", () => {
-  const started = performance.now();
-  isDns1123Subdomain(`${"a-".repeat(50_000)}!`);
-  isQualifiedName(`${"a.".repeat(50_000)}!`);
-  assert.ok(performance.now() - started < 500);
+  const tookMs = cpuMsOf(() => {
+    isDns1123Subdomain(`${"a-".repeat(50_000)}!`);
+    isQualifiedName(`${"a.".repeat(50_000)}!`);
+  });
+  assert.ok(tookMs < 500, `${tookMs} ms`);
 });
 
 const errorsOf = (meta: ObjectMeta, namespaced = true): string =>

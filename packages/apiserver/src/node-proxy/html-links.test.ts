@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { rewriteLinks } from "./html-links.ts";
 
 for (const { name, page, want } of [
@@ -31,8 +32,7 @@ for (const { name, page, want } of [
 test("a page made to be slow is not", () => {
   for (const bait of ["<a ", "<a href=", "<!--", "<script>", "<a href='", "<"]) {
     const page = bait.repeat(200_000);
-    const startedAt = performance.now();
-    rewriteLinks(page, (link) => link);
-    assert.ok(performance.now() - startedAt < 2000, bait);
+    const tookMs = cpuMsOf(() => rewriteLinks(page, (link) => link));
+    assert.ok(tookMs < 2000, `${bait} ${tookMs} ms`);
   }
 });

@@ -44,8 +44,8 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** How long to wait for what should be there at once. */
-const patienceMs = 5_000;
+/** As that of `waitFor`: after this nothing comes, however busy the machine is. */
+const patienceMs = 60_000;
 
 /** @throws Error when there is no TLS connection, or the server does not choose `h2` */
 export async function connectRaw(options: RawClientOptions): Promise<RawClient> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { certificateFault, certificateRequestFault } from "./pem.ts";
 
 const typeFault = "PEM block type must be CERTIFICATE REQUEST";
@@ -38,8 +39,9 @@ for (const { name, line } of [
 ]) {
   test(`a text of many beginnings, ${name}, takes no time to speak of`, () => {
     const text = Array.from({ length: 60_000 }, (_, i) => line(i)).join("");
-    const startedMs = performance.now();
-    for (const end of ["", "\n-----END X-----\n"]) assert.equal(certificateRequestFault(Buffer.from(text + end)), typeFault);
-    assert.ok(performance.now() - startedMs < 1000);
+    const tookMs = cpuMsOf(() => {
+      for (const end of ["", "\n-----END X-----\n"]) assert.equal(certificateRequestFault(Buffer.from(text + end)), typeFault);
+    });
+    assert.ok(tookMs < 1000, `${tookMs} ms`);
   });
 }
