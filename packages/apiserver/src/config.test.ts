@@ -45,6 +45,12 @@ for (const { text, message } of [
   });
 }
 
+for (const text of ["events#http://e", "apps/v1/deployments#http://e", "/events#http://e#http://f", "/events"]) {
+  test(`--etcd-servers-overrides=${text} ends the start`, () => {
+    assert.throws(() => configOf(`--etcd-servers-overrides=${text}`), /--etcd-servers-overrides invalid, must be of format/);
+  });
+}
+
 test("APIServices cannot be turned off, and a proxy's certificate has to be there", () => {
   assert.throws(() => configOf("--runtime-config=apiregistration.k8s.io/v1=false"), {
     message: "API group/version apiregistration.k8s.io/v1 must be enabled",

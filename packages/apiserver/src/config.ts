@@ -333,7 +333,7 @@ function oidcOptions(flags: ApiserverFlags): OidcOptions | undefined {
 
 /** `group/resource#servers`, servers separated by semicolons; the core group is empty: `/events#https://…`. */
 function parseOverride(text: string): { group: string; resource: string; servers: string[] } {
-  const match = /^([^/#]*)\/([^#]+)#(.+)$/.exec(text);
+  const match = /^([^/#]*)\/([^/#]+)#([^#]+)$/.exec(text);
   if (match === null)
     throw new Error(
       `--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated: ${text}`,

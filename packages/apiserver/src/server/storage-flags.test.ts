@@ -34,6 +34,13 @@ test("the storage flags reach etcd and the metrics: ttl, leases, media type, per
   assert.match(text, /^etcd_lease_object_counts_count 0$/m);
 });
 
+test("--default-watch-cache-size=0: only resources whose size is named have a watch cache", async (t) => {
+  const server = await startTestServer(t, ["--default-watch-cache-size=0", "--watch-cache-sizes=configmaps#5,secrets#0"]);
+  const { text } = await server.request("GET", "/metrics");
+  const named = [...text.matchAll(/^watch_cache_capacity\{resource="([^"]+)"\}/gm)].map(([, resource]) => resource);
+  assert.deepEqual(named, ["configmaps"]);
+});
+
 test("a watch cache of size 0 is none, any other grows with use and says so, that of events too", async (t) => {
   const server = await startTestServer(t, ["--watch-cache-sizes=pods#0,configmaps#500,events#1"]);
   const capacities = async (name = ""): Promise<Record<string, string>> => {

@@ -24,6 +24,12 @@ async function open(
   return { set, prefix };
 }
 
+let apart: ReturnType<typeof startOwnEtcd> | undefined;
+const startEtcdApart = (): ReturnType<typeof startOwnEtcd> => {
+  apart ??= startOwnEtcd();
+  return apart;
+};
+
 async function keysOf(endpoint: string, prefix: string): Promise<string[]> {
   const client = newEtcdClient({ servers: [endpoint] });
   try {
@@ -34,18 +40,38 @@ async function keysOf(endpoint: string, prefix: string): Promise<string[]> {
   }
 }
 
-test("a resource of --etcd-servers-overrides lives in its own etcd", async (t) => {
-  const [usual, own] = await Promise.all([startEtcd(), startOwnEtcd(t)]);
-  const { set, prefix } = await open(t, {
-    etcd: {
-      servers: [usual.endpoint],
-      overrides: [{ group: suiteResource.group, resource: suiteResource.resource, servers: [own.endpoint] }],
-    },
+const { group, resource } = suiteResource;
+for (const { name, of, override, isOwn } of [
+  { name: "a resource", of: suiteResource, override: { group, resource }, isOwn: true },
+  { name: "a resource of another group", of: suiteResource, override: { group: "apps", resource }, isOwn: false },
+  { name: "all of its group", of: suiteResource, override: { group, resource: "*" }, isOwn: true },
+  {
+    name: "the resource whose objects it shares",
+    of: { ...suiteResource, group: "shares.k8s.io", hubGroup: group, storageFolder: resource },
+    override: { group, resource },
+    isOwn: true,
+  },
+]) {
+  test(`--etcd-servers-overrides of ${name}: ${isOwn ? "it lives in its own etcd" : "nothing changes"}`, async (t) => {
+    const [usual, own] = await Promise.all([startEtcd(), startEtcdApart()]);
+    const asked: object[] = [];
+    const { set, prefix } = await open(t, {
+      etcd: {
+        servers: [usual.endpoint],
+        overrides: [
+          { ...override, servers: [usual.endpoint] },
+          { ...override, servers: [own.endpoint] },
+        ],
+      },
+      transformerFor: (one) => void asked.push(one),
+    });
+    await set.for(of).create("web/a", aConfigMap("a"));
+    const keys = [`${prefix}/configmaps/web/a`];
+    assert.deepEqual(await keysOf(own.endpoint, prefix), isOwn ? keys : []);
+    assert.deepEqual(await keysOf(usual.endpoint, prefix), isOwn ? [] : keys);
+    assert.deepEqual(asked, [{ group, resource }]);
   });
-  await set.for(suiteResource).create("web/a", aConfigMap("a"));
-  assert.deepEqual(await keysOf(own.endpoint, prefix), [`${prefix}/configmaps/web/a`]);
-  assert.deepEqual(await keysOf(usual.endpoint, prefix), []);
-});
+}
 
 test("a resource that is opened when the feed has gone on already has what was written in between", async (t) => {
   const etcd = await startEtcd();

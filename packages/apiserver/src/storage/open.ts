@@ -46,6 +46,8 @@ export interface StorageOptions {
   resources?: readonly StoredResource[];
   /** --watch-cache */
   watchCache?: boolean;
+  /** --default-watch-cache-size=0: only what `watchCacheSizes` names has a cache. */
+  cachedWhenNamed?: boolean;
   /**
    * --watch-cache-sizes, by `resource` or `resource.group`: 0 means no cache, more means nothing, since the size follows from
    * use. Events have no cache unless this is given.
@@ -59,15 +61,15 @@ export interface StorageOptions {
   metrics?: StorageMetrics;
   /** How long a read waits for a revision that has not come; 3 s as upstream unless given. */
   readPatienceMs?: number;
-  /** --etcd-count-metric-poll-period; 0: never. */
+  /** --etcd-count-metric-poll-period; 0 or less: never. */
   countPollMs?: number;
-  /** --etcd-db-metric-poll-interval; 0: never. */
+  /** --etcd-db-metric-poll-interval; 0 or less: never. */
   databaseSizePollMs?: number;
 }
 
 export interface EtcdOptions {
   servers: readonly string[];
-  /** --etcd-servers-overrides: `events` of the core group is `{ group: "", resource: "events" }`. */
+  /** --etcd-servers-overrides: `events` of the core group, and what shares its objects, is `{ group: "", resource: "events" }`. */
   overrides?: readonly { group: string; resource: string; servers: readonly string[] }[];
   /** `/registry` */
   prefix?: string;
@@ -108,9 +110,12 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   const bookmarks = newBookmarkClock(clock);
   const sizes = options.watchCacheSizes ?? allButEvents;
 
-  const serversOf = (resource: GroupResource): readonly string[] =>
-    options.etcd.overrides?.find((o) => o.group === resource.group && o.resource === resource.resource)?.servers ??
-    options.etcd.servers;
+  /** `*` stands for all resources of a group; of overrides of the same, the last one counts. */
+  function serversOf({ group, resource }: GroupResource): readonly string[] {
+    const among = (name: string): readonly string[] | undefined =>
+      options.etcd.overrides?.findLast((o) => o.group === group && o.resource === name)?.servers;
+    return among(resource) ?? among("*") ?? options.etcd.servers;
+  }
 
   const nameOf = (resource: GroupResource): string =>
     resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
@@ -127,8 +132,10 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
   function open(resource: StoredResource): { storage: Storage; cache: WatchCache | undefined; name: string } {
     const name = nameOf(resource);
-    const { client, leases, feed } = clusterOf(serversOf(resource));
-    const transformer = options.transformerFor?.(resource);
+    // Two resources that are the same objects (events of two groups) are in one place, and encrypted in one way.
+    const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
+    const { client, leases, feed } = clusterOf(serversOf(home));
+    const transformer = options.transformerFor?.(home);
     const store = newEtcdStore({
       client,
       codec: newObjectCodec(resource, options.mediaType ?? defaultMediaType),
@@ -140,7 +147,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
       metrics,
     });
     const size = sizes.get(name);
-    if (options.watchCache === false || size === 0) return { storage: store, cache: undefined, name };
+    if (options.watchCache === false || size === 0 || (size === undefined && options.cachedWhenNamed)) return { storage: store, cache: undefined, name };
     if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
     metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => feed.bookmarks);
     const cache = newWatchCache({
@@ -193,7 +200,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   ];
 
   function poll(periodMs: number | undefined, read: () => Promise<void>): { cancel(): void } | undefined {
-    if (!periodMs || metrics === undefined) return undefined;
+    if (periodMs === undefined || periodMs <= 0 || metrics === undefined) return undefined;
     return clock.every(
       periodMs,
       () => void read().catch((err: unknown) => log.warn("cannot read a metric of etcd", { error: String(err) })),
