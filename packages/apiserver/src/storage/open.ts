@@ -147,7 +147,8 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
       metrics,
     });
     const size = sizes.get(name);
-    if (options.watchCache === false || size === 0 || (size === undefined && options.cachedWhenNamed)) return { storage: store, cache: undefined, name };
+    if (options.watchCache === false || size === 0 || (size === undefined && options.cachedWhenNamed))
+      return { storage: store, cache: undefined, name };
     if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
     metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => feed.bookmarks);
     const cache = newWatchCache({

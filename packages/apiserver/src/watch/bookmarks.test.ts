@@ -18,3 +18,18 @@ test("readers are woken each minute, two seconds before their end, and not after
   assert.deepEqual(woken, ["long@60", "short@60", "short@88", "long@120"]);
   bookmarks.stop();
 });
+
+test("a clock that is set back or forward moves no bookmark", async () => {
+  const fake = newFakeClock();
+  let setMs = 0;
+  const clock = { ...fake, now: () => fake.now() + setMs };
+  const bookmarks = newBookmarkClock(clock);
+  const woken: number[] = [];
+  bookmarks.readers(() => woken.push(fake.monotonic() / 1000)).add({}, clock.now() + 150_000);
+  setMs = -3_600_000;
+  await fake.advance(65_000);
+  setMs = 3_600_000;
+  await fake.advance(90_000);
+  assert.deepEqual(woken, [60, 120, 148]);
+  bookmarks.stop();
+});

@@ -22,13 +22,14 @@ const beforeDeadlineMs = 2_000;
 
 interface Place {
   second: number;
+  /** Monotonic: whoever sets the clock moves no bookmark. */
   deadlineMs: number | undefined;
   fire(): void;
 }
 
 export function newBookmarkClock(clock: Clock): BookmarkClock {
   const buckets = new Map<number, Set<Place>>();
-  const second = (): number => Math.floor(clock.now() / 1000);
+  const second = (): number => Math.floor(clock.monotonic() / 1000);
 
   function put(place: Place): void {
     const now = second();
@@ -63,7 +64,8 @@ export function newBookmarkClock(clock: Clock): BookmarkClock {
       const places = new Map<T, Place>();
       return {
         add(reader, deadlineMs) {
-          const place: Place = { second: 0, deadlineMs, fire: () => fire(reader) };
+          const ends = deadlineMs === undefined ? undefined : deadlineMs - clock.now() + clock.monotonic();
+          const place: Place = { second: 0, deadlineMs: ends, fire: () => fire(reader) };
           places.set(reader, place);
           put(place);
         },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { type Duplex, PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
 import type { Connection } from "@coxswain/apimachinery/client/connect";
@@ -55,6 +55,23 @@ test("a server is told what a call is part of, if somebody says it", async (t) =
   traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   await made.unary("/x", message, 5_000);
   assert.deepEqual(told, [undefined, traceparent]);
+});
+
+test("a clock that is set back keeps no server out of reach", async (t) => {
+  const { url } = await aServer(t, (stream, body) => answer(stream, body));
+  let isThere = false;
+  const made = newGrpcConnection(url, {
+    connect: async (host, port) => {
+      if (!isThere) throw new Error("nobody is there");
+      return connect(port, host);
+    },
+  });
+  t.after(() => made.close());
+  await assert.rejects(made.unary("/x", message, 5_000), /nobody is there/);
+  isThere = true;
+  const now = Date.now;
+  t.mock.method(Date, "now", () => now() - 3_600_000);
+  await waitFor(() => made.unary("/x", message, 5_000).then(Boolean, () => false), { what: "the next try" });
 });
 
 function refuse(stream: ServerHttp2Stream, code: string, message: string): void {

@@ -86,7 +86,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     if (session !== undefined) return session;
     if (closed) throw new EtcdError("canceled", "etcd client is closed");
     if (connecting !== undefined) return connecting;
-    if (Date.now() < notBefore) throw new EtcdError("unsent", `no connection to ${origin}`);
+    if (performance.now() < notBefore) throw new EtcdError("unsent", `no connection to ${origin}`);
     connecting = dial().finally(() => {
       connecting = undefined;
     });
@@ -103,7 +103,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         state = "failed";
         clearTimeout(timer);
         failures++;
-        notBefore = Date.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
+        notBefore = performance.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
         dialled?.destroy(new Error(why));
         reject(new EtcdError("unsent", `cannot connect to ${origin}: ${why}`));
       };
@@ -125,7 +125,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
               resolve(made);
             },
             heard() {
-              heard = Date.now();
+              heard = performance.now();
             },
             leaving: () => drop(made),
             closed(reason) {
@@ -159,7 +159,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     let pinged = 0;
     let answered = true;
     const timer = setInterval(() => {
-      const now = Date.now();
+      const now = performance.now();
       if (!answered && now - pinged >= pingPatienceMs) {
         drop(made);
         made.destroy(new Error(`${origin} is silent`));
@@ -235,7 +235,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       });
       counted?.started();
       counted?.sent();
-      if (calls++ === 0) heard = Math.max(heard, Date.now() - silenceMs / 2);
+      if (calls++ === 0) heard = Math.max(heard, performance.now() - silenceMs / 2);
       const timer = setTimeout(() => {
         calls--;
         stream.cancel();

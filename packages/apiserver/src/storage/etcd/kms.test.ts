@@ -132,7 +132,7 @@ test("secrets of two servers go through the KMS; watches see them in order, and 
   const events = two.client.watch(
     secretsRef,
     { namespace: "default" },
-    { resourceVersion: before.metadata.resourceVersion, signal: AbortSignal.timeout(10_000) },
+    { resourceVersion: before.metadata.resourceVersion, signal: AbortSignal.timeout(60_000) },
   );
   for await (const { object } of events) {
     seen.push(object.metadata.name as string);
