@@ -16,13 +16,12 @@ import type {
   WatchStream,
 } from "../../storage/storage.ts";
 import { beforeCreate } from "./before-create.ts";
-import { beforeDelete, markAsDeleting } from "./before-delete.ts";
 import { beforeUpdate } from "./before-update.ts";
-import { isDryRun } from "./dry-run.ts";
-import { deletesByUpdate, finalizersForDeletion } from "./graceful-delete.ts";
+import { deletesByUpdate } from "./graceful-delete.ts";
 import { storageKey, storagePrefix } from "./keys.ts";
 import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import { generatedNameAttempts, nameObject } from "./name-generation.ts";
+import { newRemove } from "./remove.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import { revisionOf } from "./revision.ts";
 import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
@@ -120,11 +119,13 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   // Its views (status) make new objects, and take updates without a version, where the resource itself does.
   const whole = definition.strategy ?? strategy;
   const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
+  const expiry = ttlSeconds === undefined ? {} : { ttlSeconds };
   const writeOptions = (ctx: StrategyContext, signal: Cancellation | undefined) => ({
     dryRun: ctx.dryRun,
-    ...(ttlSeconds !== undefined && { ttlSeconds }),
+    ...expiry,
     ...(signal !== undefined && { signal }),
   });
+  const remove = newRemove({ definition, strategy, storage, garbageCollection: options.garbageCollection !== false, expiry });
 
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
     const generated = beforeCreate(definition, strategy, ctx, object);
@@ -272,104 +273,6 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return true;
   }
 
-  /** @param again after the object changed under it: a cached state is not taken for the present one any more */
-  async function remove(
-    ctx: StrategyContext,
-    name: string,
-    deleteOptions: DeleteOptions,
-    validateAdmission?: (old: KubeObject) => Promise<void>,
-    again = false,
-  ): Promise<{ entry: Entry; deleted: boolean }> {
-    const key = storageKey(namespaced, ctx.namespace, name);
-    const preconditions = { ...deleteOptions.preconditions };
-    const dryRun = ctx.dryRun || isDryRun(deleteOptions);
-    let outcome = "update" as "update" | "remove" | "pending";
-    let seen: Entry | undefined;
-
-    // One guarded write decides: mark it (and keep it, or remove it right after), remove it, or leave it.
-    const decide = async (stored: Entry | undefined): Promise<KubeObject> => {
-      const entry = stored as Entry;
-      const current = entry.object();
-      seen = entry;
-      // Also holds the object against the preconditions; the write is of this very state.
-      const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
-      await validateAdmission?.(current);
-      const begun = strategy.beginDeletion?.(current, ctx);
-      if (deletion.type === "pending" || begun === "pending") {
-        outcome = "pending";
-        throw stayAsItIs;
-      }
-      let next = begun ?? (deletion.type === "graceful" ? deletion.object : current);
-      if (options.garbageCollection !== false) {
-        const present = next.metadata.finalizers;
-        const finalizers = finalizersForDeletion(strategy, ctx, next, deleteOptions);
-        if (finalizers !== present && (finalizers.length > 0 || present?.length)) {
-          next = { ...next, metadata: { ...next.metadata, finalizers: [...finalizers] } };
-        }
-      }
-      if (begun !== undefined) {
-        outcome = "update";
-        return next;
-      }
-      const held = (next.metadata.finalizers?.length ?? 0) > 0;
-      if (deletion.type === "now") {
-        if (!held) {
-          outcome = "remove";
-          throw stayAsItIs;
-        }
-        outcome = "update";
-        return markAsDeleting(next, ctx.now);
-      }
-      outcome = held || deletion.graceSeconds > 0 ? "update" : "remove";
-      return next;
-    };
-
-    let marked: Entry | undefined;
-    try {
-      marked = await storage.guaranteedUpdate(key, decide, {
-        ...writeOptions(ctx, undefined),
-        dryRun,
-        // The removal that follows is of this very revision, or is decided anew.
-        settles: (thrown) => thrown === stayAsItIs && outcome === "remove" && !dryRun && !again,
-      });
-    } catch (err) {
-      if (err !== stayAsItIs) throw err;
-      if (outcome === "pending") return { entry: seen as Entry, deleted: false };
-    }
-    if (outcome === "update") return { entry: marked as Entry, deleted: false };
-    if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
-
-    if (marked !== undefined && preconditions.resourceVersion !== undefined) {
-      preconditions.resourceVersion = String(marked.revision); // our own mark changed it
-    }
-    const decided = marked ?? seen;
-    let entry: Entry;
-    try {
-      entry = await storage.delete(key, {
-        preconditions,
-        dryRun,
-        ...(decided !== undefined && { suggestion: decided }),
-        validate: async (present) => {
-          // It changed since it was decided: finalizers may have come.
-          if (present.revision !== decided?.revision) await recheck(present);
-        },
-      });
-    } catch (err) {
-      if (err === changedMeanwhile) return remove(ctx, name, deleteOptions, validateAdmission, true);
-      // Marked by us and then removed by somebody else (a kubelet): that is what was asked for.
-      if (!isNotFound(err) || marked === undefined) throw err;
-      entry = marked;
-    }
-    if (!dryRun) await strategy.afterDelete?.(entry.object(), ctx);
-    return { entry, deleted: true };
-
-    async function recheck(present: Entry): Promise<void> {
-      if (marked === undefined && !again) throw changedMeanwhile;
-      if ((present.object().metadata.finalizers?.length ?? 0) > 0) throw changedMeanwhile;
-      await validateAdmission?.(present.object());
-    }
-  }
-
   async function deleteCollection(
     ctx: StrategyContext,
     deleteOptions: DeleteOptions,
@@ -424,7 +327,5 @@ function splitStorageKey(namespaced: boolean, key: string): { namespace: string;
   return namespaced ? splitKey(key) : { namespace: "", name: key };
 }
 
-/** Outcomes of a guarded write that are no failures; they never leave this file. */
+/** An outcome of a guarded write that is no failure; it never leaves this file. */
 const emptiedFinalizers = new Error("the update took away the last finalizer");
-const stayAsItIs = new Error("nothing is to be written");
-const changedMeanwhile = new Error("the object changed since its deletion was decided");

@@ -1,0 +1,138 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Entry, Storage } from "../../storage/storage.ts";
+import { beforeDelete, type Deletion, markAsDeleting } from "./before-delete.ts";
+import { isDryRun } from "./dry-run.ts";
+import { finalizersForDeletion } from "./graceful-delete.ts";
+import { storageKey } from "./keys.ts";
+import type { ResourceDefinition } from "./resource.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
+
+/**
+ * Deletes one object, or begins to. Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete
+ * @returns the last state when the object is gone, or its state with deletionTimestamp when it stays for now
+ * @throws NotFound, Conflict when preconditions fail
+ */
+export type Remove = (
+  ctx: StrategyContext,
+  name: string,
+  options: DeleteOptions,
+  validateAdmission?: (old: KubeObject) => Promise<void>,
+) => Promise<{ entry: Entry; deleted: boolean }>;
+
+interface RemoveParts {
+  readonly definition: ResourceDefinition;
+  readonly strategy: Strategy;
+  readonly storage: Storage;
+  /** Finalizers are added for dependents. */
+  readonly garbageCollection: boolean;
+  /** Of resources that expire. */
+  readonly expiry: { readonly ttlSeconds?: number };
+}
+
+/** What a request makes of an object: whether it stays for now, and what is written of it, if anything. */
+interface Decision {
+  readonly stays: boolean;
+  readonly object: KubeObject | undefined;
+}
+
+export function newRemove({ definition, strategy, storage, garbageCollection, expiry }: RemoveParts): Remove {
+  /** @param again after the object changed under it: a cached state is not taken for the present one any more */
+  async function remove(
+    ctx: StrategyContext,
+    name: string,
+    options: DeleteOptions,
+    validateAdmission: ((old: KubeObject) => Promise<void>) | undefined,
+    again: boolean,
+  ): Promise<{ entry: Entry; deleted: boolean }> {
+    const key = storageKey(definition.namespaced, ctx.namespace, name);
+    const preconditions = { ...options.preconditions };
+    const dryRun = ctx.dryRun || isDryRun(options);
+    let stays = true;
+    let seen: Entry | undefined;
+
+    // One guarded write decides: mark it (and keep it, or remove it right after), remove it, or leave it.
+    const mark = async (stored: Entry | undefined): Promise<KubeObject> => {
+      seen = stored as Entry;
+      const current = seen.object();
+      // Also holds the object against the preconditions; the write is of this very state.
+      const deletion = beforeDelete(definition, strategy, ctx, current, options);
+      await validateAdmission?.(current);
+      const decision = decide(ctx, current, deletion, options);
+      stays = decision.stays;
+      if (decision.object === undefined) throw nothingToWrite;
+      return decision.object;
+    };
+
+    let marked: Entry | undefined;
+    try {
+      marked = await storage.guaranteedUpdate(key, mark, {
+        ...expiry,
+        dryRun,
+        // The removal that follows is of this very revision, or is decided anew.
+        settles: (thrown) => thrown === nothingToWrite && !stays && !dryRun && !again,
+      });
+    } catch (err) {
+      if (err !== nothingToWrite) throw err;
+    }
+    if (stays) return { entry: (marked ?? seen) as Entry, deleted: false };
+    if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
+
+    if (marked !== undefined && preconditions.resourceVersion !== undefined) {
+      preconditions.resourceVersion = String(marked.revision); // our own mark changed it
+    }
+    const decided = marked ?? seen;
+    let entry: Entry;
+    try {
+      entry = await storage.delete(key, {
+        preconditions,
+        dryRun,
+        ...(decided !== undefined && { suggestion: decided }),
+        validate: async (present) => {
+          // It changed since it was decided: finalizers may have come.
+          if (present.revision !== decided?.revision) await recheck(present);
+        },
+      });
+    } catch (err) {
+      if (err === changedMeanwhile) return remove(ctx, name, options, validateAdmission, true);
+      // Marked by us and then removed by somebody else (a kubelet): that is what was asked for.
+      if (!isNotFound(err) || marked === undefined) throw err;
+      entry = marked;
+    }
+    if (!dryRun) await strategy.afterDelete?.(entry.object(), ctx);
+    return { entry, deleted: true };
+
+    async function recheck(present: Entry): Promise<void> {
+      if (marked === undefined && !again) throw changedMeanwhile;
+      if (isHeld(present.object())) throw changedMeanwhile;
+      await validateAdmission?.(present.object());
+    }
+  }
+
+  function decide(ctx: StrategyContext, current: KubeObject, deletion: Deletion, options: DeleteOptions): Decision {
+    const begun = strategy.beginDeletion?.(current, ctx);
+    if (deletion.type === "pending" || begun === "pending") return { stays: true, object: undefined };
+    const object = withFinalizers(ctx, begun ?? (deletion.type === "graceful" ? deletion.object : current), options);
+    if (begun !== undefined) return { stays: true, object };
+    if (deletion.type === "graceful") return { stays: isHeld(object) || deletion.graceSeconds > 0, object };
+    return isHeld(object) ? { stays: true, object: markAsDeleting(object, ctx.now) } : { stays: false, object: undefined };
+  }
+
+  function withFinalizers(ctx: StrategyContext, object: KubeObject, options: DeleteOptions): KubeObject {
+    if (!garbageCollection) return object;
+    const present = object.metadata.finalizers;
+    const finalizers = finalizersForDeletion(strategy, ctx, object, options);
+    if (finalizers === present || (finalizers.length === 0 && !present?.length)) return object;
+    return { ...object, metadata: { ...object.metadata, finalizers: [...finalizers] } };
+  }
+
+  return (ctx, name, options, validateAdmission) => remove(ctx, name, options, validateAdmission, false);
+}
+
+function isHeld({ metadata }: KubeObject): boolean {
+  return (metadata.finalizers?.length ?? 0) > 0;
+}
+
+/** Outcomes of a guarded write that are no failures; they never leave this file. */
+const nothingToWrite = new Error("nothing is to be written");
+const changedMeanwhile = new Error("the object changed since its deletion was decided");
