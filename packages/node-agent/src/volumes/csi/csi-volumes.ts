@@ -3,7 +3,6 @@ import { dirname } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
@@ -18,6 +17,7 @@ import type { Attachments } from "./attachment.ts";
 import { type Capability, type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiDrivers } from "./csi-drivers.ts";
 import { type CsiPaths, exists, type VolumeLayout } from "./csi-paths.ts";
+import { readSecret, tokenAttributes } from "./csi-secrets.ts";
 import { type CsiSource, idOf, lifecycleProblem, podAttributes, takesGroup } from "./csi-source.ts";
 import { newSerial } from "./serial.ts";
 import { loadVolumeData, removeFolder, removeVolumeData, saveVolumeData } from "./volume-data.ts";
@@ -124,42 +124,11 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     }
   }
 
-  async function readSecret(ref: SecretReference | undefined, field: string): Promise<Record<string, string>> {
-    if (ref === undefined) return {};
-    const { namespace = "", name = "" } = ref;
-    try {
-      const { data = {} } = await objects.secret(namespace, name);
-      return Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, "base64").toString()]));
-    } catch (err) {
-      const why = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${(err as Error).message}`;
-      throw new Error(`fetching ${field} ${namespace}/${name} failed: ${why}`);
-    }
-  }
-
-  async function tokenAttributes(pod: NodePod, driver: CSIDriver | undefined): Promise<Record<string, string>> {
-    const requests = driver?.spec.tokenRequests ?? [];
-    if (requests.length === 0) return {};
-    const { namespace, name, uid } = pod.metadata;
-    const tokens: [string, object][] = [];
-    for (const { audience, expirationSeconds } of requests) {
-      const serviceAccount = pod.spec.serviceAccountName ?? "default";
-      const request = {
-        namespace,
-        serviceAccount,
-        audience,
-        expirationSeconds: expirationSeconds ?? 3600,
-        pod: { name, uid },
-      };
-      tokens.push([audience, await objects.serviceAccountToken(request)]);
-    }
-    return { "csi.storage.k8s.io/serviceAccount.tokens": JSON.stringify(Object.fromEntries(tokens)) };
-  }
-
   async function stage(client: CsiClient, source: CsiSource, capability: Capability, publishContext: Record<string, string>) {
     if (!(await client.capabilities()).has("stageUnstage")) return "";
     const layout = layouts[source.kind];
     const stagingPath = layout.staging(source.name);
-    const secrets = await readSecret(source.stageSecret, "NodeStageSecretRef");
+    const secrets = await readSecret(objects, source.stageSecret, "NodeStageSecretRef");
     await makeFolder(stagingPath, 0o750);
     // Written before the driver is asked: whatever it does, there is somebody who knows how to undo it.
     if (source.kind === "mount") {
@@ -188,8 +157,12 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     const key = `${pod.metadata.uid}/${source.name}`;
     const targetPath = layouts[source.kind].target(pod.metadata.uid, source.name);
     await makeFolder(dirname(targetPath), 0o750);
-    const context = { ...source.attributes, ...podAttributes(source, pod, driver), ...(await tokenAttributes(pod, driver)) };
-    const secrets = await readSecret(source.publishSecret, "NodePublishSecretRef");
+    const context = {
+      ...source.attributes,
+      ...podAttributes(source, pod, driver),
+      ...(await tokenAttributes(objects, pod, driver)),
+    };
+    const secrets = await readSecret(objects, source.publishSecret, "NodePublishSecretRef");
     const again = published.has(key);
     attempted.add(key);
     try {

@@ -1,0 +1,49 @@
+/** What a driver is told in confidence, beside the volume itself: Secrets that its volume names, and tokens of the Pod. */
+import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { NodePod } from "../../pods/pod.ts";
+import type { PodObjects } from "../../sources/pod-objects.ts";
+
+/**
+ * @param field where the Secret is named, for the error
+ * @returns `{}` where none is named
+ */
+export async function readSecret(
+  objects: Pick<PodObjects, "secret">,
+  ref: SecretReference | undefined,
+  field: string,
+): Promise<Record<string, string>> {
+  if (ref === undefined) return {};
+  const { namespace = "", name = "" } = ref;
+  try {
+    const { data = {} } = await objects.secret(namespace, name);
+    return Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, "base64").toString()]));
+  } catch (err) {
+    const why = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${(err as Error).message}`;
+    throw new Error(`fetching ${field} ${namespace}/${name} failed: ${why}`);
+  }
+}
+
+/** Tokens of the Pod's service account, for the audiences that the driver asks for. */
+export async function tokenAttributes(
+  objects: Pick<PodObjects, "serviceAccountToken">,
+  pod: NodePod,
+  driver: CSIDriver | undefined,
+): Promise<Record<string, string>> {
+  const requests = driver?.spec.tokenRequests ?? [];
+  if (requests.length === 0) return {};
+  const { namespace, name, uid } = pod.metadata;
+  const tokens: [string, object][] = [];
+  for (const { audience, expirationSeconds } of requests) {
+    const serviceAccount = pod.spec.serviceAccountName ?? "default";
+    const request = {
+      namespace,
+      serviceAccount,
+      audience,
+      expirationSeconds: expirationSeconds ?? 3600,
+      pod: { name, uid },
+    };
+    tokens.push([audience, await objects.serviceAccountToken(request)]);
+  }
+  return { "csi.storage.k8s.io/serviceAccount.tokens": JSON.stringify(Object.fromEntries(tokens)) };
+}
