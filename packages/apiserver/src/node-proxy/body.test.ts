@@ -51,8 +51,8 @@ for (const { method, httpVersion = "1.1", headers = {}, wanted } of [
         end() {},
       }),
     } as unknown as Exchange;
-    const ctx = { exchange, signal: AbortSignal.timeout(5000) } as unknown as RequestContext;
-    const dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 5000, tls: {} as never };
+    const ctx = { exchange, signal: AbortSignal.timeout(60_000) } as unknown as RequestContext;
+    const dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 60_000, tls: {} as never };
     await pipe(ctx, { url: new URL(`http://127.0.0.1:${port}/pods`), toNode: false, as: "proxy" }, dial);
     assert.equal(answer, "ok");
     const end = heard.indexOf("\r\n\r\n");

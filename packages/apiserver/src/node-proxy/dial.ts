@@ -7,7 +7,7 @@ import { type Connect, type Connection, connectTls } from "@coxswain/apimachiner
 import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, plainError, type StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
@@ -51,13 +51,27 @@ export interface Dial {
 }
 
 /**
- * A name is looked up once: whatever it means a moment later, the address that was checked is the one that is dialled.
- * @throws BadRequest for an address that nobody is to be sent to; 500 for a name that nobody has
+ * Nobody is there: what the client is told depends on what was to be sent.
+ * @param upgraded the connection was to be handed over to the client
  */
-export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Promise<Dial> {
+export function unreachable(err: unknown, { as, url }: ConnectTarget, upgraded = as === "tunnel"): StatusError {
+  const text = dialErrorText(err);
+  if (upgraded) return plainError(`error dialing backend: ${text}`, { cause: err });
+  if (as === "text") return plainError(`Get "${url.href}": ${text}`, { cause: err });
+  return serviceUnavailable(`error trying to reach service: ${text}`);
+}
+
+/**
+ * A name is looked up once: whatever it means a moment later, the address that was checked is the one that is dialled.
+ * @param upgraded the connection is for an upgrade
+ * @throws BadRequest for an address that nobody is to be sent to; 500 or 503 for a name that nobody has
+ */
+export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig, upgraded?: boolean): Promise<Dial> {
   const { url } = target;
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  const address = await resolveHost(host, target, config);
+  const address = await resolveHost(host, target, config).catch((err: unknown) => {
+    throw unreachable(err, target, upgraded);
+  });
   const secure = url.protocol === "https:";
   const port = Number(url.port) || (secure ? 443 : 80);
   if (isIP(address) !== 0) checkAddress(address, port, target, config);
@@ -92,7 +106,7 @@ async function resolveHost(host: string, target: ConnectTarget, config: NodeProx
     return (await (config.lookup ?? lookup)(host)).address;
   } catch (err) {
     if (config.tunnel !== undefined && target.as !== "proxy") return host;
-    throw plainError(`dial tcp: lookup ${host}: no such host`, { cause: err });
+    throw new Error(`dial tcp: lookup ${host}: no such host`, { cause: err });
   }
 }
 
@@ -141,7 +155,7 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
 export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Connection> {
   const { address: host, port } = dial;
   const through = await dial.tunnel?.(host, port).catch((err: Error) => {
-    throw plainError(`error dialing backend: ${dialErrorText(err)}`, { cause: err });
+    throw unreachable(err, target, true);
   });
   if (through !== undefined && !dial.secure) return through;
   return new Promise((resolve, reject) => {
@@ -152,7 +166,7 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {
       clearTimeout(timer);
-      reject(plainError(`error dialing backend: ${dialErrorText(err)}`, { cause: err }));
+      reject(unreachable(err, target, true));
     };
     socket.once(dial.secure ? "secureConnect" : "connect", () => {
       clearTimeout(timer);

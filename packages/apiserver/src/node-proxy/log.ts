@@ -5,13 +5,12 @@
  * StreamObject
  */
 import type { IncomingMessage } from "node:http";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { badRequest, genericServerResponse, internalError, plainError } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, genericServerResponse, internalError } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
-import { answerOf, type Dial, openRequest } from "./dial.ts";
+import { answerOf, type Dial, openRequest, unreachable } from "./dial.ts";
 
 const maxRefusalBytes = 50_000;
 
@@ -31,7 +30,7 @@ export async function streamLog(
   });
   request.end();
   const answer = await answerOf(request, dial).catch((err: unknown) => {
-    throw plainError(`Get "${url.href}": ${dialErrorText(err)}`, { cause: err });
+    throw unreachable(err, target);
   });
   const code = answer.statusCode ?? 500;
   if (code < 200 || code > 206) throw refusal(code, await readText(answer, maxRefusalBytes), resource);

@@ -40,7 +40,7 @@ async function proxied(
     } as unknown as Exchange;
     const ctx = { exchange, signal: new AbortController().signal } as unknown as RequestContext;
     const url = new URL(`http://127.0.0.1:${port}${path.split("?", 1)[0]}`);
-    const dial: Dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 5000, tls: {} as Dial["tls"] };
+    const dial: Dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 60_000, tls: {} as Dial["tls"] };
     pipe(ctx, { url, toNode: false, as: "proxy" }, dial).catch((err) => {
       res.writeHead(err instanceof StatusError ? err.code : 500).end(err.message);
     });

@@ -6,13 +6,12 @@
 import type { IncomingMessage } from "node:http";
 import { posix } from "node:path";
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { forwardedBody } from "./body.ts";
-import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest } from "./dial.ts";
+import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
 /** A page beyond this keeps its links as they are. */
@@ -34,7 +33,7 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
     body.stream.pipe(request);
   }
   const answer = await answerOf(request, dial).catch((err: unknown) => {
-    throw err instanceof StatusError ? err : serviceUnavailable(`error trying to reach service: ${dialErrorText(err)}`);
+    throw err instanceof StatusError ? err : unreachable(err, target);
   });
   const code = answer.statusCode ?? 502;
   const headers = returnedHeaders(answer);

@@ -40,14 +40,14 @@ export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
   }
   return {
     async forward(ctx, target, resource) {
-      const dial = await resolveTarget(target, config);
-      if (target.as === "text") return streamLog(ctx, target, dial, resource);
-      if (ctx.exchange.upgrade !== undefined) {
+      if (target.as === "text") return streamLog(ctx, target, await resolveTarget(target, config), resource);
+      const { upgrade } = ctx.exchange;
+      if (upgrade !== undefined) {
         const options = { ...config, redirects: target.as === "tunnel" ? redirects : undefined };
-        return splice(ctx, ctx.exchange.upgrade, target, dial, options);
+        return splice(ctx, upgrade, target, await resolveTarget(target, config, true), options);
       }
       if (target.as === "tunnel") throw badRequest("Upgrade request required");
-      return pipe(ctx, target, dial);
+      return pipe(ctx, target, await resolveTarget(target, config));
     },
   };
 }
