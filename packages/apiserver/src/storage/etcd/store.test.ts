@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
+import { isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";
-import { aConfigMap, follow, runStorageSuite, suiteResource } from "../suite.ts";
+import { aConfigMap, follow, runStorageSuite, suiteResource, withData } from "../suite.ts";
 import { newEtcdClient } from "./client.ts";
 import { newLeases } from "./leases.ts";
 import { newEtcdStore } from "./store.ts";
@@ -46,6 +46,20 @@ test("a watch of a compacted revision ends with Expired", async (t) => {
   const [event] = await watch.next(1);
   assert.ok(event?.type === "ERROR" && isResourceExpired(event.error), JSON.stringify(event));
   assert.equal(await watch.stream.ready(), false);
+});
+
+test("a dry run is of what is there, not of what a cache remembers", async (t) => {
+  const { storage } = await openStore(t);
+  const suggestion = await storage.create("web/a", aConfigMap("a", { color: "red" }));
+  await storage.guaranteedUpdate("web/a", (e) => withData(e, { shape: "round" }));
+  const red = { suggestion, dryRun: true, preconditions: { resourceVersion: String(suggestion.revision) } };
+  await assert.rejects(storage.delete("web/a", red), isConflict);
+  await assert.rejects(
+    storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }), red),
+    isConflict,
+  );
+  await storage.delete("web/a");
+  await assert.rejects(storage.delete("web/a", { suggestion, dryRun: true }), isNotFound);
 });
 
 test("values are stored as protobuf, without resourceVersion, under upstream's key", async (t) => {

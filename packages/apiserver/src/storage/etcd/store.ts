@@ -166,6 +166,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return answer.kvs[0] === undefined ? absent : read(answer.kvs[0]);
   }
 
+  /** A dry run has no transaction that would notice that the suggestion is not what is there any more. */
+  async function stateToBeginWith(key: string, { suggestion, dryRun }: UpdateOptions | DeleteRequest): Promise<State> {
+    if (suggestion === undefined || dryRun) return readKey(key);
+    return { entry: suggestion, bytes: undefined, rewrite: false, suggested: true };
+  }
+
   async function failureState(answer: TxnResponse): Promise<State> {
     const kv = answer.ranges[0]?.kvs[0];
     return kv === undefined ? absent : read(kv);
@@ -230,10 +236,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     change: (current: Entry | undefined) => Promise<KubeObject> | KubeObject,
     update: UpdateOptions = {},
   ): Promise<Entry> {
-    let state: State =
-      update.suggestion === undefined
-        ? await readKey(key)
-        : { entry: update.suggestion, bytes: undefined, rewrite: false, suggested: true };
+    let state = await stateToBeginWith(key, update);
     for (;;) {
       update.signal?.throwIfAborted();
       const current = state.entry;
@@ -265,14 +268,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         state = fresh;
         continue;
       }
-      if (update.dryRun) {
-        if (!state.suggested) return unstored(key, next, bytes);
-        // Answer what a real request would: from the present state.
-        const fresh = await readKey(key);
-        if (fresh.entry?.revision === current?.revision) return unstored(key, next, bytes);
-        state = fresh;
-        continue;
-      }
+      if (update.dryRun) return unstored(key, next, bytes);
       const present: Operation = { type: "range", range: { key: prefix + key } };
       const written = await write("update", key, bytes, current, [present], update.ttlSeconds);
       if (written.entry !== undefined) return written.entry;
@@ -281,10 +277,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   async function remove(key: string, request: DeleteRequest = {}): Promise<Entry> {
-    let state: State =
-      request.suggestion === undefined
-        ? await readKey(key)
-        : { entry: request.suggestion, bytes: undefined, rewrite: false, suggested: true };
+    let state = await stateToBeginWith(key, request);
     for (;;) {
       request.signal?.throwIfAborted();
       const current = state.entry;
