@@ -2,7 +2,7 @@ import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/ap
 
 /**
  * Pure: the fewest subsets that say the same, in one order. Addresses with the same ports are together; an address that
- * is ready for a port is not also listed as not ready for it.
+ * is listed as ready and as not ready for a port is not ready for it.
  * Source: k8s.io/kubernetes pkg/api/v1/endpoints/util.go RepackSubsets
  */
 export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
@@ -18,11 +18,11 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
         port,
         addresses: new Map(),
       }));
-      for (const address of notReadyAddresses) {
+      for (const address of addresses) {
         const key = addressKey(address);
-        if (!entry.addresses.has(key)) entry.addresses.set(key, { address, ready: false });
+        if (!entry.addresses.has(key)) entry.addresses.set(key, { address, ready: true });
       }
-      for (const address of addresses) entry.addresses.set(addressKey(address), { address, ready: true });
+      for (const address of notReadyAddresses) entry.addresses.set(addressKey(address), { address, ready: false });
     }
   }
   /** Ports that have the very same addresses share a subset. */
@@ -86,15 +86,9 @@ function portKey({ name = "", port, protocol = "TCP", appProtocol = "" }: Endpoi
   return [name, protocol, port, appProtocol];
 }
 
-/** By address, numerically as far as text can, then by Pod. */
+/** By address, as text (so upstream's order), then by Pod. */
 function addressKey({ ip, targetRef, hostname = "", nodeName = "" }: EndpointAddress): string {
-  const padded = ip.includes(":")
-    ? ip
-    : ip
-        .split(".")
-        .map((part) => part.padStart(3, "0"))
-        .join(".");
-  return [padded, targetRef?.uid ?? "", hostname, nodeName].join("/");
+  return [ip, targetRef?.uid ?? "", hostname, nodeName].join("/");
 }
 
 function sortKey({ ports = [], addresses = [], notReadyAddresses = [] }: EndpointSubset): string {
