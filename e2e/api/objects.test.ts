@@ -57,11 +57,11 @@ test("foreground deletion waits for what blocks it, orphans lose their owner", a
   await waitFor("the child's deletion", async () => (await must("GET", `${path}/foreground-child`)).metadata.deletionTimestamp);
   assert.equal((await ask("GET", `${path}/foreground-owner`)).code, 200, "the owner waits");
   await must("PATCH", `${path}/foreground-child`, { metadata: { finalizers: null } }, merge);
-  await waitFor("the owner's end", async () => (await ask("GET", `${path}/foreground-owner`)).code === 404, 15_000);
+  await waitFor("the owner's end", async () => (await ask("GET", `${path}/foreground-owner`)).code === 404);
 
   await family("orphan");
   await must("DELETE", `${path}/orphan-owner?propagationPolicy=Orphan`);
-  await waitFor("the owner's end", async () => (await ask("GET", `${path}/orphan-owner`)).code === 404, 15_000);
+  await waitFor("the owner's end", async () => (await ask("GET", `${path}/orphan-owner`)).code === 404);
   assert.equal((await must("GET", `${path}/orphan-child`)).metadata.ownerReferences, undefined);
 });
 

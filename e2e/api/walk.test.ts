@@ -9,14 +9,15 @@ import { settings } from "../framework/kubectl.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
-const seeds = isLong ? [1, 2, 3, 4, 5] : [1 + Math.floor(Date.now() / 86_400_000)]; // another one each day
+// What nobody has sent yet is for the long run, which begins with another seed each day.
+const seeds = isLong ? [1 + Math.floor(Date.now() / 86_400_000), 1, 2, 3, 4, 5] : [1];
 const count = isLong ? 20_000 : 3000;
 
 for (const seed of seeds) {
   test(`whatever is sent, every answer is a good one (seed ${seed})`, async (t) => {
     const before = await weight();
     const client = newClient(targetOfKubeconfig(kubeconfigFile(settings, "admin")));
-    const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 15_000 }) });
+    const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 60_000 }) });
     const after = await weight();
     const made = after.subresources.difference(await knownSubresources(client));
     client.close();

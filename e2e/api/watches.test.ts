@@ -56,7 +56,7 @@ test("bookmarks come to those who ask, with a version and nothing else", async (
   const path = "/api/v1/namespaces/default/configmaps";
   const watching = await openWatch(`${path}?watch=true&allowWatchBookmarks=true&resourceVersion=0&timeoutSeconds=4`);
   t.after(watching.stop);
-  await waitFor("the end of the watch", async () => watching.isEnded, 10_000);
+  await waitFor("the end of the watch", async () => watching.isEnded);
   const bookmark = watching.events.find((event: Any) => event.type === "BOOKMARK");
   assert.ok(bookmark, JSON.stringify(watching.events));
   assert.equal(bookmark.object.kind, "ConfigMap");

@@ -78,7 +78,7 @@ export function openWatch(path: string, accept = "application/json"): Promise<Wa
       const watching = {
         ...{ code: response.statusCode ?? 0, type, events, isEnded: false },
         count: (wanted: number) =>
-          waitFor(`${wanted} events of ${path}`, async () => events.length >= wanted && (events as Any[]), 10_000),
+          waitFor(`${wanted} events of ${path}`, async () => events.length >= wanted && (events as Any[])),
         stop: () => void sent.destroy(),
       };
       response.on("data", (chunk: Buffer) => events.push(...decoder.push(chunk)));

@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import * as k8s from "@kubernetes/client-node";
-import { settings } from "../framework/kubectl.ts";
+import { kubectl, settings } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { busybox, createPod, isReady, waitForPod } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
@@ -84,6 +84,8 @@ test("client-node: logs, exec and port-forward over WebSocket", async (t) => {
 
   const log = new PassThrough();
   const logged = text(log);
+  // The container is ready before its first line is written.
+  await waitFor("its log", async () => (await kubectl("logs", "web", "-n", namespace)) !== "");
   await new k8s.Log(config).log(namespace, "web", "main", log, { tailLines: 1 });
   assert.equal(await logged, "started\n");
 

@@ -32,11 +32,11 @@ for (const { version, program: find } of helms) {
     t.after(() => tryKubectl(["delete", "crd", "greetings.chart.example.com"])); // helm leaves definitions
     t.after(() => rmSync(home, { recursive: true, force: true }));
     const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfigFile(settings, "admin"), HELM_NAMESPACE: namespace };
-    const helm = async (...args: string[]): Promise<string> => (await run(program, args, { env, timeout: 60_000 })).stdout;
+    const helm = async (...args: string[]): Promise<string> => (await run(program, args, { env, timeout: 240_000 })).stdout;
     const change = async (...args: string[]): Promise<Release> => JSON.parse(await helm(...args, "-o", "json")) as Release;
     const greeting = () =>
       kubectl("-n", namespace, "get", "configmap", "web", "-o", "jsonpath={.data.greeting}/{.data.revision}");
-    const wait = ["--atomic", "--timeout", "40s"];
+    const wait = ["--atomic", "--timeout", "180s"];
 
     const installed = await change("install", "web", chart, ...wait);
     assert.equal(`${installed.info.status} ${installed.version}`, "deployed 1");
@@ -63,7 +63,7 @@ for (const { version, program: find } of helms) {
     const history = JSON.parse(await helm("history", "web", "-o", "json")) as { status: string }[];
     assert.equal(history.at(-1)?.status, "deployed");
 
-    await helm("uninstall", "web", "--wait", "--timeout", "40s");
+    await helm("uninstall", "web", "--wait", "--timeout", "180s");
     assert.equal((await tryKubectl(["-n", namespace, "get", "deployment", "web"])).code, 1);
     assert.equal(await kubectl("-n", namespace, "get", "secrets", "-l", "owner=helm", "-o", "name"), "");
   });

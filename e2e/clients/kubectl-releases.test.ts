@@ -5,6 +5,7 @@ import { fetchTool } from "@coxswain/dev-cluster/kubectl";
 import { unpackedPackage } from "../framework/debian.ts";
 import { type KubectlOptions, kubectl, type Outcome, printed, settings, startKubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
+import { waitFor } from "../framework/wait-for.ts";
 
 /** The skew that upstream allows is one minor version; people use what they have. 1.31 and later try WebSocket first. */
 const releases = [
@@ -58,7 +59,7 @@ for (const { release, program: find } of releases) {
     assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web unchanged/);
     assert.equal((await attempt(["diff", "-f", "-"], { input })).code, 0, "nothing differs");
     assert.equal((await attempt(["diff", "-f", "-"], { input: manifest(2) })).code, 1);
-    assert.match(await run("rollout", "status", "deployment/web", "--timeout=60s"), /successfully rolled out/);
+    assert.match(await run("rollout", "status", "deployment/web", "--timeout=180s"), /successfully rolled out/);
     assert.match(await run("get", "all", "-o", "wide"), /deployment\.apps\/web +1\/1 +1 +1 +\S+ +main +busybox:1\.35 +app=web/);
     assert.match(await run("describe", "deployment", "web"), /1 desired \| 1 updated \| 1 total \| 1 available/);
     assert.match(await run("explain", "deployment.spec.replicas"), /replicas\s+<integer>/);
@@ -74,11 +75,11 @@ for (const { release, program: find } of releases) {
     assert.match(await run("apply", "--server-side", "--force-conflicts", "-f", "-", { input }), /settings serverside-applied/);
     assert.equal(await run("get", "configmap", "settings", "-o", "jsonpath={.data.color}"), "red");
     await run("scale", "deployment/web", "--replicas=2");
-    await run("wait", "deployment/web", "--for=condition=Available", "--timeout=60s");
+    await run("wait", "deployment/web", "--for=condition=Available", "--timeout=180s");
 
     const pod = (await run("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}")).trim();
-    await run("wait", `pod/${pod}`, "--for=condition=Ready", "--timeout=60s");
-    assert.equal(await run("logs", pod), "started\n");
+    await run("wait", `pod/${pod}`, "--for=condition=Ready", "--timeout=180s");
+    await waitFor("its log", async () => (await run("logs", pod)) === "started\n");
     assert.equal(await run("exec", "-i", pod, "--", "cat", { input: "through stdin" }), "through stdin");
     assert.equal((await attempt(["exec", pod, "--", "sh", "-c", "exit 7"])).code, 7);
     const forward = startKubectl(["-n", namespace, "port-forward", pod, ":8080"], false, program);

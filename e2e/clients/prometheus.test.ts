@@ -90,7 +90,9 @@ test("Prometheus scrapes all four daemons with the rights of a service account",
 /** The token that the controller manager made for the account. */
 async function tokenOf(namespace: string): Promise<string> {
   const name = await waitFor("the account has a token", async () =>
-    kubectl("-n", namespace, "get", "serviceaccount", "prometheus", "-o", "jsonpath={.secrets[0].name}"),
+    kubectl("-n", namespace, "get", "serviceaccount", "prometheus", "-o", "jsonpath={.secrets[0].name}").then(
+      (found) => found !== "" && found,
+    ),
   );
   const encoded = await kubectl("-n", namespace, "get", "secret", name, "-o", "jsonpath={.data.token}");
   return Buffer.from(encoded, "base64").toString();

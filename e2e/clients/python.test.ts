@@ -11,7 +11,7 @@ test("Debian's Python client reads, writes, patches, watches and executes", asyn
   const namespace = await newNamespace(t, "python");
   const script = join(import.meta.dirname, "python", "smoke.py");
   const args = [script, kubeconfigFile(settings, "admin"), namespace];
-  const { stdout } = await promisify(execFile)("/usr/bin/python3", args, { timeout: 90_000 });
+  const { stdout } = await promisify(execFile)("/usr/bin/python3", args, { timeout: 240_000 });
   assert.deepEqual(stdout.trim().split("\n"), [
     "version v1.23.0",
     "nodes 1",

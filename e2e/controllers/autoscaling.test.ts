@@ -22,7 +22,7 @@ async function serveMetrics(t: TestContext): Promise<void> {
   };
   t.after(() => tryKubectl(["delete", "crd", name, "--wait=false"]));
   await kubectl("create", "-f", "-", { input: JSON.stringify(definition) });
-  await kubectl("wait", "--for=condition=Established", `crd/${name}`, "--timeout=30s");
+  await kubectl("wait", "--for=condition=Established", `crd/${name}`, "--timeout=180s");
 }
 
 interface Autoscaler {
@@ -36,7 +36,7 @@ test("an autoscaler gives a deployment the replicas that its use of CPU asks for
   const untilTold = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
   await run("create", "deployment", "web", "--image=busybox:1.35", "--", ...untilTold);
   await run("set", "resources", "deployment", "web", "--requests=cpu=10m");
-  await run("rollout", "status", "deployment/web", "--timeout=60s");
+  await run("rollout", "status", "deployment/web", "--timeout=180s");
   const [pod] = await readyPods(namespace, "app=web", 1);
   const metrics = {
     apiVersion: "metrics.k8s.io/v1beta1",
@@ -55,6 +55,10 @@ test("an autoscaler gives a deployment the replicas that its use of CPU asks for
     return autoscaler.status?.desiredReplicas === 3 && autoscaler;
   });
   assert.equal(status?.currentCPUUtilizationPercentage, 150);
-  const events = await run("get", "events", "--field-selector=reason=SuccessfulRescale", "-o", "jsonpath={.items[*].message}");
+  const events = await waitFor("the event", () =>
+    run("get", "events", "--field-selector=reason=SuccessfulRescale", "-o", "jsonpath={.items[*].message}").then(
+      (text) => text !== "" && text,
+    ),
+  );
   assert.equal(events, "New size: 3; reason: cpu resource utilization (percentage of request) above target");
 });

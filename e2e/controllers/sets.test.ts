@@ -31,14 +31,10 @@ function until(
   holds: () => Promise<boolean>,
   serves?: (pod: Pod) => boolean,
 ): Promise<boolean> {
-  return waitFor(
-    what,
-    async () => {
-      await cluster.tend((pod) => pinnedTo(pod) || "a", serves);
-      return holds();
-    },
-    30_000,
-  ).catch((err) => {
+  return waitFor(what, async () => {
+    await cluster.tend((pod) => pinnedTo(pod) || "a", serves);
+    return holds();
+  }).catch((err) => {
     throw new Error(cluster.log().slice(-2000), { cause: err });
   });
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { getJson, kubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
@@ -83,6 +83,7 @@ test("a claim is bound, holds while a pod uses it, and leaves a released volume 
   const script = "echo kept > /data/file; sleep 3600";
   await createPod(namespace, "user", { terminationGracePeriodSeconds: 0, ...usingClaim("data", script) });
   await waitForPod(namespace, "user", "runs", ({ status }) => status.phase === "Running");
+  await waitFor("the pod to have written", async () => existsSync(`${folder}/file`));
   await kubectl("delete", "pvc", "data", "-n", namespace, "--wait=false");
   const held = await claim("data");
   assert.ok(held.metadata.deletionTimestamp !== undefined);

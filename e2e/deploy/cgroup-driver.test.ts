@@ -64,7 +64,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     const containers = [{ name: "main", image: "busybox:1.35", command: ["sleep", "3600"], resources }];
     const spec = { terminationGracePeriodSeconds: 0, containers };
     await kubectl("run", name, "--image=busybox:1.35", `--overrides=${JSON.stringify({ spec })}`);
-    await kubectl("wait", "--for=condition=Ready", "--timeout=40s", `pod/${name}`);
+    await kubectl("wait", "--for=condition=Ready", "--timeout=180s", `pod/${name}`);
   }
 
   before(async () => {
@@ -72,10 +72,10 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     await machine.run("sh", "-ec", configure);
     // It listens a moment after it has begun.
     const start = () => machine.run("systemctl", "start", "--no-block", ...units).then(() => true);
-    await waitFor(start, { timeoutMs: 20_000, what: "systemd to listen" });
-    await waitFor(nodeIsReady, { timeoutMs: 60_000, what: "a ready node" });
+    await waitFor(start, { timeoutMs: 180_000, what: "systemd to listen" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
     await importImages(machine);
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
   });
   after(() => machine?.kill());
 
@@ -103,7 +103,10 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
       await read("memory", "/kubepods.slice"),
     );
     const burstable = "/kubepods.slice/kubepods-burstable.slice";
-    await waitFor(async () => (await read("cpu", burstable)) === String(pods.burstable.weight), { what: "the class's weight" });
+    await waitFor(async () => (await read("cpu", burstable)) === String(pods.burstable.weight), {
+      timeoutMs: 180_000,
+      what: "the class's weight",
+    });
   });
 
   test("a systemd that starts anew has lost none of it, and makes more", async () => {
@@ -122,12 +125,12 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", "kubelet");
     await kubectl("delete", "pod", "later", "--force", "--grace-period=0");
     await waitFor(async () => (await property("kubelet.service", "NRestarts")) === "1", {
-      timeoutMs: 30_000,
+      timeoutMs: 180_000,
       what: "the kubelet",
     });
     const threeAreLeft = async () => (await podSlices()).trim().split("\n").length === 3;
-    await waitFor(threeAreLeft, { timeoutMs: 40_000, what: "three slices" });
-    await waitFor(nodeIsReady, { timeoutMs: 20_000, what: "a ready node" });
+    await waitFor(threeAreLeft, { timeoutMs: 180_000, what: "three slices" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
     for (const [i, name] of classes.entries()) {
       assert.equal(await ofPod(name, ".status.containerStatuses[0].containerID"), started[i]);
       assert.equal(await ofPod(name, ".status.containerStatuses[0].restartCount"), "0");
@@ -139,7 +142,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     assert.match(await machine.run("busctl", "list", "--no-pager", "--no-legend"), / node-MainThr/);
     await kubectl("delete", "pod", "--wait", "last", ...classes);
     await waitFor(async () => (await podSlices()) === "" && (await podFolders()) === "", {
-      timeoutMs: 30_000,
+      timeoutMs: 180_000,
       what: "no slices",
     });
     assert.equal(await property("/kubepods.slice", "ActiveState"), "active");

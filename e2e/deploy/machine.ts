@@ -93,13 +93,13 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
       child.kill("SIGKILL");
       await once(child, "exit");
     }
-    await waitFor(() => removeCgroups(cgroups), { what: "the machine's processes to be gone" });
+    await waitFor(() => removeCgroups(cgroups), { timeoutMs: 180_000, what: "the machine's processes to be gone" });
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const pid = await waitFor(() => systemdOf(child), { timeoutMs: 30_000, what: `systemd to run; ${output}` });
+    const pid = await waitFor(() => systemdOf(child), { timeoutMs: 180_000, what: `systemd to run; ${output}` });
     const enter = async (into: readonly string[], command: readonly string[]): Promise<string> =>
-      (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 120_000, killSignal: "SIGKILL" })).stdout;
+      (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 240_000, killSignal: "SIGKILL" })).stdout;
     const program = await findKubectl(settings);
     return {
       run: (...command) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command),

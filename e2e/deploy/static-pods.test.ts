@@ -49,20 +49,20 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   after(() => machine?.kill());
 
   test("the kubelet starts it from its manifests, and the node gets ready", async () => {
-    await waitFor(areReady, { timeoutMs: 90_000, what: "ready mirror pods" });
+    await waitFor(areReady, { timeoutMs: 180_000, what: "ready mirror pods" });
     assert.match(await kubectl("get", "nodes"), /^machine +Ready /m);
   });
 
   test("pods run on it", async () => {
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
     await kubectl("create", "deployment", "web", "--image=busybox:1.35", "--replicas=2", "--", "sleep", "3600");
-    await kubectl("wait", "--for=condition=Available", "--timeout=40s", "deployment/web");
+    await kubectl("wait", "--for=condition=Available", "--timeout=180s", "deployment/web");
   });
 
   test("a static pod whose process dies is started again; one whose manifest changes, anew", async () => {
     await machine.run("pkill", "-KILL", "--full", "lib/kube-scheduler.js");
     await waitFor(async () => /^kube-scheduler-machine true 1$/m.test(await readiness()), {
-      timeoutMs: 60_000,
+      timeoutMs: 180_000,
       what: "a restart",
     });
     await machine.run(
@@ -72,7 +72,7 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
       "/etc/kubernetes/manifests/kube-scheduler.yaml",
     );
     await waitFor(async () => /^kube-scheduler-machine true 0$/m.test(await readiness()), {
-      timeoutMs: 60_000,
+      timeoutMs: 180_000,
       what: "a new pod",
     });
   });
@@ -80,7 +80,7 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   test("the kubelet that is restarted finds its pods again", async () => {
     const before = await readiness();
     await machine.run("systemctl", "restart", "kubelet");
-    await waitFor(areReady, { timeoutMs: 60_000, what: "ready mirror pods" });
+    await waitFor(areReady, { timeoutMs: 180_000, what: "ready mirror pods" });
     assert.equal(await readiness(), before);
   });
 });

@@ -25,7 +25,7 @@ export interface KubectlOptions {
 export async function tryKubectl(args: readonly string[], options: KubectlOptions = {}): Promise<Outcome> {
   const child = startKubectl(args, options.input !== undefined, options.program);
   if (options.input !== undefined) child.stdin?.end(options.input);
-  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 120_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 240_000);
   try {
     return await outcomeOf(child);
   } finally {
@@ -79,7 +79,7 @@ export function outcomeOf(child: ChildProcess): Promise<Outcome> {
 }
 
 /** Resolves with everything printed so far once it matches; rejects when the program ends first or time runs out. */
-export function printed(child: ChildProcess, pattern: RegExp, timeoutMs = 60_000): Promise<string> {
+export function printed(child: ChildProcess, pattern: RegExp, timeoutMs = 120_000): Promise<string> {
   let text = "";
   return new Promise((resolve, reject) => {
     const timer = setTimeout(

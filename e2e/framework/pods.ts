@@ -32,7 +32,7 @@ export const isReady = (pod: PodView): boolean =>
   (pod.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status === "True");
 
 /** Waits for exactly `count` ready pods and no other. */
-export function readyPods(namespace: string, selector: string, count: number, timeoutMs = 90_000): Promise<PodView[]> {
+export function readyPods(namespace: string, selector: string, count: number, timeoutMs = 180_000): Promise<PodView[]> {
   return waitFor(
     `${count} ready pods of ${selector} in ${namespace}`,
     async () => {
@@ -54,7 +54,7 @@ export function waitForPod(
   name: string,
   what: string,
   holds: (pod: PodView) => boolean,
-  timeoutMs = 90_000,
+  timeoutMs = 180_000,
 ): Promise<PodView> {
   return waitFor(
     `pod ${name} ${what}`,

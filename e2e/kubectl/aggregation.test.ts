@@ -36,7 +36,7 @@ spec:
 `;
   t.after(() => tryKubectl(["delete", "apiservice", `v1.${group}`]));
   await kubectl("apply", "-f", "-", { input: manifest });
-  await kubectl("wait", "--for=condition=Available", `apiservice/v1.${group}`, "--timeout=30s");
+  await kubectl("wait", "--for=condition=Available", `apiservice/v1.${group}`, "--timeout=180s");
   return server;
 }
 

@@ -29,10 +29,10 @@ test("every `create` makes its object, and `get` shows each kind in its own colu
   }
   const objects: [string[], RegExp][] = [
     [["configmap", "c", "--from-literal=a=1"], /^c +1 +\d+s$/m],
-    [["cronjob", "c", "--image=busybox:1.35", "--schedule=*/5 * * * *"], /^c +\*\/5 \* \* \* \* +False +0 +<none> +\d+s$/m],
+    [["cronjob", "c", "--image=busybox:1.35", "--schedule=0 0 1 1 *"], /^c +0 0 1 1 \* +False +0 +<none> +\d+s$/m],
     [["deployment", "d", "--image=busybox:1.35", "--replicas=0"], /^d +0\/0 +0 +0 +\d+s$/m],
     [["ingress", "i", "--class=front", "--rule=example.com/*=s:80,tls=cert"], /^i +front +example\.com +80, 443 +\d+s$/m],
-    [["job", "j", "--image=busybox:1.35"], /^j +0\/1 +\d*s? +\d+s$/m],
+    [["job", "j", "--image=busybox:1.35"], /^j +[01]\/1 +\d*s? +\d+s$/m],
     [["poddisruptionbudget", "p", "--selector=app=web", "--min-available=1"], /^p +1 +N\/A +0 +\d+s$/m],
     [["quota", "q", "--hard=services=9"], /^q +\d+s +services: \d\/9/m],
     [["role", "r", "--verb=get", "--resource=pods"], /^r +\d{4}-\d\d-\d\dT/m],
@@ -44,7 +44,11 @@ test("every `create` makes its object, and `get` shows each kind in its own colu
   for (const [args, line] of objects) {
     await create(...args);
     const kind = args[0] as string;
-    assert.match(await kubectl("get", kind, "-n", namespace), line, kind);
+    // Some columns are what a controller says of it.
+    await waitFor(`${kind} in its columns`, async () => {
+      assert.match(await kubectl("get", kind, "-n", namespace), line, kind);
+      return true;
+    });
     assert.match(await kubectl("describe", kind, "-n", namespace), /^Name: +\w/m, kind);
   }
   assert.match(await create("service", "nodeport", "n", "--tcp=80"), /service\/n created/);
@@ -229,7 +233,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [${verb}]}]
   const raw = JSON.parse(await kubectl("get", "--raw", "/api/v1/namespaces/default/services/kubernetes"));
   assert.equal(raw.kind, "Service");
   assert.match((await tryKubectl(["get", "widgets"])).stderr, /the server doesn't have a resource type "widgets"/);
-  const stopped = startKubectl(["wait", "configmap/dumped", "-n", namespace, "--for=delete", "--timeout=30s"]);
+  const stopped = startKubectl(["wait", "configmap/dumped", "-n", namespace, "--for=delete", "--timeout=180s"]);
   const ended = outcomeOf(stopped);
   await kubectl("delete", "configmap", "dumped", "-n", namespace);
   assert.equal((await ended).code, 0);

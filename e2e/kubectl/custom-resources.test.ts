@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { kubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
+import { waitFor } from "../framework/wait-for.ts";
 
 const columns = `
     additionalPrinterColumns:
@@ -50,7 +51,7 @@ async function defined(t: TestContext) {
   const group = `${namespace}.example.com`;
   t.after(() => tryKubectl(["delete", "crd", `crontabs.${group}`, "--wait=false"]));
   await kubectl("apply", "-f", "-", { input: definition(group) });
-  await kubectl("wait", "--for=condition=Established", `crd/crontabs.${group}`, "--timeout=30s");
+  await kubectl("wait", "--for=condition=Established", `crd/crontabs.${group}`, "--timeout=180s");
   const resource = `crontabs.${group}`;
   const inNamespace = (...args: Parameters<typeof kubectl>) => kubectl("-n", namespace, ...args);
   return { namespace, group, resource, run: inNamespace };
@@ -60,7 +61,9 @@ test("kubectl makes, shows, explains, scales, patches and deletes what a definit
   const { namespace, group, resource, run } = await defined(t);
   await run("apply", "-f", "-", { input: cronTab(group, '{cronSpec: "* * * * *"}') });
   assert.match(await run("get", resource), /^NAME +SPEC +REPLICAS\none +\* \* \* \* \* +2$/m);
-  assert.match(await run("explain", `${resource}.spec`), /What is to run when\.[\s\S]*replicas\s+<integer>/);
+  await waitFor("the description", async () =>
+    /What is to run when\.[\s\S]*replicas\s+<integer>/.test(await run("explain", `${resource}.spec`)),
+  );
 
   const misspelt = await tryKubectl(["-n", namespace, "apply", "-f", "-"], { input: cronTab(group, "{cronSpek: x}") });
   assert.match(misspelt.stderr, /unknown field "cronSpek"|cronSpec: Required value/);
@@ -81,10 +84,10 @@ test("kubectl makes, shows, explains, scales, patches and deletes what a definit
 test("a deleted namespace and a deleted definition take their custom resources along", async (t) => {
   const { namespace, group, resource, run } = await defined(t);
   await run("apply", "-f", "-", { input: cronTab(group, '{cronSpec: "* * * * *"}') });
-  await kubectl("delete", "namespace", namespace, "--timeout=60s");
+  await kubectl("delete", "namespace", namespace, "--timeout=180s");
   assert.equal(await kubectl("get", resource, "-A", "-o", "name"), "");
   await kubectl("apply", "-n", "default", "-f", "-", { input: cronTab(group, '{cronSpec: "* * * * *"}') });
-  await kubectl("delete", "crd", resource, "--timeout=60s");
+  await kubectl("delete", "crd", resource, "--timeout=180s");
   assert.match(
     (await tryKubectl(["get", resource, "-n", "default"])).stderr,
     /the server doesn't have a resource type|could not find the requested resource/,

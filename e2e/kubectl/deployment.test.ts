@@ -33,6 +33,14 @@ async function webDeployment(namespace: string, replicas = 3): Promise<void> {
   await readyPods(namespace, "app=web", replicas);
 }
 
+/** Events come after what they tell of, and the kubelet's at a limited rate. */
+const eventsOf = (kind: string, name: string, namespace: string, wanted: readonly RegExp[]): Promise<true> =>
+  waitFor(`the events of ${kind} ${name}`, async () => {
+    const described = await kubectl("describe", kind, name, "-n", namespace);
+    for (const event of wanted) assert.match(described, event);
+    return true;
+  });
+
 test("a created Deployment runs three pods with addresses, and every reading command shows them", async (t) => {
   const namespace = await newNamespace(t, "web");
   await webDeployment(namespace);
@@ -42,13 +50,11 @@ test("a created Deployment runs three pods with addresses, and every reading com
   assert.match(wide, /^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES$/m);
   assert.equal(wide.match(/1\/1 +Running +0 +\d+s +10\.\d+\.\d+\.\d+ +\S+ +<none> +<none>/g)?.length, 3, wide);
   assert.match(await kubectl("get", "deployment", "web", "-n", namespace), /web +3\/3 +3 +3 +\d+s/);
-  assert.match(
-    await kubectl("describe", "deployment", "web", "-n", namespace),
+  await eventsOf("deployment", "web", namespace, [
     /ScalingReplicaSet +\S+ +deployment-controller +Scaled up replica set web-[0-9a-z]+ to 3/,
-  );
-  const described = await kubectl("describe", "pod", pods[0]?.metadata.name ?? "", "-n", namespace);
-  assert.match(described, /Successfully assigned/);
-  assert.match(described, /Started container busybox/);
+  ]);
+  const wanted = [/Successfully assigned/, /Started container busybox/];
+  await eventsOf("pod", pods[0]?.metadata.name ?? "", namespace, wanted);
   assert.match(await kubectl("get", "all", "-A"), /deployment\.apps\/web/);
 });
 
@@ -57,7 +63,7 @@ test("logs, logs -f, exec with a terminal, cp and port-forward reach the contain
   await webDeployment(namespace, 1);
   const [pod] = await podsOf(namespace, "app=web");
   const name = pod?.metadata.name ?? "";
-  assert.equal(await kubectl("logs", name, "-n", namespace), "started\n");
+  await waitFor("its log", async () => (await kubectl("logs", name, "-n", namespace)) === "started\n");
 
   const follower = startKubectl(["logs", "-f", name, "-n", namespace]);
   t.after(() => follower.kill());
@@ -101,7 +107,7 @@ test("a client that goes away in the middle of an exec ends the input of what it
   const processes = () => kubectl("exec", name, "-n", namespace, "--", "ps", "-o", "args");
   const client = startKubectl(["exec", "-i", name, "-n", namespace, "--", "sh", "-c", "echo waiting; exec cat -"], true);
   await printed(client, /waiting/);
-  assert.match(await processes(), /^cat -$/m);
+  await waitFor("the process has begun", async () => /^cat -$/m.test(await processes()));
   client.kill("SIGKILL");
   await waitFor("the process has ended with its input", async () => !/^cat -$/m.test(await processes()));
 });
@@ -114,12 +120,18 @@ test("scale, set image, rollout status, history and undo move the pods", async (
   await kubectl("scale", "deployment", "web", "-n", namespace, "--replicas=2");
   await readyPods(namespace, "app=web", 2);
   await kubectl("set", "image", "deployment/web", "-n", namespace, "busybox=busybox:1.36");
-  assert.match(await kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=90s"), /successfully rolled out/);
+  assert.match(
+    await kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=180s"),
+    /successfully rolled out/,
+  );
   const updated = await readyPods(namespace, "app=web", 2);
   assert.ok(updated.every((pod) => pod.spec.containers[0]?.image === "busybox:1.36"));
   assert.match(await kubectl("rollout", "history", "deployment/web", "-n", namespace), /^1 .*\n^2 /m);
   await kubectl("rollout", "undo", "deployment/web", "-n", namespace);
-  assert.match(await kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=90s"), /successfully rolled out/);
+  assert.match(
+    await kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=180s"),
+    /successfully rolled out/,
+  );
   assert.equal(await image(namespace), "busybox:1.35");
   await readyPods(namespace, "app=web", 2);
   assert.equal((await getJson<{ items: unknown[] }>("replicasets", "-n", namespace)).items.length, 2);
@@ -145,6 +157,7 @@ test("get -w prints each change as it happens", async (t) => {
   const namespace = await newNamespace(t, "watch");
   const watch = startKubectl(["get", "configmaps", "-n", namespace, "-w", "--output-watch-events"]);
   t.after(() => watch.kill());
+  await printed(watch, /ADDED +kube-root-ca\.crt/); // every namespace gets it; from here on the watch misses nothing
   const seen = printed(watch, /ADDED +one[\s\S]*MODIFIED +one[\s\S]*DELETED +one/);
   await kubectl("create", "configmap", "one", "-n", namespace, "--from-literal=a=1");
   await kubectl("patch", "configmap", "one", "-n", namespace, "-p", '{"data":{"b":"2"}}');

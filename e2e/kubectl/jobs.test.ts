@@ -22,7 +22,7 @@ async function createJob(namespace: string, name: string, spec: object, script: 
 }
 
 const waitForJob = (namespace: string, name: string, condition: string): Promise<string> =>
-  kubectl("wait", `--for=condition=${condition}`, `job/${name}`, "-n", namespace, "--timeout=90s");
+  kubectl("wait", `--for=condition=${condition}`, `job/${name}`, "-n", namespace, "--timeout=180s");
 
 test("a created job runs to completion, tells of it, and takes its pod along", async (t) => {
   const namespace = await newNamespace(t, "job");
@@ -30,9 +30,12 @@ test("a created job runs to completion, tells of it, and takes its pod along", a
   await waitForJob(namespace, "hello", "complete");
   assert.match(await kubectl("get", "job", "hello", "-n", namespace), /^hello +1\/1 +\d+s +\d+s$/m);
   assert.equal(await kubectl("logs", "job/hello", "-n", namespace), "hello from a job\n");
-  const described = await kubectl("describe", "job", "hello", "-n", namespace);
-  assert.match(described, /Pods Statuses: +0 Active(?: \(\d+ Ready\))? \/ 1 Succeeded \/ 0 Failed/);
-  assert.match(described, /Completed +\S+ +job-controller +Job completed/);
+  await waitFor("its events", async () => {
+    const described = await kubectl("describe", "job", "hello", "-n", namespace);
+    assert.match(described, /Pods Statuses: +0 Active(?: \(\d+ Ready\))? \/ 1 Succeeded \/ 0 Failed/);
+    assert.match(described, /Completed +\S+ +job-controller +Job completed/);
+    return true;
+  });
   await kubectl("delete", "job", "hello", "-n", namespace);
   await waitFor("its pod is gone", async () => (await podsOf(namespace, "job-name=hello")).length === 0);
 });
@@ -65,9 +68,12 @@ test("a suspended job has no pods until it is resumed", async (t) => {
   assert.deepEqual(await podsOf(namespace, "job-name=later"), []);
   await kubectl("patch", "job", "later", "-n", namespace, "-p", '{"spec":{"suspend":false}}');
   await waitForJob(namespace, "later", "complete");
-  const events = await kubectl("get", "events", "-n", namespace, "--field-selector=involvedObject.name=later");
-  assert.match(events, /Normal +Suspended +job\/later +Job suspended/);
-  assert.match(events, /Normal +Resumed +job\/later +Job resumed/);
+  await waitFor("its events", async () => {
+    const events = await kubectl("get", "events", "-n", namespace, "--field-selector=involvedObject.name=later");
+    assert.match(events, /Normal +Suspended +job\/later +Job suspended/);
+    assert.match(events, /Normal +Resumed +job\/later +Job resumed/);
+    return true;
+  });
 });
 
 test("a cron job starts jobs by its schedule, and kubectl starts one from it", async (t) => {
@@ -80,7 +86,9 @@ test("a cron job starts jobs by its schedule, and kubectl starts one from it", a
   });
   assert.match(started.metadata.name, /^tick-\d{8}$/);
   assert.partialDeepStrictEqual(started.metadata.ownerReferences, [{ kind: "CronJob", name: "tick" }]);
-  assert.match(await kubectl("describe", ...cronJob), /SuccessfulCreate +.*cronjob-controller +Created job tick-\d{8}/);
+  await waitFor("its event", async () =>
+    /SuccessfulCreate +.*cronjob-controller +Created job tick-\d{8}/.test(await kubectl("describe", ...cronJob)),
+  );
   await kubectl("patch", ...cronJob, "-p", '{"spec":{"suspend":true}}');
   assert.match(await kubectl("get", ...cronJob), /^tick +@every 2s +True +/m);
   await kubectl("create", "job", "by-hand", "-n", namespace, "--from=cronjob/tick");

@@ -45,7 +45,7 @@ test("apply creates, changes and leaves alone what did not change", async (t) =>
   );
   await readyPods(namespace, "app=worker", 2);
   assert.match(
-    await kubectl("wait", "deployment/worker", "-n", namespace, "--for=condition=Available", "--timeout=60s"),
+    await kubectl("wait", "deployment/worker", "-n", namespace, "--for=condition=Available", "--timeout=180s"),
     /condition met/,
   );
   assert.match(
@@ -102,7 +102,7 @@ test("drain moves the pods away and uncordon lets them come back", async (t) => 
     "--ignore-daemonsets",
     "--delete-emptydir-data",
     "--force",
-    "--timeout=90s",
+    "--timeout=180s",
     `--pod-selector=app=worker`,
   );
   assert.match(await kubectl("get", "node", settings.nodeName), /Ready,SchedulingDisabled/);
@@ -119,9 +119,10 @@ test("drain moves the pods away and uncordon lets them come back", async (t) => 
     );
   });
   assert.ok(waiting.every((pod) => pod.status.phase === "Pending"));
-  assert.match(
-    await kubectl("get", "events", "-n", namespace),
-    /FailedScheduling +\S+ +0\/1 nodes are available: 1 node\(s\) were unschedulable/,
+  await waitFor("the scheduler's events", async () =>
+    /FailedScheduling +\S+ +0\/1 nodes are available: 1 node\(s\) were unschedulable/.test(
+      await kubectl("get", "events", "-n", namespace),
+    ),
   );
   await kubectl("uncordon", settings.nodeName);
   await readyPods(namespace, "app=worker", 2);
@@ -132,7 +133,7 @@ test("a deleted namespace takes everything in it", async () => {
   await kubectl("create", "namespace", namespace);
   await kubectl("apply", "-f", "-", { input: manifest(namespace, 1, "red") });
   await readyPods(namespace, "app=worker", 1);
-  await kubectl("delete", "namespace", namespace, "--timeout=90s");
+  await kubectl("delete", "namespace", namespace, "--timeout=180s");
   assert.match(
     (await tryKubectl(["get", "namespace", namespace])).stderr,
     new RegExp(`Error from server \\(NotFound\\): namespaces "${namespace}" not found`),

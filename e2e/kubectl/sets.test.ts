@@ -16,7 +16,7 @@ const template = (app: string) => ({
 async function rollForthAndBack(set: string, namespace: string, pods: number): Promise<void> {
   const run = (...args: string[]): Promise<string> => kubectl("-n", namespace, ...args);
   const complete = async (image: string): Promise<void> => {
-    assert.match(await run("rollout", "status", set, "--timeout=90s"), /successfully rolled out|roll out complete/);
+    assert.match(await run("rollout", "status", set, "--timeout=180s"), /successfully rolled out|roll out complete/);
     const ready = await readyPods(namespace, "app=set", pods);
     assert.deepEqual([...new Set(ready.map(({ spec }) => spec.containers[0]?.image))], [image]);
   };
@@ -52,10 +52,8 @@ test("a daemon set runs a pod on each node; rollout status, history, undo and re
   await kubectl("create", "-f", "-", { input: JSON.stringify(daemonSet) });
   const nodes = (await getJson<{ items: object[] }>("nodes")).items.length;
   await rollForthAndBack("daemonset/set", namespace, nodes);
-  assert.match(
-    await kubectl("-n", namespace, "get", "daemonset", "set"),
-    new RegExp(`^set +${`${nodes} +`.repeat(5)}<none>`, "m"),
-  );
+  const columns = new RegExp(`^set +${`${nodes} +`.repeat(5)}<none>`, "m");
+  await waitFor("all columns", async () => columns.test(await kubectl("-n", namespace, "get", "daemonset", "set")));
   await kubectl(
     "-n",
     namespace,
@@ -88,9 +86,10 @@ test("a stateful set keeps names and order; rollout status, history, undo and re
   assert.deepEqual(await names(), ["set-0", "set-1", "set-2"]);
   await run("scale", "statefulset", "set", "--replicas=1");
   await waitFor("only the first is left", async () => (await names()).join() === "set-0");
-  assert.match(
-    await run("describe", "statefulset", "set"),
-    /SuccessfulDelete +\S+ .*statefulset-controller +delete Pod set-2 in StatefulSet set successful/,
+  await waitFor("its event", async () =>
+    /SuccessfulDelete +\S+ .*statefulset-controller +delete Pod set-2 in StatefulSet set successful/.test(
+      await run("describe", "statefulset", "set"),
+    ),
   );
 });
 

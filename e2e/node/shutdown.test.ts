@@ -78,5 +78,7 @@ test("when the machine goes down pods end first, critical ones last; the node sa
     assert.deepEqual([reason, message], ["Terminated", "Pod was terminated in response to imminent node shutdown."]);
   }
   await waitFor("logind to go on", async () => machine.units.includes("poweroff.target"));
-  assert.match(await kubectl("get", "events"), /NodeShutdown +node\/\S+ +Shutdown manager detected shutdown event/);
+  await waitFor("the node's event", async () =>
+    /NodeShutdown +node\/\S+ +Shutdown manager detected shutdown event/.test(await kubectl("get", "events")),
+  );
 });

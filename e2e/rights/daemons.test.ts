@@ -49,7 +49,7 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
   const untilTold = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
   await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--", ...untilTold);
   await kubectl("-n", namespace, "expose", "deployment", "web", "--port=80");
-  await kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=90s");
+  await kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s");
   // The API server's own way to the kubelet.
   assert.equal(await kubectl("-n", namespace, "exec", "deployment/web", "--", "echo", "hello"), "hello\n");
   await kubectl("-n", namespace, "scale", "deployment/web", "--replicas=0");

@@ -74,7 +74,7 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
     restart(victim);
 
     await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok");
-    await kubectl("rollout", "status", "deployment/moving", "-n", namespace, "--timeout=120s", { timeoutMs: 150_000 });
+    await kubectl("rollout", "status", "deployment/moving", "-n", namespace, "--timeout=180s", { timeoutMs: 240_000 });
     const moved = await readyPods(namespace, "app=moving", 3);
     assert.ok(moved.every((pod) => pod.spec.containers[0]?.image === "busybox:1.36"));
     const after = await podsOf(namespace, "app=steady");

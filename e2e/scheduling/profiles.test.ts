@@ -38,7 +38,10 @@ test("one process serves two scheduler names, each by its profile, and no other"
   assert.equal((await cluster.pod("foreign")).spec.nodeName, undefined);
   const told = await waitFor("events", async () => {
     const { items } = await cluster.server.client.list<Event>(eventsV1, { namespace: "default" });
-    return items.length === 3 ? items : undefined;
+    assert.ok(items.every(({ regarding }) => regarding?.name !== "foreign"));
+    // A scheduler that hears of a pod before it hears of a node says so.
+    const scheduled = items.filter(({ reason }) => reason === "Scheduled");
+    return scheduled.length === 3 ? scheduled : undefined;
   });
   assert.deepEqual(
     told

@@ -1,5 +1,6 @@
 """Debian's Python client against a cluster: smoke.py KUBECONFIG NAMESPACE. Prints one line for each thing seen."""
 import sys
+import time
 
 from kubernetes import client, config, utils, watch
 from kubernetes.client.rest import ApiException
@@ -18,7 +19,7 @@ core.patch_namespaced_config_map("settings", namespace, {"data": {"b": "2"}})
 core.patch_namespaced_config_map("settings", namespace, [{"op": "remove", "path": "/data/a"}])
 core.delete_namespaced_config_map("settings", namespace)
 events = watch.Watch().stream(core.list_namespaced_config_map, namespace, label_selector="tier=front",
-                              resource_version=version, timeout_seconds=20)
+                              resource_version=version, timeout_seconds=120)
 for event in events:
     print("event", event["type"], event["object"].data)
     if event["type"] == "DELETED":
@@ -35,10 +36,15 @@ pod = {
         {"name": "main", "image": "busybox:1.35", "command": ["sh", "-c", "echo started; sleep 3600"]}]},
 }
 utils.create_from_dict(client.ApiClient(), pod, namespace=namespace)
-for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=60):
+for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=180):
     if event["object"].status.phase == "Running":
         break
-print("log", core.read_namespaced_pod_log("shell", namespace).strip())
+for attempt in range(100):  # it runs before it has written
+    log = core.read_namespaced_pod_log("shell", namespace).strip()
+    if log:
+        break
+    time.sleep(0.2)
+print("log", log)
 print("exec", stream(core.connect_get_namespaced_pod_exec, "shell", namespace, command=["echo", "hello"],
                      stdout=True, stderr=True, stdin=False, tty=False).strip())
 

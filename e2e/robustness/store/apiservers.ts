@@ -44,7 +44,7 @@ interface TestContext {
 }
 
 /** A server that is paused says nothing at all. */
-const answerMs = 5_000;
+const answerMs = 20_000;
 
 const program = fileURLToPath(new URL("faulty-apiserver.ts", import.meta.url));
 
@@ -133,7 +133,7 @@ export async function startApiServers(
       },
       async ready() {
         const answers = async (): Promise<boolean> => !isRunning() || (await request("GET", "/readyz")).code === 200;
-        await waitFor(`${url} to be ready`, answers, 90_000);
+        await waitFor(`${url} to be ready`, answers, 180_000);
         if (!isRunning()) throw new Error(`the API server ended: ${readFileSync(output, "utf8").slice(-2000)}`);
       },
       kill: () => ended(child),

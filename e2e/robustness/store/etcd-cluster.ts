@@ -139,10 +139,8 @@ export async function startEtcdCluster(
       }
     },
     async healthy() {
-      await waitFor(
-        "all members of etcd to answer",
-        () => Promise.all(endpoints.map((endpoint) => ask(endpoint, "kv/range", { key: "AA==" }))).then(() => true),
-        60_000,
+      await waitFor("all members of etcd to answer", () =>
+        Promise.all(endpoints.map((endpoint) => ask(endpoint, "kv/range", { key: "AA==" }))).then(() => true),
       );
     },
     stop,
