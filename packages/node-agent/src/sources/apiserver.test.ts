@@ -29,20 +29,6 @@ test("a pod of the API server's is no static one, whatever its annotations say",
   assert.partialDeepStrictEqual(pod.metadata.annotations, { [configSourceAnnotation]: "api", color: "green" });
 });
 
-test("a pod may ask for as much time as it likes, and gets what can be reckoned with", () => {
-  const { sources, handler } = follow();
-  const all = 9223372036854775807n as unknown as number; // as it is read
-  const spec = { terminationGracePeriodSeconds: all, activeDeadlineSeconds: all };
-  handler.added(aNodePod(spec, { deletionGracePeriodSeconds: all }));
-  const pod = sources.get("uid-1") as NodePod;
-  assert.partialDeepStrictEqual(pod, {
-    metadata: { deletionGracePeriodSeconds: 1e9 },
-    spec: { terminationGracePeriodSeconds: 1e9, activeDeadlineSeconds: 1e9 },
-  });
-  handler.updated(aNodePod(), aNodePod({ terminationGracePeriodSeconds: 0 }));
-  assert.equal(sources.get("uid-1")?.spec.terminationGracePeriodSeconds, 0);
-});
-
 test("when a pod was first seen does not change with it", async () => {
   const { clock, sources, handler } = follow();
   const seen = () => sources.get("uid-1")?.metadata.annotations?.[configSeenAnnotation];

@@ -32,22 +32,7 @@ export function followApiserver(informer: SharedInformer<Pod>, sources: PodSourc
  */
 function marked(pod: NodePod, seen: string): NodePod {
   const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: "api", [configSeenAnnotation]: seen };
-  const { deletionGracePeriodSeconds: grace, ...metadata } = pod.metadata;
-  const { terminationGracePeriodSeconds: own, activeDeadlineSeconds: deadline, ...spec } = pod.spec;
-  return {
-    ...pod,
-    metadata: { ...metadata, annotations, ...(grace === undefined ? {} : { deletionGracePeriodSeconds: bounded(grace) }) },
-    spec: {
-      ...spec,
-      ...(own === undefined ? {} : { terminationGracePeriodSeconds: bounded(own) }),
-      ...(deadline === undefined ? {} : { activeDeadlineSeconds: bounded(deadline) }),
-    },
-  };
-}
-
-/** Users may write all of 64 bits of seconds, with which nobody can reckon, the runtime neither. Thirty years do as well. */
-function bounded(seconds: number): number {
-  return Math.min(Number(seconds), 1e9);
+  return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
 
 function isComplete(pod: Pod): pod is NodePod {

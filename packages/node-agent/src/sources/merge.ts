@@ -1,4 +1,5 @@
 import { fullName, type NodePod } from "../pods/pod.ts";
+import { withBoundedTimes } from "./bounded-times.ts";
 
 export type SourceName = "api" | "file" | "http";
 
@@ -29,7 +30,8 @@ export function newPodSources(expected: readonly SourceName[], handler: SourceHa
   const synced = new Set<SourceName>();
   const of = (source: SourceName): Map<string, NodePod> => bySource.getOrInsertComputed(source, () => new Map());
 
-  function upsert(source: SourceName, pod: NodePod): void {
+  function upsert(source: SourceName, given: NodePod): void {
+    const pod = withBoundedTimes(given);
     const pods = of(source);
     const before = pods.get(pod.metadata.uid);
     pods.set(pod.metadata.uid, pod);

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newPodSources } from "./merge.ts";
+
+const all = 9223372036854775807n as unknown as number; // as it is read
+
+for (const source of ["api", "file"] as const) {
+  test(`a pod of ${source} may ask for as much time as it likes, and gets what can be reckoned with`, () => {
+    const sources = newPodSources([source], { added() {}, updated() {}, removed() {} });
+    const probe = { terminationGracePeriodSeconds: all, exec: {} };
+    const spec = {
+      terminationGracePeriodSeconds: -all as number,
+      activeDeadlineSeconds: all,
+      containers: [aContainer({ livenessProbe: probe, startupProbe: probe })],
+    };
+    sources.upsert(source, aNodePod(spec, { deletionGracePeriodSeconds: all }));
+    const bounded = { terminationGracePeriodSeconds: 1e9, exec: {} };
+    assert.partialDeepStrictEqual(sources.get("uid-1"), {
+      metadata: { deletionGracePeriodSeconds: 1e9 },
+      spec: {
+        terminationGracePeriodSeconds: -1e9,
+        activeDeadlineSeconds: 1e9,
+        containers: [{ livenessProbe: bounded, startupProbe: bounded }],
+      },
+    });
+    assert.equal(probe.terminationGracePeriodSeconds, all, "what the source said is its own");
+    const usual = aNodePod({ terminationGracePeriodSeconds: 30 });
+    sources.upsert(source, usual);
+    assert.equal(sources.get("uid-1"), usual);
+  });
+}
