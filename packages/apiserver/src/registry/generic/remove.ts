@@ -13,7 +13,7 @@ import type { Strategy, StrategyContext } from "./strategy.ts";
  * @returns the last state when the object is gone, or its state with deletionTimestamp when it stays for now
  * @throws NotFound, Conflict when preconditions fail
  */
-export type Remove = (
+type Remove = (
   ctx: StrategyContext,
   name: string,
   options: DeleteOptions,

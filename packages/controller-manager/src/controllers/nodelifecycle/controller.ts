@@ -6,7 +6,7 @@ import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { taintByConditions } from "./condition-taints.ts";
 import { evictWhoseTurnItIs } from "./eviction.ts";
-import { markComer, monitorNodes } from "./monitor.ts";
+import { markNewPod, monitorNodes } from "./monitor.ts";
 import { newRoom } from "./room.ts";
 import { newTaintManager } from "./taint-manager.ts";
 
@@ -64,7 +64,7 @@ export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
         },
       })),
     ],
-    reconcile: (key, signal) => markComer(room, key, signal),
+    reconcile: (key, signal) => markNewPod(room, key, signal),
     workers: 4,
     log,
     clock,

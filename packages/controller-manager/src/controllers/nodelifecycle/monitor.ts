@@ -98,7 +98,7 @@ async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): 
  * the node's back, and who was to mark the node's Pods may have ended in the middle.
  * Source: node_lifecycle_controller.go processPod
  */
-export async function markComer(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+export async function markNewPod(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const pod = room.pods.lister.get(key);
   const node = room.nodes.lister.get(pod?.spec.nodeName ?? "");
   if (pod === undefined || node === undefined) return done;
