@@ -223,7 +223,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       if (runtimeOnly) return;
       if (wantedAgain) return status.forget(pod.metadata.uid); // what it was is nothing to the one that begins
       // Not awaited: the API server may be away for long, the worker has nothing left to do.
-      void status.finish(pod).then(() => status.forget(pod.metadata.uid));
+      void status.finish(pod);
     },
   });
   const endPod = newEndPod({ workers, tell, clock });

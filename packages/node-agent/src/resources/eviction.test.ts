@@ -288,6 +288,16 @@ test("what was freed of the disk is enough only when no threshold is met any mor
   assert.deepEqual(evicted, ["p Evicted 0"]);
 });
 
+test("a disk that nothing can be freed of costs a pod all the same", async () => {
+  const { eviction, seen, evicted, reclaim } = manage({ ...none, hard: { "nodefs.available": "10%" } }, [aPod("p")]);
+  seen["nodefs.available"] = { available: 50, capacity: 1000 };
+  reclaim.run = () => {
+    throw new Error("the runtime is away");
+  };
+  await eviction.check();
+  assert.deepEqual(evicted, ["p Evicted 0"]);
+});
+
 test("where pods are held to a part of the memory, running out of that ends one of them", async () => {
   const settings = {
     hard: { "memory.available": "100Mi", "nodefs.available": "10%" },

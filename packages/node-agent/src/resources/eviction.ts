@@ -290,7 +290,10 @@ export function newEviction(options: EvictionOptions): Eviction {
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
       options.tellNode("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
       if (pressureOf(worst.signal) === "disk") {
-        await options.reclaimDisk();
+        // What cannot be freed so is taken from Pods.
+        await options
+          .reclaimDisk()
+          .catch((err) => log.error("Eviction manager: unexpected error when attempting to reclaim", err));
         const after = await options.observe();
         if (metThresholds(options.thresholds, after, new Set(options.thresholds)).length === 0) return;
       }

@@ -55,3 +55,23 @@ test("a server that keeps the class of a rejected pod is not told again and agai
   assert.equal(client.writes.length, 1);
   status.stop();
 });
+
+test("a pod that begins while the server is not told yet that one of its uid ended keeps its status", async () => {
+  const pod = aNodePod({}, {}, { phase: "Running" });
+  const { clock, client, status, hear } = managing(pod);
+  let isAway = true;
+  client.react("patch", "pods", () => {
+    if (isAway) throw new Error("connect ECONNREFUSED");
+    return undefined;
+  });
+  status.set(pod, { phase: "Failed" });
+  void status.finish(pod);
+  status.set(pod, { phase: "Pending" });
+  isAway = false;
+  await clock.advance(1_000);
+  await hear();
+  assert.equal(status.get("uid-1")?.phase, "Pending");
+  const written = await client.get<Pod>(pods, { namespace: "default", name: "web" });
+  assert.equal(written.status?.phase, "Pending");
+  status.stop();
+});

@@ -58,7 +58,7 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
           entry.written = version;
           if (finishing && (gone || (await remove(client, entry)))) {
             entry.finishing = false;
-            entries.delete(uid);
+            if (entries.get(uid) === entry) entries.delete(uid);
             for (const resolve of entry.done.splice(0)) resolve();
             return;
           }
@@ -116,7 +116,8 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
     set(pod, status) {
       const { uid } = pod.metadata;
       const entry = entries.get(uid);
-      if (entry === undefined) {
+      // One that is finished with made room for another under its uid: a static Pod's file that was put back.
+      if (entry === undefined || entry.finishing) {
         const made = { pod, status, version: 1, written: 0, finishing: false, done: [], working: false };
         entries.set(uid, made);
         void work(uid, made);
