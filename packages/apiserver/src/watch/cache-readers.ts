@@ -54,8 +54,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       if (!fromMemory) return store.watch(request);
       return follow(newWatcher(request, memory.revision(), memory.present(request)), request);
     }
-    if (!(await memory.readyInTime())) return store.watch(request);
-    const missed = memory.changesAfter(request.revision);
+    const missed = (await memory.readyInTime()) ? memory.changesAfter(request.revision) : undefined;
     if (missed === undefined) return resume(request);
     const watcher = newWatcher(request, request.revision);
     watcher.catchUp(missed);
@@ -86,7 +85,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
 
   /**
    * Goes on from etcd's own history where ours does not reach back (this process has just started), and changes over to
-   * ours with the first event that is in both.
+   * ours between the first two revisions that are in both.
    */
   async function resume(request: WatchRequest): Promise<WatchStream> {
     const inner = new AbortController();
@@ -110,24 +109,32 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
     return queue;
 
     async function pump(): Promise<void> {
+      /** Of this revision there may be more to come: many objects that hung on one lease are deleted at once. */
+      let told = request.revision as number;
       try {
         while (await source.ready()) {
-          const events = source.take();
-          for (const event of events) if (!queue.push(event)) return;
-          const last = events.at(-1);
-          if (last === undefined || last.type === "ERROR" || !memory.isReady()) continue;
-          const seen = last.type === "BOOKMARK" ? last.revision : last.entry.revision;
-          const missed = memory.changesAfter(seen);
-          if (missed === undefined) continue;
-          watcher = new CacheWatcher(broadcaster.audienceOf(request), seen, queue);
-          watcher.catchUp(missed);
-          follow(watcher, request);
-          return;
+          for (const event of source.take()) {
+            if (event.type !== "BOOKMARK" && event.type !== "ERROR" && event.entry.revision > told) {
+              if (changeOver(told)) return;
+              told = event.entry.revision;
+            }
+            if (!queue.push(event)) return;
+          }
         }
         queue.end();
       } finally {
         source.stop();
       }
+    }
+
+    /** @param after all up to here was told */
+    function changeOver(after: number): boolean {
+      const missed = memory.isReady() ? memory.changesAfter(after) : undefined;
+      if (missed === undefined) return false;
+      watcher = new CacheWatcher(broadcaster.audienceOf(request), after, queue);
+      watcher.catchUp(missed);
+      follow(watcher, request);
+      return true;
     }
   }
 

@@ -1,4 +1,4 @@
-import { atRevision } from "../storage/entry.ts";
+import { atRevision, warm } from "../storage/entry.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 
 /** One change of one object, with the events that readers may see of it; each is made once and shared by all of them. */
@@ -30,7 +30,11 @@ export class Change {
       return this.#added;
     }
     if (!before) return undefined;
-    this.#deleted ??= { type: "DELETED", entry: atRevision(this.previous as Entry, this.revision) };
+    if (this.#deleted === undefined) {
+      const entry = atRevision(this.previous as Entry, this.revision);
+      warm(entry); // the history holds it for minutes, of which its object is wanted for a moment
+      this.#deleted = { type: "DELETED", entry };
+    }
     return this.#deleted;
   }
 }

@@ -10,7 +10,7 @@ function aClock(): Clock & { ms: number } {
   return clock as unknown as Clock & { ms: number };
 }
 
-const entry = (key: string, revision: number): Entry => ({ key, revision, sizeBytes: 10 }) as unknown as Entry;
+const entry = (key: string, revision: number, sizeBytes = 10): Entry => ({ key, revision, sizeBytes }) as unknown as Entry;
 const change = (key: string, revision: number, previous?: Entry): Change =>
   new Change(key, revision, previous, entry(key, revision));
 
@@ -70,6 +70,19 @@ test("it stays bounded however much happens", () => {
   for (let revision = 1; revision <= 50_000; revision++) history.push(change("a", revision));
   assert.equal(history.length, 20_000);
   assert.equal(history.start, 30_000);
+});
+
+test("what deleted objects hold counts, what is there anyway does not", () => {
+  const megabyte = 1024 * 1024;
+  const history = newHistory(aClock(), 0);
+  for (let revision = 1; revision <= 500; revision++) {
+    history.push(new Change(`a${revision}`, revision, undefined, entry(`a${revision}`, revision, megabyte)));
+  }
+  assert.equal(history.length, 500);
+  for (let revision = 501; revision <= 1_000; revision++) {
+    history.push(new Change("a", revision, entry("a", revision - 500, megabyte), undefined));
+  }
+  assert.equal(history.length, 100);
 });
 
 test("the past can be put in front", () => {

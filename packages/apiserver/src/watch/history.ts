@@ -133,12 +133,15 @@ export function newHistory(clock: Clock, start = 0, resized: (capacity: number, 
   };
 }
 
-/** The weight must be the same when a change comes and when it goes, though encodings come and go in between. */
+/**
+ * What lives because of the change alone is the state before it: the one after it is the present one, or the one before a
+ * later change. The weight must be the same when a change comes and when it goes, though encodings come and go in between.
+ */
 const weights = new WeakMap<Change, number>();
 function weight(change: Change): number {
   let size = weights.get(change);
   if (size === undefined) {
-    size = 256 + (change.current === undefined ? 0 : sizeOf(change.current));
+    size = 256 + (change.previous === undefined ? 0 : sizeOf(change.previous));
     weights.set(change, size);
   }
   return size;

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { type EntryCodec, newEntry, warm } from "../storage/entry.ts";
+import { Change } from "./change.ts";
+
+test("a deletion's event lets go of its object in its turn, and is only bytes then", () => {
+  const encoded: (string | undefined)[] = [];
+  const codec: EntryCodec = {
+    toJson(object) {
+      encoded.push(`${object.metadata.name} ${object.metadata.resourceVersion}`);
+      return JSON.stringify(object);
+    },
+    fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
+    fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
+    fieldsOf: () => ({}),
+  };
+  const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
+  const change = new Change("gone", 5, anEntry("gone"), undefined);
+  const event = change.event(true, false);
+  assert.equal(event, change.event(true, false), "one for all");
+  for (let i = 0; i < 10_000; i++) warm(anEntry(`other-${i}`));
+  assert.ok(encoded.includes("gone 5"));
+});
