@@ -236,6 +236,20 @@ test("who waits for a revision of a lost history is answered when the caches kno
   assert.deepEqual(order, ["reset", "reached"]);
 });
 
+test("a store that has gone back to an older revision fills all caches anew, and is read itself until then", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const reset = Promise.withResolvers<void>();
+  feed.attach("pods", { apply() {}, reset: () => reset.resolve() });
+  source.deliver([{ key: "pods/web/a", value: undefined, revision: 20 }]);
+  source.revision = 5;
+  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh()]), [undefined, undefined]);
+  await reset.promise;
+  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[11, 6], 6, 1]);
+  source.revision = 8;
+  assert.equal(await feed.fresh(), 8, "by a barrier of its own");
+});
+
 test("a cache that fails on a change is filled anew", async () => {
   const source = aSource();
   const feed = await aFeed(source);

@@ -143,20 +143,21 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     return busy.length === 0 ? undefined : Promise.all(busy);
   }
 
-  function onChanges(changes: readonly RawChange[], upTo: number, from = 0): void | Promise<void> {
+  /** @param of the generation that they belong to: those that were waited for may end after the feed began anew */
+  function onChanges(changes: readonly RawChange[], upTo: number, of: number, from = 0): void | Promise<void> {
+    if (of !== generation) return;
     for (let i = from; i < changes.length; i++) {
       const change = changes[i] as RawChange;
       const busy = route(change);
       if (busy === undefined) continue;
       // What was told before is in the caches, and is not to be called older while this is waited for.
       advance(change.revision - 1);
-      return busy.then(() => onChanges(changes, upTo, i + 1));
+      return busy.then(() => onChanges(changes, upTo, of, i + 1));
     }
     advance(upTo);
   }
 
   function advance(upTo: number): void {
-    // Changes that were waited for may end after the feed began anew.
     revision = Math.max(upTo, revision);
     if (waiters.length === 0) return;
     const still: typeof waiters = [];
@@ -203,9 +204,16 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     if (read === undefined || readsRunning >= concurrentReads) return;
     nextRead = undefined;
     readsRunning++;
+    const [known, of] = [revision, generation];
     source
       .currentRevision()
-      .then(read.resolve, read.reject)
+      .then((present) => {
+        if (present < known && of === generation) {
+          log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, { known, present });
+          void onLost();
+        }
+        read.resolve(present);
+      }, read.reject)
       .finally(() => {
         readsRunning--;
         if (nextRead !== undefined) startRead();
@@ -250,6 +258,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
 
   async function fresh(): Promise<number | undefined> {
     const wanted = await sharedRevision();
+    if (watch === undefined) return undefined; // lost, and the caches are not told yet
     if (wanted <= revision || (await reached(wanted, patienceMs))) return wanted;
     // Either the event is on its way, or that revision was written outside of our prefix and none will come.
     const deadline = clock.monotonic() + catchUpTimeoutMs;
@@ -285,15 +294,20 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     if (isLost) {
       // Before anybody who waits is told that this revision is reached: the caches are not there.
       generation++;
+      revision = present;
+      barrierRevision = 0;
       for (const list of consumers.values()) for (const consumer of list) consumer.reset();
     }
     advance(present);
-    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo), onProgress, onLost });
+    const of = generation;
+    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost });
   }
 
-  /** The watch fell behind what etcd still has, or etcd was wrong about what was told: everything is read anew. */
+  /** The watch fell behind what etcd still has, or etcd was wrong about what was told, or forgot it: everything is read anew. */
   async function onLost(): Promise<void> {
+    if (watch === undefined) return;
     log.warn("what etcd's watch has told has a hole; the caches are filled again");
+    watch.stop();
     watch = undefined;
     while (!stopped) {
       try {
