@@ -79,11 +79,13 @@ test("the bundled API server reads large YAML aside, asks etcd for its size, and
   t.after(() => server.kill("SIGKILL"));
   const ask = newAdmin(folder, port);
   await waitFor(async () => (await ask("GET", "/readyz").catch(() => undefined))?.code === 200, {
-    timeoutMs: 30_000,
+    timeoutMs: 180_000,
     what: `readyz; ${log.join("")}`,
   });
 
-  const [, line] = /server\.ts:(\d+)\] "Serving securely"/.exec(log.join("")) ?? [];
+  const [, line] = await waitFor(() => /server\.ts:(\d+)\] "Serving securely"/.exec(log.join("")), {
+    what: "the line in the log",
+  });
   const source = readFileSync(join(root, "packages/apiserver/src/server.ts"), "utf8").split("\n");
   assert.match(source[Number(line) - 1] ?? "", /log\.info\("Serving securely"/);
 
@@ -94,6 +96,7 @@ test("the bundled API server reads large YAML aside, asks etcd for its size, and
 
   const size = await waitFor(
     async () => /^etcd_db_total_size_in_bytes\{.*\} (\d+)/m.exec((await ask("GET", "/metrics")).text)?.[1],
+    { timeoutMs: 60_000, what: "the size of the database" },
   );
   assert.ok(Number(size) > 0);
 });

@@ -12,7 +12,7 @@ function outdated() {
   client.put(replicaSets, aReplicaSet());
   const cached = client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet;
   client.put(replicaSets, { ...cached, metadata: { ...cached.metadata, labels: { app: "web", since: "yes" } } });
-  const write = () => writeStatus(client, replicaSets, cached, { replicas: 7 }, AbortSignal.timeout(5000));
+  const write = () => writeStatus(client, replicaSets, cached, { replicas: 7 }, new AbortController().signal);
   return { client, cached, write, stored: () => client.object<ReplicaSet>(replicaSets, "default/web") };
 }
 
