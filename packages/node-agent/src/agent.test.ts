@@ -21,6 +21,9 @@ import { formatCpus, parseCpus, without } from "./resources/cpu/cpu-set.ts";
 import { busyboxImage, canRunContainerd, ctr, type RunningContainerd, startContainerd } from "./testing/containerd.ts";
 import { aDevice, startPlugin } from "./testing/device-plugin.ts";
 
+/** Containers begin and end in their own time; on a busy machine that is many times what it is on an idle one. */
+const patiently = { timeoutMs: 120_000 };
+
 if (await canRunContainerd()) {
   const cgroupRoot = `/coxagent${process.pid}`;
   let containerd: RunningContainerd | undefined;
@@ -83,7 +86,7 @@ if (await canRunContainerd()) {
     let agent = await start(dir, socket, manifests, cgroupRoot, allowed, pluginDir);
     assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
-    const pod = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready" });
+    const pod = await waitFor(ready, { ...patiently, what: "the pod to be ready" });
     assert.equal(pod.metadata.name, "web-node1");
     assert.equal(await get(agent, "/containerLogs/default/web-node1/main"), "web-node1 saw made, mounted and attached\n");
     const id = pod.status?.containerStatuses?.[0]?.containerID;
@@ -95,7 +98,7 @@ if (await canRunContainerd()) {
 
     await agent.stop();
     agent = await start(dir, socket, manifests, cgroupRoot, pluginDir);
-    const again = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready again" });
+    const again = await waitFor(ready, { ...patiently, what: "the pod to be ready again" });
     assert.deepEqual(
       [again.status?.containerStatuses?.[0]?.containerID, again.status?.containerStatuses?.[0]?.restartCount],
       [id, 0],
@@ -103,15 +106,18 @@ if (await canRunContainerd()) {
 
     await rm(join(manifests, "web.json"));
     await waitFor(async () => (await ctr(socket, "containers", "ls", "-q")).stdout.trim() === "", {
-      timeoutMs: 30_000,
+      ...patiently,
       what: "all containers to be gone",
     });
-    await waitFor(async () => (await readdir(join(dir, "kubelet/pods"))).length === 0, { what: "the pod's folder to be gone" });
+    await waitFor(async () => (await readdir(join(dir, "kubelet/pods"))).length === 0, {
+      ...patiently,
+      what: "the pod's folder to be gone",
+    });
     assert.deepEqual(await readdir(join(dir, "logs")), []);
     const disks = join(dir, "kubelet/plugins/kubernetes.io/flexvolume/example.com/lun/mounts");
-    await waitFor(async () => (await readdir(disks)).length === 0, { what: "the disk to be unmounted" });
+    await waitFor(async () => (await readdir(disks)).length === 0, { ...patiently, what: "the disk to be unmounted" });
     const commands = async () => (await readFile(join(dir, "exec/example.com~lun/asked"), "utf8")).split("\n");
-    await waitFor(async () => (await commands()).includes("detach"), { what: "the disk to be detached" });
+    await waitFor(async () => (await commands()).includes("detach"), { ...patiently, what: "the disk to be detached" });
     assert.equal((await commands()).filter((command) => command === "attach").length, 1, "not again after the restart");
     await agent.stop();
   });
@@ -170,23 +176,24 @@ if (await canRunContainerd()) {
         const pid = await pidOf(socket, found?.status?.containerStatuses?.[0]?.containerID);
         return found && /^Cpus_allowed_list:\s*(.*)$/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1];
       };
-      const all = await waitFor(() => cpusOf("shared"), { timeoutMs: 30_000, what: "the first pod" });
+      const all = await waitFor(() => cpusOf("shared"), { ...patiently, what: "the first pod" });
       await pod("pinned", { cpu: "1", memory: "32Mi", "example.com/light": "2" });
-      const own = await waitFor(() => cpusOf("pinned"), { timeoutMs: 30_000, what: "the second pod" });
+      const own = await waitFor(() => cpusOf("pinned"), { ...patiently, what: "the second pod" });
       assert.equal(parseCpus(own).length, 1);
       assert.match(await get(agent, "/containerLogs/default/pinned-node1/main"), /^lights green,red light-green light-red\n$/);
       const rest = formatCpus(without(parseCpus(all), parseCpus(own)));
-      await waitFor(async () => (await cpusOf("shared")) === rest, { what: "the first pod to leave that CPU" });
+      await waitFor(async () => (await cpusOf("shared")) === rest, { ...patiently, what: "the first pod to leave that CPU" });
       assert.match(await readFile(join(dir, "kubelet/cpu_manager_state"), "utf8"), new RegExp(`"main":"${own}"`));
 
       await pod("more", { cpu: "1", memory: "32Mi" });
       const refused = await waitFor(async () => (await podsOf(agent)).find((one) => one.metadata.name === "more-node1"), {
+        ...patiently,
         what: "the third pod",
       });
       assert.deepEqual([refused.status?.phase, refused.status?.reason], ["Failed", "UnexpectedAdmissionError"]);
       for (const name of ["shared", "pinned", "more"]) await rm(join(manifests, `${name}.json`));
       await waitFor(async () => (await readdir(join(dir, "kubelet/pods"))).length === 0, {
-        timeoutMs: 30_000,
+        ...patiently,
         what: "the pods to go",
       });
     } finally {
@@ -302,7 +309,7 @@ async function removeCgroups(root: string): Promise<void> {
         await run("find", [path, "-depth", "-type", "d", "-delete"]).catch(() => undefined);
         return !existsSync(path);
       },
-      { what: `${path} to be gone` },
+      { ...patiently, what: `${path} to be gone` },
     );
   }
 }

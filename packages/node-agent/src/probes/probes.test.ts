@@ -59,7 +59,7 @@ for (const { path, result, output } of [
 ]) {
   test(`an HTTP probe of ${path} is a ${result}`, async (t) => {
     const { url, seen } = await httpServer(t);
-    const outcome = await probeHttp(url(path), new Map(), path === "/slow" ? 50 : 5_000);
+    const outcome = await probeHttp(url(path), new Map(), path === "/slow" ? 50 : 60_000);
     assert.equal(outcome.result, result);
     assert.match(outcome.output, output);
     assert.ok(seen.length <= 10);
@@ -76,7 +76,7 @@ test("an HTTP probe names itself, and sends the headers that were asked for", as
     { name: "Accept", value: "" },
   ];
   const { headers } = httpTarget({ port: 80, httpHeaders }, aContainer(), "127.0.0.1");
-  await probeHttp(url("/ok?x=1"), headers, 5_000);
+  await probeHttp(url("/ok?x=1"), headers, 60_000);
   assert.equal(seen[0]?.path, "/ok?x=1");
   assert.deepEqual(
     { ...seen[0]?.headers },
@@ -88,7 +88,7 @@ test("an HTTP probe names itself, and sends the headers that were asked for", as
       connection: ["close"],
     },
   );
-  await probeHttp(url("/ok"), new Map(), 5_000);
+  await probeHttp(url("/ok"), new Map(), 60_000);
   assert.deepEqual(seen[1]?.headers.accept, ["*/*"]);
 });
 
@@ -104,13 +104,13 @@ test("nobody listening is a failure", async () => {
   const server = createTcpServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  assert.equal((await probeTcp("127.0.0.1", port, 1000)).result, "success");
+  assert.equal((await probeTcp("127.0.0.1", port, 60_000)).result, "success");
   await new Promise((resolve) => server.close(resolve));
-  assert.deepEqual(await probeTcp("127.0.0.1", port, 1000), {
+  assert.deepEqual(await probeTcp("127.0.0.1", port, 60_000), {
     result: "failure",
     output: `dial tcp 127.0.0.1:${port}: connect: connection refused`,
   });
-  const http = await probeHttp(new URL(`http://127.0.0.1:${port}/x`), new Map(), 1000);
+  const http = await probeHttp(new URL(`http://127.0.0.1:${port}/x`), new Map(), 60_000);
   assert.equal(http.output, `Get "http://127.0.0.1:${port}/x": dial tcp 127.0.0.1:${port}: connect: connection refused`);
   assert.ok(connect);
 });

@@ -118,7 +118,7 @@ export function ctr(socket: string, ...args: string[]): Promise<{ stdout: string
 }
 
 async function untilServing(socket: string, child: ChildProcess): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000; // it loads its plugins one by one, each from the disk
   for (;;) {
     if (child.exitCode !== null) throw new Error(`containerd exited with ${child.exitCode}`);
     try {
@@ -167,8 +167,8 @@ async function stop(child: ChildProcess, socket: string, dir: string, runDir: st
   const ours = mounts.filter((path) => path.startsWith(dir) || path.startsWith(runDir));
   for (const path of ours.reverse()) await quietly(run("umount", ["-l", path]));
   await quietly(run("ip", ["link", "del", bridge]));
-  await rm(dir, { recursive: true, force: true });
-  await rm(runDir, { recursive: true, force: true });
+  // A shim that was killed just now may still write: then a folder is not empty when it is its turn.
+  for (const path of [dir, runDir]) await rm(path, { recursive: true, force: true, maxRetries: 10 });
 }
 
 /** Processes whose command line names our socket: the shims of this containerd and no other. */
