@@ -1,14 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { newLeases } from "../storage/etcd/leases.ts";
 import { newEtcdStore } from "../storage/etcd/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import { openStorage } from "../storage/open.ts";
 import { aConfigMap, follow, runStorageSuite, shapes, suiteResource, withData } from "../storage/suite.ts";
+import { newBookmarkClock } from "./bookmarks.ts";
+import type { ChangeFeed, FeedConsumer } from "./feed.ts";
+import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 
 let prefixes = 0;
 
@@ -78,6 +83,35 @@ for (const { name, opensEarly } of [
     );
     watch.stop();
   });
+
+test("who waits for the first list is told of the one that comes in its place when history was lost meanwhile", async () => {
+  const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+  let begun = 0;
+  const store = { readAll: () => lists[begun++]?.promise } as unknown as CachedStore;
+  let consumer: FeedConsumer | undefined;
+  const feed = {
+    attach(_folder: string, given: FeedConsumer) {
+      consumer = given;
+      return () => undefined;
+    },
+  } as unknown as ChangeFeed;
+  const bookmarks = newBookmarkClock(newFakeClock());
+  const cache = newWatchCache({
+    ...{ store, feed, bookmarks, folder: "pods", resource: "pods" },
+    clock: newFakeClock(),
+    log: discardLogger,
+  });
+  const told = cache.whenReady();
+  consumer?.reset();
+  lists[0]?.resolve(7);
+  await settle();
+  assert.equal(cache.ready, false, "it may have a hole");
+  lists[1]?.resolve(9);
+  await told;
+  assert.equal(cache.ready, true);
+  cache.stop();
+  bookmarks.stop();
+});
 
 test("a watch from before history and compaction is told 410", async (t) => {
   const { storage, behind, compact, reopen } = await openCache(t);

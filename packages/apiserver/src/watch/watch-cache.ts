@@ -206,10 +206,11 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
 
   /** History was lost: readers come back with their last revision, which the new history says is too old. */
   function reset(): void {
+    // Who waits for the first list goes on to wait.
+    if (ready) whenReady = Promise.withResolvers();
     ready = false;
     early = [];
     own.clear();
-    whenReady = Promise.withResolvers();
     readers.end();
     void fill();
   }
