@@ -111,6 +111,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     log,
     clock,
     profiling: flags.profiling && isRoot(log) ? log : undefined,
+    resetsMetrics: flags.profiling,
     livezGraceMs: flags["livez-grace-period"],
     documents: issuerDocumentsOf(config, keys, log),
   });

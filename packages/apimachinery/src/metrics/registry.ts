@@ -72,6 +72,8 @@ export interface MetricsRegistry {
   histogram(options: HistogramOptions): Histogram;
   /** Everything in Prometheus' text format. */
   render(): Promise<string>;
+  /** Counters and histograms start again at zero; gauges tell of what is, and stay. */
+  reset(): void;
   readonly contentType: string;
 }
 
@@ -112,6 +114,9 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
     },
     histogram: (metric) => table("histogram", metric).family as unknown as Histogram,
     render: () => registry.metrics(),
+    reset() {
+      for (const table of known.values()) table.restart();
+    },
     contentType: registry.contentType,
   };
   if (options.processMetrics === true) registerBuildInfo(built);
@@ -157,6 +162,9 @@ class NumberChild {
   set(value: number): void {
     this.value = value;
   }
+  restart(): void {
+    this.value = 0;
+  }
 }
 
 class BucketChild {
@@ -180,6 +188,12 @@ class BucketChild {
         return;
       }
     }
+  }
+
+  restart(): void {
+    this.sum = 0;
+    this.count = 0;
+    this.counts.fill(0);
   }
 }
 
@@ -232,6 +246,12 @@ class ChildTable {
   reset(): void {
     this.#children.clear();
     if (this.labelNames.length === 0) this.#children.set("", { values: [], child: this.#newChild() });
+  }
+
+  /** Children stay: who holds on to one goes on counting with it. */
+  restart(): void {
+    if (this.type === "gauge") return;
+    for (const { child } of this.#children.values()) child.restart();
   }
 
   #pushBuckets(values: Sample[], labels: Record<string, string>, child: BucketChild): void {

@@ -23,6 +23,8 @@ export interface EdgeOptions {
   readonly clock: Clock;
   /** Serves /debug/pprof and /debug/flags with this logger; undefined: not at all. */
   readonly profiling: RootLogger | undefined;
+  /** DELETE /metrics resets them. */
+  readonly resetsMetrics?: boolean;
   /** Within this time after the start /livez takes unfinished hooks as passed. */
   readonly livezGraceMs: number;
   readonly documents: IssuerDocuments | undefined;
@@ -124,12 +126,16 @@ export function newEdge(options: EdgeOptions): Edge {
   };
 }
 
-function newApp({ metrics, documents }: EdgeOptions): express.Express {
+function newApp({ metrics, resetsMetrics, documents }: EdgeOptions): express.Express {
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.get("/metrics", async (_request, response) => {
-    response.type(metrics.contentType).send(await metrics.render());
+  // Any method reads. Source: k8s.io/apiserver pkg/server/routes/metrics.go
+  app.all("/metrics", async (request, response) => {
+    if (request.method === "DELETE" && resetsMetrics) {
+      metrics.reset();
+      response.type("text/plain").send("metrics reset\n");
+    } else response.type(metrics.contentType).send(await metrics.render());
   });
   if (documents !== undefined) {
     const headers = { "cache-control": "public, max-age=3600" };
