@@ -25,7 +25,8 @@ export interface HousekeepingOptions {
 
 /**
  * Ends what the runtime has and nobody wants, then removes folders, logs, cgroups and mirrors of Pods that are gone.
- * Does nothing before every source has said what it wants. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups
+ * Does nothing before every source has said what it wants. What cannot be removed is tried again next time, and keeps
+ * nothing else waiting. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups
  */
 export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   const { intake, workers, events, volumes, cgroups, log } = options;
@@ -42,16 +43,13 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
     workers.removeOrphan(orphan(uid, name, namespace));
   }
   const isGone = (uid: string): boolean => !isKnown(uid) && !inRuntime.has(uid);
+  const failed = (what: string, uid: string) => (err: Error) =>
+    log.warn(`cannot remove the ${what} of a pod that is gone`, { podUID: uid, reason: err.message });
   for (const uid of (await volumes.list()).filter(isGone)) {
-    await removePodLogs(options, uid);
-    await volumes.remove(uid);
+    await removePodLogs(options, uid).catch(failed("logs", uid));
+    await volumes.remove(uid).catch(failed("volumes", uid));
   }
-  for (const uid of (await cgroups.list()).filter(isGone)) {
-    // One that cannot go now is looked at again next time; it keeps nothing else waiting.
-    await cgroups.remove(uid).catch((err: Error) => {
-      log.warn("cannot remove the cgroup of a pod that is gone", { podUID: uid, reason: err.message });
-    });
-  }
+  for (const uid of (await cgroups.list()).filter(isGone)) await cgroups.remove(uid).catch(failed("cgroup", uid));
   await cgroups.updateClasses(sources.list().filter(intake.isActive));
   // As long as it runs there is something to be seen of it.
   await options.mirrors?.removeOrphans([...sources.list(), ...workers.ending()]);

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { noCgroups } from "../testing/runner.ts";
+import { type HousekeepingOptions, keepHouse } from "./housekeeping.ts";
+
+const summary = (uid: string) => ({ uid, name: uid, namespace: "default", states: new Map() });
+
+/** A house with pods of these uids; `wanted` alone is known. */
+function house(parts: { inRuntime?: string[]; folders?: string[]; cgroups?: string[]; synced?: boolean; stuck?: string }) {
+  const did: string[] = [];
+  const { inRuntime = [], folders = [], cgroups = [], synced = true, stuck } = parts;
+  const remove = (what: string) => async (uid: string) => {
+    did.push(`${what} ${uid}`);
+    if (uid === stuck) throw new Error("busy");
+    return true;
+  };
+  const options = {
+    intake: {
+      isKnown: (uid: string) => uid === "wanted",
+      isActive: () => true,
+      sources: { allSynced: () => synced, list: () => [] },
+    },
+    workers: {
+      removeOrphan: ({ metadata }: { metadata: { uid: string } }) => void did.push(`end ${metadata.uid}`),
+      ending: () => [],
+    },
+    runner: { collect: () => void did.push("collect") },
+    events: { pods: () => new Map(inRuntime.map((uid) => [uid, summary(uid)])), relist: async () => void did.push("relist") },
+    volumes: { list: async () => folders, remove: remove("volumes") },
+    cgroups: { ...noCgroups, list: async () => cgroups, remove: remove("cgroup") },
+    mirrors: { removeOrphans: async () => void did.push("mirrors") },
+    podLogsDir: "/nonexistent",
+    containerLogsDir: "/nonexistent",
+    log: discardLogger,
+  };
+  return { did, options: options as unknown as HousekeepingOptions };
+}
+
+test("what nobody wants ends first; what nothing runs of is cleaned up", async () => {
+  const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["wanted", "orphan", "gone"], cgroups: ["gone"] });
+  await keepHouse(options);
+  assert.deepEqual(did, ["relist", "end orphan", "volumes gone", "cgroup gone", "mirrors", "collect"]);
+});
+
+test("before all sources have spoken nothing is taken for gone", async () => {
+  const { did, options } = house({ inRuntime: ["orphan"], folders: ["gone"], synced: false });
+  await keepHouse(options);
+  assert.deepEqual(did, []);
+});
+
+test("what cannot be cleaned up of one pod keeps nothing else waiting", async () => {
+  const { did, options } = house({ folders: ["stuck", "gone"], cgroups: ["stuck", "gone"], stuck: "stuck" });
+  await keepHouse(options);
+  assert.deepEqual(did, ["volumes stuck", "volumes gone", "cgroup stuck", "cgroup gone", "mirrors", "collect"]);
+});
