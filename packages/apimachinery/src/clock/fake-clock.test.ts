@@ -37,3 +37,13 @@ test("rejects a sleep with the reason of its signal and forgets it", async () =>
   await assert.rejects(sleeping, /stop/);
   assert.equal(clock.waiting, 0);
 });
+
+test("neither timers nor the monotonic time follow a time of day that is set on", async () => {
+  const clock = newFakeClock(0);
+  const seen: number[] = [];
+  clock.after(100, () => seen.push(clock.monotonic()));
+  clock.setOn(1_000);
+  assert.deepEqual([clock.now(), clock.monotonic()], [1_000, 0]);
+  await clock.advance(100);
+  assert.deepEqual([seen, clock.now()], [[100], 1_100]);
+});

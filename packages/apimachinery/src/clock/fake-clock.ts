@@ -7,6 +7,8 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Moves to a time at or after now, as `advance` does. @param ms since the epoch */
   advanceTo(ms: number): Promise<void>;
+  /** Sets the time of day on, or back, as an administrator does: neither `monotonic` nor timers follow. */
+  setOn(ms: number): void;
   /** How many timers and sleeps are waiting. */
   readonly waiting: number;
   /** When the next of them is due, in ms since the epoch; undefined when none waits. */
@@ -23,6 +25,7 @@ interface Entry {
 /** @param start ms since the epoch; default 2022-01-01T00:00:00Z */
 export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
   let now = start;
+  let setOnMs = 0;
   let counter = 0;
   const entries = new Set<Entry>();
 
@@ -52,7 +55,7 @@ export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
   };
 
   return {
-    now: () => now,
+    now: () => now + setOnMs,
     monotonic: () => now - start,
     after: (delayMs, fire) => add(delayMs, undefined, fire),
     every: (periodMs, fire) => add(Math.max(periodMs, 1), Math.max(periodMs, 1), fire),
@@ -71,6 +74,9 @@ export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
       }),
     advance: (ms) => advanceTo(now + ms),
     advanceTo,
+    setOn(ms) {
+      setOnMs += ms;
+    },
     get waiting() {
       return entries.size;
     },

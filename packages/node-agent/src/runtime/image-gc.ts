@@ -41,7 +41,7 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
 
   /** Brings the record of when each image was last needed up to date. @returns the ids that are in use now */
   async function look(): Promise<Set<string>> {
-    const now = clock.now();
+    const now = clock.monotonic();
     const [images, containers] = await Promise.all([runtime.listImages(), runtime.listContainers()]);
     const inUse = new Set(containers.map((container) => container.imageRef));
     for (const image of images) {
@@ -89,7 +89,7 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
   };
 
   async function free(wanted: number, inUse: ReadonlySet<string>, minAgeMs = options.minAgeMs): Promise<number> {
-    const now = clock.now();
+    const now = clock.monotonic();
     const candidates = [...uses]
       .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= minAgeMs)
       .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen);

@@ -38,7 +38,7 @@ const unhealthyAfterMs = 3 * 60_000;
 export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEvents {
   const { clock, log, runtime } = options;
   let known: Map<string, RuntimePodSummary> | undefined;
-  let lastRelist = clock.now();
+  let lastRelist = clock.monotonic();
 
   async function relist(): Promise<void> {
     const started = clock.monotonic();
@@ -60,8 +60,8 @@ export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEv
     for (const container of containers) podOf(container.labels)?.states.set(container.id, `container ${container.state}`);
     const before = known ?? new Map<string, RuntimePodSummary>();
     known = now;
-    lastRelist = clock.now();
-    options.onRelist?.(clock.monotonic() - started);
+    lastRelist = clock.monotonic();
+    options.onRelist?.(lastRelist - started);
     for (const uid of new Set([...before.keys(), ...now.keys()])) {
       if (differ(before.get(uid)?.states, now.get(uid)?.states)) options.onChange(uid);
     }
@@ -82,7 +82,7 @@ export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEv
     pods: () => known,
     problem() {
       if (known === undefined) return "PLEG is not healthy: pleg has yet to be successful";
-      const elapsed = clock.now() - lastRelist;
+      const elapsed = clock.monotonic() - lastRelist;
       if (elapsed <= unhealthyAfterMs) return undefined;
       return `PLEG is not healthy: pleg was last seen active ${formatDuration(elapsed)} ago; threshold is ${formatDuration(unhealthyAfterMs)}`;
     },

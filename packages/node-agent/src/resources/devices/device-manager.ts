@@ -84,7 +84,7 @@ export function newDeviceManager(options: {
     // Devices count again when their plugin has said so again.
     for (const resource of kept?.registered.keys() ?? []) {
       devices.set(resource, new Map());
-      plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.now() });
+      plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.monotonic() });
     }
   }
 
@@ -120,7 +120,7 @@ export function newDeviceManager(options: {
     if (plugins.get(resource) !== plugin) return;
     log.info("Device plugin has gone", { resourceName: resource });
     plugin.client = undefined;
-    plugin.stoppedAt = clock.now();
+    plugin.stoppedAt = clock.monotonic();
     const last = devices.get(resource) ?? new Map<string, PluginDevice>();
     devices.set(resource, new Map([...last].map(([id, device]) => [id, { ...device, health: "Unhealthy" }])));
     save();
@@ -129,7 +129,7 @@ export function newDeviceManager(options: {
 
   function forgetLostPlugins(): void {
     for (const [resource, { stoppedAt }] of plugins) {
-      if (stoppedAt === undefined || clock.now() - stoppedAt < graceMs) continue;
+      if (stoppedAt === undefined || clock.monotonic() - stoppedAt < graceMs) continue;
       plugins.delete(resource);
       devices.delete(resource);
       gone.add(resource);

@@ -131,6 +131,7 @@ test("devices of a plugin are the node's: what it has, and what of it is healthy
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
   own.stop();
   await waitFor(() => changes() === 3, { what: "the plugin's end to be seen" });
+  clock.setOn(3_600_000);
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "0" } });
   await clock.advance(5 * 60_000);
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } }, "it did not come back");

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeRuntime } from "./fake-runtime.ts";
+import { labelNames } from "./labels.ts";
+import { newLifecycleEvents } from "./lifecycle-events.ts";
+
+function looking() {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const changed: string[] = [];
+  const events = newLifecycleEvents({ runtime, clock, log: discardLogger, onChange: (uid) => void changed.push(uid) });
+  return { clock, runtime, changed, events };
+}
+
+test("what began, ended or went away in the runtime is told of its pod, once", async () => {
+  const { runtime, changed, events } = looking();
+  assert.equal(events.pods(), undefined);
+  const labels = (uid: string) => ({
+    [labelNames.podUid]: uid,
+    [labelNames.podName]: "web",
+    [labelNames.podNamespace]: "default",
+  });
+  const [sandbox] = [
+    await runtime.runPodSandbox({ metadata: { name: "web" }, labels: labels("a") }, ""),
+    await runtime.runPodSandbox({ metadata: { name: "web" }, labels: labels("b") }, ""),
+    await runtime.runPodSandbox({ metadata: { name: "another's" } }, ""),
+  ];
+  await events.relist();
+  assert.deepEqual(changed.splice(0), ["a", "b"]);
+  assert.deepEqual([...(events.pods()?.keys() ?? [])], ["a", "b"]);
+  await events.relist();
+  assert.deepEqual(changed, [], "nothing did");
+  await runtime.stopPodSandbox(sandbox);
+  await events.relist();
+  assert.deepEqual(changed.splice(0), ["a"]);
+  await runtime.removePodSandbox(sandbox);
+  await events.relist();
+  assert.deepEqual([changed, [...(events.pods()?.keys() ?? [])]], [["a"], ["b"]]);
+});
+
+test("who has not looked for three minutes is ill, whatever the time of day is set to", async () => {
+  const { clock, events } = looking();
+  assert.equal(events.problem(), "PLEG is not healthy: pleg has yet to be successful");
+  await events.relist();
+  clock.setOn(3_600_000);
+  await clock.advance(180_000);
+  assert.equal(events.problem(), undefined);
+  await clock.advance(1_000);
+  assert.equal(events.problem(), "PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s");
+});
