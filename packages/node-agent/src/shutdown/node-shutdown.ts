@@ -116,31 +116,27 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
   }
 
   async function keepWatching(first: Logind, signal: AbortSignal): Promise<void> {
-    for (let logind: Logind | undefined = first; !signal.aborted; ) {
+    let logind: Logind | undefined = first;
+    signal.addEventListener("abort", () => logind?.close(), { once: true });
+    while (!signal.aborted) {
       await logind?.closed;
-      if (signal.aborted) return;
+      logind = undefined;
       await clock.sleep(reconnectMs, signal).catch(() => undefined);
+      if (signal.aborted) return;
       log.v(1)?.info("Restarting watch for node shutdown events");
       logind = await watch().catch((err) => {
         log.error("Unable to watch the node for shutdown events", err);
         return undefined;
       });
-      if (logind !== undefined && signal.aborted) logind.close();
-      else closeWith(logind, signal);
     }
-  }
-
-  function closeWith(logind: Logind | undefined, signal: AbortSignal): void {
-    signal.addEventListener("abort", () => logind?.close(), { once: true });
+    logind?.close();
   }
 
   return {
     problem: () => (shuttingDown ? "node is shutting down" : undefined),
     refusal: () => (shuttingDown ? refused : undefined),
     async start(signal) {
-      const logind = await watch();
-      closeWith(logind, signal);
-      void keepWatching(logind, signal).catch((err) => log.error("Shutdown manager ended", err));
+      void keepWatching(await watch(), signal).catch((err) => log.error("Shutdown manager ended", err));
     },
   };
 }

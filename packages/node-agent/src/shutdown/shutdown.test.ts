@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
@@ -35,6 +36,7 @@ test("a pod belongs to the highest group that is not above it", () => {
 
 /** A node over a logind of the test's. */
 function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number } = {}) {
+  let isAway = false;
   const clock = newFakeClock();
   const seen: string[] = [];
   let delayMs = options.delayMs ?? 60_000;
@@ -44,6 +46,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
   const ending = new Map<string, () => void>();
   const connect = async (): Promise<Logind> => {
     connections++;
+    if (isAway) throw new Error("no bus");
     const closed = new Promise<void>((resolve) => {
       close = resolve;
     });
@@ -82,6 +85,9 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
     seen,
     goDown: (yes: boolean) => heard(yes),
     loseBus: () => close(),
+    setAway: (yes: boolean) => {
+      isAway = yes;
+    },
     connections: () => connections,
     end: (name: string) => ending.get(name)?.(),
     delayMs: () => delayMs,
@@ -158,4 +164,20 @@ test("when the bus goes away logind is looked for again, second by second", asyn
   assert.equal(node.connections(), 2);
   assert.deepEqual(node.seen, ["lock", "lock", "release"]);
   stop.abort();
+});
+
+test("a logind that stays away costs nothing but the looks", async () => {
+  const stop = new AbortController();
+  const node = aNode([]);
+  await node.shutdown.start(stop.signal);
+  node.setAway(true);
+  node.loseBus();
+  const waiting = () => getEventListeners(stop.signal, "abort").length;
+  await node.clock.advance(1_000);
+  const before = waiting();
+  await node.clock.advance(10_000);
+  assert.deepEqual([node.connections(), waiting()], [12, before]);
+  stop.abort();
+  await node.clock.advance(10_000);
+  assert.equal(node.connections(), 12, "nobody looks any more");
 });
