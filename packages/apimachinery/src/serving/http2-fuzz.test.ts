@@ -115,7 +115,6 @@ test("frames at random, in pieces of any size", async (t) => {
         client.socket.destroy();
         await waitFor(() => bench.server.active === 0 && bench.server.connections === 0, {
           what: "the server to forget it",
-          timeoutMs: 2000,
         });
       },
     ),

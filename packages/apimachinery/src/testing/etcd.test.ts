@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startEtcd, startOwnEtcd } from "./etcd.ts";
+import { freePort, startEtcd, startOwnEtcd } from "./etcd.ts";
 
 test("starts one etcd for all who share it", async () => {
   const [first, second] = await Promise.all([startEtcd(), startEtcd()]);
@@ -13,4 +13,10 @@ test("stops an own etcd with its test", async (t) => {
   const own = await startOwnEtcd(t);
   await own.stop();
   await assert.rejects(fetch(`${own.endpoint}/health`));
+});
+
+test("a free port is given once, and is none that the kernel gives to whoever asks for any", async () => {
+  const ports = await Promise.all(Array.from({ length: 50 }, freePort));
+  assert.equal(new Set(ports).size, 50);
+  assert.ok(Math.max(...ports) < 32_768, String(ports));
 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -52,9 +53,10 @@ export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[
       lastOutput = (lastOutput + chunk.toString()).slice(-4000);
     });
     try {
-      await waitFor(async () => exited || (await isHealthy(endpoint)), { timeoutMs: 30_000, what: "etcd to answer" });
+      await waitFor(async () => exited || (await isHealthy(endpoint)), { timeoutMs: 120_000, what: "etcd to answer" });
     } catch (err) {
       child.kill("SIGKILL");
+      rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
       throw err;
     }
     if (exited) {
@@ -68,7 +70,8 @@ export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[
 function owned(child: ChildProcess, endpoint: string, directory: string, t: TestContext | undefined): TestEtcd {
   const kill = (): void => {
     child.kill("SIGKILL");
-    rmSync(directory, { recursive: true, force: true });
+    // It may write for a moment yet, and nobody can wait any more for its end.
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
   };
   process.once("exit", kill);
   child.unref();
@@ -103,20 +106,31 @@ function etcdFlags(directory: string, client: string, peer: string, extra: reado
 
 async function isHealthy(endpoint: string): Promise<boolean> {
   try {
-    return (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(1000) })).ok;
+    return (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(10_000) })).ok;
   } catch {
     return false;
   }
 }
 
-/** A TCP port of 127.0.0.1 that nothing listens on right now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+const given = new Set<number>();
+
+/**
+ * A TCP port of 127.0.0.1 that nothing listens on right now. It is none that the kernel gives to connections and to who listens on any
+ * port (32768 and above), so that nobody comes to it by chance before it is used, or while it is to be one where nobody listens.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_500, 30_000);
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await canListen(port)) return port;
+  }
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }

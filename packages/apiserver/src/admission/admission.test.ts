@@ -31,7 +31,7 @@ test("nothing is created in a namespace that is going away", async () => {
       });
       return code === 403 ? body : undefined;
     },
-    { timeoutMs: 5000, what: "the namespace to be seen as terminating" },
+    { what: "the namespace to be seen as terminating" },
   );
   assert.match(String(answer.message), /unable to create new content in namespace leaving because it is being terminated/);
   assert.deepEqual(answer.details.causes, [
@@ -123,7 +123,7 @@ test("only one priority class may be the default", async () => {
       const { code, body } = await server.request("POST", `${path}?dryRun=All`, aClass("second"));
       return code === 403 ? body : undefined;
     },
-    { timeoutMs: 5000, what: "the first class to be known" },
+    { what: "the first class to be known" },
   );
   assert.match(String(second.message), /PriorityClass first is already marked as default. Only one default can exist/);
   await server.request("DELETE", `${path}/first`);

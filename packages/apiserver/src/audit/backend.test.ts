@@ -81,7 +81,7 @@ test("a batch goes out when it is full or has waited, and the rest at the end", 
   await clock.advance(1000);
   assert.deepEqual(sink.batches.slice(1), [["4"]]);
   backend.process([aRecord("5")]);
-  await backend.stop(AbortSignal.timeout(1000));
+  await backend.stop(AbortSignal.timeout(60_000));
   assert.deepEqual(sink.batches.slice(2), [["5"]]);
 });
 

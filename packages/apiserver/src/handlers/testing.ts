@@ -127,24 +127,3 @@ export function aConfigMap(name: string, data?: Record<string, string>, labels?:
     ...(data && { data }),
   } as KubeObject;
 }
-
-/** The longest turn of this process's event loop, in ms of CPU: the machine may have more to do than a test. */
-export function measureTurns(): { stop(): number } {
-  let longest = 0;
-  let running = true;
-  let before = process.threadCpuUsage();
-  const turn = (): void => {
-    const now = process.threadCpuUsage();
-    longest = Math.max(longest, now.user + now.system - before.user - before.system);
-    before = now;
-    if (running) setImmediate(turn);
-  };
-  turn();
-  return {
-    stop() {
-      running = false;
-      turn();
-      return longest / 1000;
-    },
-  };
-}

@@ -1,7 +1,7 @@
 /** Definitions and custom resources that are meant to do harm. */
 import assert from "node:assert/strict";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { aWidget, define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 
@@ -10,25 +10,16 @@ const path = `/apis/${group}/v1/namespaces/default/widgets`;
 /** Threefold slack of what a request may take of the event loop. */
 const longestStallMs = 300;
 
-/** The longest time that the event loop stood still while something was done, in ms. */
-async function stallOf(work: () => Promise<void>): Promise<number> {
-  const delay = monitorEventLoopDelay({ resolution: 5 });
-  delay.enable();
-  await work();
-  delay.disable();
-  return delay.max / 1e6;
-}
-
 test("patterns that take others exponential time take this one none", async (t) => {
   const server = await startTestServer(t);
   const schema = specOf({ text: { type: "string", pattern: "^(a+)+$" }, other: { type: "string", pattern: "(x+x+)+y" } });
   await define(server, widgets(group, [{ name: "v1", schema }]));
   const spec = { text: `${"a".repeat(50_000)}!`, other: "x".repeat(50_000) };
-  const stall = await stallOf(async () => {
+  const stall = await longestTurnOf(longestStallMs, async () => {
     const refused = await server.request("POST", path, aWidget(group, "a", { spec }));
     assert.equal(refused.code, 422);
   });
-  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+  assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
 });
 
 test("patterns that no linear engine has are refused with their definition", async (t) => {
@@ -57,10 +48,10 @@ test("alternatives within alternatives are looked at once each", async (t) => {
     levels === 0 ? { minimum: 5 } : { anyOf: [nested(levels - 1), nested(levels - 1)] };
   const schema = specOf({ size: { type: "integer", ...nested(8) } });
   await define(server, widgets(group, [{ name: "v1", schema }]));
-  const stall = await stallOf(async () => {
+  const stall = await longestTurnOf(longestStallMs, async () => {
     assert.equal((await server.request("POST", path, aWidget(group, "a", { spec: { size: 1 } }))).code, 422);
   });
-  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+  assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
 });
 
 test("names such as __proto__ are fields like others, in schemas, defaults and objects", async (t) => {
@@ -94,13 +85,13 @@ test("of half a million wrong items some are told, and nobody waits for the othe
   const schema = specOf({ list: strings, either: { ...either, properties: { list: strings } } });
   await define(server, widgets(group, [{ name: "v1", schema }]));
   const wrong = Buffer.from(JSON.stringify(aWidget(group, "a", { spec: { list: new Array(500_000).fill(1) } })));
-  const stall = await stallOf(async () => {
+  const stall = await longestTurnOf(longestStallMs, async () => {
     const { code, body } = await server.request("POST", path, wrong);
     assert.equal(code, 422);
     assert.equal(body.details?.causes?.length, 1000);
     assert.equal(body.details?.causes?.[999]?.field, "spec.list[999]");
   });
-  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+  assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
   // What is wrong by one alternative alone is not wrong.
   const right = aWidget(group, "b", { spec: { either: { list: new Array(2000).fill("long") } } });
   assert.equal((await server.request("POST", path, right)).code, 201);
@@ -112,10 +103,13 @@ test("half a megabyte of rules is compiled piece by piece, for the definition an
     rule: `self.a > ${i} && self.s.startsWith('x${i}') || [1, 2, 3].all(x, x > ${i}) || self.a + 1 < 5`,
   }));
   const schema = specOf({ a: { type: "integer" }, s: { type: "string" } }, { "x-kubernetes-validations": rules });
-  const stall = await stallOf(async () => {
-    await define(server, widgets(group, [{ name: "v1", schema }]));
-    const made = await server.request("POST", path, aWidget(group, "a", { spec: { a: 1, s: "y" } }));
+  // All that is not in pieces comes at once here: text, schema, managed fields.
+  const mostMs = 3 * longestStallMs;
+  const stall = await longestTurnOf(mostMs, async (round) => {
+    const own = `round-${round}.${group}`;
+    await define(server, widgets(own, [{ name: "v1", schema }]));
+    const made = await server.request("POST", path.replace(group, own), aWidget(own, "a", { spec: { a: 1, s: "y" } }));
     assert.equal(made.code, 201, made.text.slice(0, 300));
   });
-  assert.ok(stall < 2 * longestStallMs, `the event loop stood still for ${stall} ms`);
+  assert.ok(stall < mostMs, `one turn of the loop took ${stall} ms of CPU`);
 });

@@ -15,7 +15,7 @@ const leastRenewals = 20;
  * How much this process, server and clients both, may work while one request of another user waits: three times what was
  * seen. Time by the clock would also tell how busy the machine is.
  */
-const mostCpuMs = 400;
+const mostCpuMs = 600;
 /** Ten times what the flow may have: one that runs and six queues of one. */
 const flooders = 70;
 

@@ -51,7 +51,7 @@ test("an OIDC provider's users come in with their prefix and groups, once it is 
   const get = (bearer: string) => server.request("GET", "/api/v1/namespaces/default", undefined, as(bearer));
   assert.equal((await get(token)).code, 401, "while the provider is away its users are nobody");
   up = true;
-  await waitFor(async () => (await get(token)).code === 403, { timeoutMs: 20_000, what: "the provider" });
+  await waitFor(async () => (await get(token)).code === 403, { what: "the provider" });
   assert.match((await get(token)).body.message, new RegExp(`User "${peer.url}#jane" cannot get resource "namespaces"`));
   await server.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
     metadata: { name: "readers" },

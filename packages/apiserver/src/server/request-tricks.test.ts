@@ -141,7 +141,7 @@ function raw(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port: server.port, ca: server.ca, ALPNProtocols: ["http/1.1"] });
     let text = "";
-    const timer = setTimeout(() => socket.destroy(), 5_000);
+    const timer = setTimeout(() => socket.destroy(), 60_000);
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
     });

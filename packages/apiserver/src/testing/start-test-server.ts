@@ -135,7 +135,7 @@ export async function startTestServer(
     return stopped;
   };
   t?.after(() => stop());
-  const deadline = AbortSignal.timeout(30_000);
+  const deadline = AbortSignal.timeout(120_000);
   try {
     await server.ready(deadline);
   } catch (err) {

@@ -31,9 +31,11 @@ export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: read
   const [port, peerPort] = await Promise.all([freePort(), freePort()]);
   const endpoint = `https://127.0.0.1:${port}`;
   const peer = `http://127.0.0.1:${peerPort}`;
+  // However this process ends, killed too, its etcd ends with it.
   const etcd = spawn(
-    "etcd",
+    "setpriv",
     [
+      ...["--pdeathsig", "KILL", "etcd"],
       ...["--data-dir", join(directory, "data"), "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint],
       ...["--listen-peer-urls", peer, "--log-level", "error", "--logger", "zap", "--unsafe-no-fsync"],
       ...["--cert-file", file("s.crt", server.certPem), "--key-file", file("s.key", server.keyPem)],

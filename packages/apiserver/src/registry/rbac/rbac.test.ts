@@ -28,7 +28,6 @@ test("nobody gives away rights that they do not have", async (t) => {
 
   const jane = { authorization: "Bearer user-token" };
   await waitFor(async () => (await server.request("GET", `${rbac}/roles/manager`, undefined, jane)).code === 200, {
-    timeoutMs: 5000,
     what: "jane's rights",
   });
   const more = role("more", [{ apiGroups: [""], resources: ["secrets"], verbs: ["get"] }]);
