@@ -84,7 +84,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   begin(daemonProcess(settings, "kube-controller-manager"));
   begin(daemonProcess(settings, "kube-scheduler"));
   if (!settings.asRoot) return;
-  await waitUntil(settings, "containerd", "containerd answers", 30_000, () => containerdReady(settings));
+  await waitUntil(settings, "containerd", "containerd answers", 90_000, () => containerdReady(settings));
   await importImages(settings);
   progress.step("images are imported");
   begin(daemonProcess(settings, "kubelet"));
@@ -126,7 +126,7 @@ export async function adminClient(settings: Settings): Promise<Client> {
 async function waitForReady(settings: Settings, progress: Progress): Promise<void> {
   const client = await adminClient(settings);
   try {
-    await waitUntil(settings, "kube-apiserver", "the API server is ready", 90_000, async () => {
+    await waitUntil(settings, "kube-apiserver", "the API server is ready", 180_000, async () => {
       const answer = await client.raw("GET", "/readyz").catch(() => undefined);
       return answer?.status === 200;
     });
@@ -136,7 +136,7 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
       if (runningPid(settings, name) === undefined) await waitUntil(settings, name, `${name} runs`, 0, () => false);
     }
     // Without it the first pod would be refused.
-    await waitUntil(settings, "kube-controller-manager", "the default service account exists", 30_000, async () => {
+    await waitUntil(settings, "kube-controller-manager", "the default service account exists", 90_000, async () => {
       const [account, authority] = await Promise.all([
         client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
         client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }).catch(() => undefined),
@@ -144,7 +144,7 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
       return account !== undefined && authority !== undefined;
     });
     if (!settings.asRoot) return;
-    await waitUntil(settings, "kubelet", `node ${settings.nodeName} is Ready`, 90_000, async () => {
+    await waitUntil(settings, "kubelet", `node ${settings.nodeName} is Ready`, 180_000, async () => {
       const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
       return node?.status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
     });
