@@ -76,8 +76,8 @@ export async function connectToLogind(options: {
         .catch((err: Error) => {
           throw new Error(`unable to reload logind conf: ${err.message}`);
         });
-      // It was only sent a signal: it needs a moment to read.
-      for (let tries = 0; tries < 10 && (await inhibitDelayMs()) < ms; tries++) await options.clock.sleep(100);
+      // It was only sent a signal: it needs a moment to read, and on a busy machine some seconds.
+      for (let tries = 0; tries < 50 && (await inhibitDelayMs()) < ms; tries++) await options.clock.sleep(100);
     },
     async inhibitShutdown() {
       const lock = await holdLock(inhibitProgram, options.address);
