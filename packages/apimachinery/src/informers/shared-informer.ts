@@ -32,7 +32,7 @@ export interface SharedInformer<T> {
   /** @returns removes the handler. */
   addHandler(handler: InformerHandler<T>): () => void;
   addIndex(name: string, index: IndexFunction<T>): void;
-  /** Resolves when `synced`; rejects with the signal's reason. */
+  /** Resolves when `synced`; rejects with the signal's reason, or when `run` ends before that. */
   waitForSync(signal: AbortSignal): Promise<void>;
   /** Lists and watches until `signal` is aborted. Once in an informer's life. */
   run(signal: AbortSignal): Promise<void>;
@@ -54,7 +54,8 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
   const store = newObjectStore<T>();
   const handlers = new Set<InformerHandler<T>>();
   let synced = false;
-  let waiting: (() => void)[] = [];
+  const firstList = Promise.withResolvers<void>();
+  firstList.promise.catch(() => {}); // nobody may be waiting for it
 
   const tell = (call: (handler: InformerHandler<T>) => void): void => {
     for (const handler of handlers) callSafely(log, ref, () => call(handler));
@@ -91,8 +92,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       }
       if (synced) return;
       synced = true;
-      for (const resolve of waiting) resolve();
-      waiting = [];
+      firstList.resolve();
     },
     set,
     delete: (last: T) => remove(transform(last)),
@@ -119,10 +119,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
         if (signal.aborted) return reject(signal.reason);
         const onAbort = (): void => reject(signal.reason);
         signal.addEventListener("abort", onAbort, { once: true });
-        waiting.push(() => {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        });
+        firstList.promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
       });
     },
     async run(signal) {
@@ -130,6 +127,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       try {
         await runReflector<T>({ client, target: options, sink, clock, log, signal, random: options.random });
       } finally {
+        firstList.reject(new Error(`the informer of ${ref.resource} has ended`));
         resyncing?.cancel();
       }
     },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, nodes, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -154,4 +155,18 @@ test("follows resources that the server starts to have", async (t) => {
   await clock.advance(31_000);
   await settle(60);
   assert.equal(client.objects(widgets).length, 0);
+});
+
+test("begins when what it cannot list is no longer served", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.react("list", "configmaps", () => {
+      throw serviceUnavailable("its conversion webhook is away");
+    });
+    client.put(pods, aPod({ name: "lost", ownerReferences: [nobody] }));
+  });
+  assert.deepEqual(names(world), ["lost"], "who cannot see everything deletes nothing");
+  world.client.rawAnswers.set("/api/v1", { resources: [{ name: "pods", kind: "Pod", namespaced: true, verbs }] });
+  await world.clock.advance(60_000);
+  await settle(60);
+  assert.deepEqual(names(world), []);
 });

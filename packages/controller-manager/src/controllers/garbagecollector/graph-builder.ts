@@ -82,7 +82,11 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       return [...monitors.values()].every(({ informer }) => informer.synced);
     },
     async waitForSync(signal) {
-      await Promise.all([...monitors.values()].map(({ informer }) => informer.waitForSync(signal)));
+      const isSeen = ({ informer }: { informer: SharedInformer<KubeObject> }): Promise<void> =>
+        informer.waitForSync(signal).catch((err) => {
+          if (signal.aborted) throw err; // otherwise its resource is no longer served
+        });
+      await Promise.all([...monitors.values()].map(isSeen));
     },
     resourceOf: (apiVersion, kind) => known.get(kindId(parseGroupVersion(apiVersion)?.group ?? "", kind)),
   };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod, ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -157,4 +158,43 @@ test("a pod that may take all of 64 bits of time to go is counted until it is go
     client.put(resourceQuotas, aQuota({ cpu: "10" }));
   });
   assert.equal(statusIn(world)?.used?.["cpu"], "1");
+});
+
+test("quotas of what cannot be listed keep no other from being counted, and are when it can be again", async (t) => {
+  let isBroken = true;
+  const stuck = (i: number) => {
+    const quota = aQuota({ "count/configmaps": "3" });
+    return { ...quota, metadata: { ...quota.metadata, name: `stuck-${i}`, uid: `stuck-${i}` } };
+  };
+  const world = await started(t, ({ client }) => {
+    client.react("list", "configmaps", () => {
+      if (isBroken) throw serviceUnavailable("its conversion webhook is away");
+      return undefined;
+    });
+    client.put(resourceQuotas, ...Array.from({ length: 5 }, (_, i) => stuck(i))); // as many as there are workers
+  });
+  world.client.put(pods, asking("a", "1"));
+  world.client.put(resourceQuotas, aQuota({ pods: "10" }));
+  await settle(60);
+  await world.clock.advance(10_000);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { pods: "1" });
+  isBroken = false;
+  await world.clock.advance(300_000);
+  await settle(60);
+  const used = world.client.object<ResourceQuota & KubeObject>(resourceQuotas, "default/stuck-4")?.status?.used;
+  assert.deepEqual(used, { "count/configmaps": "0" });
+});
+
+test("a quota of a resource that is no longer served is counted as far as it can be", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.react("list", "configmaps", () => {
+      throw serviceUnavailable("gone");
+    });
+    client.put(resourceQuotas, aQuota({ "count/configmaps": "3", pods: "10" }));
+  });
+  world.client.rawAnswers.set("/api/v1", core("pods"));
+  await world.clock.advance(60_000);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { pods: "0" });
 });

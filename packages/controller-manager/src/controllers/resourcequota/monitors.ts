@@ -39,6 +39,8 @@ const ignored = new Set(["events.", "events.events.k8s.io"]);
  */
 const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resourcequotas."]);
 
+const mostListMs = 10_000;
+
 export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
   const monitors = new Map<string, Monitor>();
   let tell: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
@@ -68,6 +70,19 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
     if (!isShared) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
     monitor.informer = informer;
     return informer;
+  };
+
+  /** @throws Error when one of them cannot be listed: whoever waits for it keeps other quotas from being counted */
+  const allSeen = async (informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> => {
+    if (informers.every(({ synced }) => synced)) return;
+    const late = new AbortController();
+    const timer = ctx.clock.after(mostListMs, () => late.abort(new Error("not all that the quota bounds is known yet")));
+    const either = AbortSignal.any([signal, late.signal]);
+    try {
+      await Promise.all(informers.map((informer) => informer.waitForSync(either)));
+    } finally {
+      timer.cancel();
+    }
   };
 
   return {
@@ -100,7 +115,7 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
     async counted(names, namespace, signal) {
       const concerned = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
       const informers = concerned.map((monitor) => monitor.informer ?? start(monitor, signal));
-      await Promise.all(informers.map((informer) => informer.waitForSync(signal)));
+      await allSeen(informers, signal);
       const counted = (): CountedResource[] =>
         concerned.map(({ evaluator }, i) => ({
           evaluator,
