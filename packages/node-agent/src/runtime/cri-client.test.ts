@@ -40,7 +40,7 @@ if (await canRunContainerd()) {
   runtimeSuite("containerd", async () => {
     running ??= startContainerd().then((containerd) => ({
       containerd,
-      runtime: newCriClient({ endpoint: `unix://${containerd.socket}`, requestTimeoutMs: 30_000 }),
+      runtime: newCriClient({ endpoint: `unix://${containerd.socket}`, requestTimeoutMs: 120_000 }),
     }));
     const { containerd, runtime } = await running;
     return { runtime, image: busyboxImage, logDirectory: join(containerd.dir, "logs") };

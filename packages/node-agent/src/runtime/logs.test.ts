@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { appendFileSync, renameSync, writeFileSync } from "node:fs";
 import { appendFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -84,6 +85,37 @@ test("following goes on through rotation and ends with the container", async (t)
   await rename(path, `${path}.old`);
   await writeFile(path, line(3, "three"));
   await waitFor(() => got === "one\ntwo\nthree\n");
+  running = false;
+  await done;
+});
+
+test("the last lines before a rotation are not passed over, though they come in the middle of a look", async (t) => {
+  const log = join(await tempDir(t), "0.log");
+  await writeFile(log, line(1, "one"));
+  let due = false;
+  let running = true;
+  let got = "";
+  const source = {
+    // After it was asked for, the old file is looked at, and then the path.
+    isRunning: async () => {
+      due = got === "one\n";
+      return running;
+    },
+    get path() {
+      if (due) {
+        appendFileSync(log, line(2, "two"));
+        renameSync(log, `${log}.old`);
+        writeFileSync(log, line(3, "three"));
+        due = false;
+      }
+      return log;
+    },
+  };
+  const done = (async () => {
+    for await (const piece of readLog(source, { follow: true })) got += piece;
+  })();
+  await waitFor(() => got.includes("three\n"));
+  assert.equal(got, "one\ntwo\nthree\n");
   running = false;
   await done;
 });

@@ -173,7 +173,8 @@ async function whatIsNext(file: FileHandle, position: number, source: LogSource)
     if (now.size > position) return "grown";
     try {
       const current = await stat(source.path);
-      if (current.ino !== now.ino) return await openLog(source);
+      // The last lines may have come into the old one since it was looked at.
+      if (current.ino !== now.ino) return (await file.stat()).size > position ? "grown" : await openLog(source);
     } catch (err) {
       // Between the renaming of the old file and the making of the next there is none.
       if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;

@@ -47,7 +47,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     assert.equal(running.state, containerState.running);
     assert.ok(running.startedAt > 1e18, `nanoseconds since the epoch: ${running.startedAt}`);
     assert.equal(running.logPath, `${under.logDirectory}/life/main/0.log`);
-    assert.equal((await runtime.execSync(container, ["true"], 5)).exitCode, 0);
+    assert.equal((await runtime.execSync(container, ["true"], 60)).exitCode, 0);
     const measured = (await runtime.listPodSandboxStats()).find(({ attributes }) => attributes?.id === sandbox);
     assert.equal(measured?.attributes?.metadata?.uid, "life");
 
