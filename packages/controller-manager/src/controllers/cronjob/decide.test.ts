@@ -6,6 +6,9 @@ import { aCronJob } from "../../testing/jobs.ts";
 import { decide } from "./decide.ts";
 import { untilNextMs } from "./due.ts";
 
+// A schedule is in this process's time zone.
+process.env["TZ"] = "UTC";
+
 const active = (name: string): CronJobStatus => ({ active: [{ name, namespace: "default", uid: `${name}-uid` }] });
 const zoneText =
   'CRON_TZ or TZ used in schedule "TZ=UTC 0 * * * *" is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details';
