@@ -23,13 +23,16 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
   /** Pods by file and content, so that a file that did not change gives the same object. */
   const known = new Map<string, { text: string; pod: NodePod }>();
   while (!signal.aborted) {
+    // From before it is read: what is written meanwhile is a reason to read again.
+    const watched = watchFor(path);
     try {
       options.sources.set("file", await readAll(options, known));
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code === "ENOENT") options.sources.set("file", []);
       else log.error("Unable to read config path", err, { path });
     }
-    await changeOrTime(path, options.frequencyMs, clock, signal);
+    await clock.sleep(options.frequencyMs, AbortSignal.any([signal, watched.change])).catch(() => undefined);
+    watched.close();
   }
 }
 
@@ -61,21 +64,14 @@ async function readAll(options: FileSourceOptions, known: Map<string, { text: st
   return pods;
 }
 
-async function changeOrTime(path: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  const done = new AbortController();
-  const stop = AbortSignal.any([signal, done.signal]);
+function watchFor(path: string): { change: AbortSignal; close(): void } {
+  const change = new AbortController();
   let watcher: ReturnType<typeof watch> | undefined;
   try {
-    watcher = watch(path, () => done.abort());
-    watcher.on("error", () => done.abort());
+    watcher = watch(path, () => change.abort());
+    watcher.on("error", () => change.abort());
   } catch {
     // not there yet: the timer will see it
   }
-  try {
-    await clock.sleep(ms, stop);
-  } catch {
-    // something changed, or the agent ends
-  } finally {
-    watcher?.close();
-  }
+  return { change: change.signal, close: () => watcher?.close() };
 }
