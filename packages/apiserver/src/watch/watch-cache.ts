@@ -43,8 +43,8 @@ export interface WatchCache extends Storage {
 
 /** What the cache needs of the store below it besides `Storage`. */
 export interface CachedStore extends Storage {
-  /** At once but for values that a KMS has to open. */
-  decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry>;
+  /** At once but for values that a KMS has to open. @returns undefined for one that cannot be read @throws when it cannot for now */
+  decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined>;
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
@@ -146,21 +146,15 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   function take(key: string, value: Buffer | undefined, at: number): void | Promise<void> {
     if (at <= listed) return;
     if (value === undefined) return change(key, undefined, at, true);
-    // An error is logged by the store. To watchers an object that cannot be read is gone.
-    let decoded: Entry | Promise<Entry> | undefined;
-    try {
-      decoded = takeOwn(key, at) ?? store.decode(key, value, at);
-    } catch {
-      decoded = undefined;
-    }
+    // To watchers an object that cannot be read is gone. One that cannot be read for now is a hole: the cache is filled anew
+    // when it can be, and watchers go on where they were.
+    const decoded = takeOwn(key, at) ?? store.decode(key, value, at);
     if (!(decoded instanceof Promise)) return change(key, decoded, at, decoded !== undefined);
     const filling = fillings;
-    return decoded
-      .catch(() => undefined)
-      .then((entry) => {
-        // A list that was begun meanwhile has it.
-        if (filling === fillings) change(key, entry, at, entry !== undefined);
-      });
+    return decoded.then((entry) => {
+      // A list that was begun meanwhile has it.
+      if (filling === fillings) change(key, entry, at, entry !== undefined);
+    });
   }
 
   /** @param current undefined: deleted, or not `readable` */
@@ -409,8 +403,8 @@ function nameOf({ labels, fields }: Selection): string {
   return `${labels ?? ""}\n${fields ?? ""}`;
 }
 
-function cooled(entry: Entry): Entry {
-  cool(entry);
+function cooled(entry: Entry | undefined): Entry | undefined {
+  if (entry !== undefined) cool(entry);
   return entry;
 }
 

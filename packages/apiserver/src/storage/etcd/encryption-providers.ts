@@ -6,7 +6,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { Direction, EncryptionMetricsOf } from "./encryption-metrics.ts";
 import { openSecretbox, sealSecretbox, secretboxNonceBytes, secretboxOverheadBytes } from "./secretbox.ts";
-import type { TransformedValue, Transformer } from "./transformer.ts";
+import { isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
 
 export interface EncryptionKey {
   readonly name: string;
@@ -192,13 +192,13 @@ function readWithAny(
   key: string,
   unmatched: string,
   from = 0,
-  errors = new Set<string>(),
+  errors: Error[] = [],
 ): TransformedValue | Promise<TransformedValue> {
   for (const [index, { prefix, fromStored }] of transformers.entries()) {
     if (index < from || !startsWith(stored, prefix)) continue;
     const note = (err: unknown): void => {
       // Plain text refuses only what it must leave to the others.
-      if (prefix.length > 0) errors.add((err as Error).message);
+      if (prefix.length > 0) errors.push(err as Error);
     };
     const judged = (found: TransformedValue): TransformedValue => (index === 0 ? found : { value: found.value, stale: true });
     try {
@@ -212,9 +212,9 @@ function readWithAny(
       note(err);
     }
   }
-  if (errors.size === 0) throw new Error(unmatched);
-  const texts = [...errors];
-  throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
+  if (errors.length === 0) throw new Error(unmatched);
+  const texts = [...new Set(errors.map(({ message }) => message))];
+  throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`, { cause: errors.find(isKeyOutOfReach) ?? errors[0] });
 }
 
 function startsWith(bytes: Buffer, prefix: Buffer): boolean {

@@ -1,6 +1,7 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
+import { KeyOutOfReach } from "./transformer.ts";
 
 /** A key management service: it keeps the key that the data keys are encrypted with. */
 export interface KmsService {
@@ -10,7 +11,7 @@ export interface KmsService {
 }
 
 /** The plugin's own refusal, or that it does not answer, in gRPC's words. */
-export class KmsError extends Error {
+export class KmsError extends KeyOutOfReach {
   /** `PermissionDenied` */
   readonly code: string;
 
@@ -60,7 +61,7 @@ export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
     });
     const version = answer.toString();
     if (version !== apiVersion) {
-      throw new Error(`KMS provider api version ${version} is not supported, only ${apiVersion} is supported now`);
+      throw new KeyOutOfReach(`KMS provider api version ${version} is not supported, only ${apiVersion} is supported now`);
     }
     isVersionChecked = true;
   }

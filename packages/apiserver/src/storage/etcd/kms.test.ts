@@ -161,3 +161,59 @@ test("secrets of two servers go through the KMS; watches see them in order, and 
     [...names, "e"],
   );
 });
+
+test("a secret that the KMS does not open for a while is not gone: watches go on with it when it is opened", async (t) => {
+  const directory = directoryOf(t);
+  const prefix = `/kms-${randomUUID()}`;
+  const key = randomBytes(32);
+  // Each server has a plugin of its own, over the same key.
+  const start = async (name: string) => {
+    const path = join(directory, `${name}.sock`);
+    const plugin = await startKmsPlugin({ path, key });
+    const config = join(directory, `${name}.json`);
+    const kms = { name: "vault", endpoint: `unix://${path}`, timeout: "200ms" };
+    writeFileSync(config, configOf([{ kms }]), { mode: 0o600 });
+    const server = await startTestServer(t, [`--etcd-prefix=${prefix}`, `--encryption-provider-config=${config}`]);
+    return { server, plugin, startPlugin: () => startKmsPlugin({ path, key }) };
+  };
+  const [writer, reader] = [await start("writer"), await start("reader")];
+  t.after(() => writer.plugin.stop());
+  const secrets = "/api/v1/namespaces/default/secrets";
+  const secret = (text: string) => ({ metadata: { name: "a" }, data: { p: Buffer.from(text).toString("base64") } });
+  const { code, body: created } = await writer.server.request("POST", secrets, secret("before"));
+  assert.equal(code, 201);
+  const listed = async () => (await reader.server.request("GET", `${secrets}?resourceVersion=0`)).body.items;
+  await waitFor(async () => (await listed()).length === 1);
+
+  await reader.plugin.stop();
+  assert.equal((await writer.server.request("PUT", `${secrets}/a`, secret("after"))).code, 200);
+  const seen: string[] = [];
+  const watching = (async () => {
+    let { resourceVersion } = created.metadata;
+    for (;;) {
+      const options = { resourceVersion, signal: AbortSignal.timeout(60_000) };
+      try {
+        for await (const { type, object } of reader.server.client.watch(secretsRef, { namespace: "default" }, options)) {
+          const text = (object as { data?: Record<string, string> }).data?.["p"] ?? "";
+          seen.push(`${type} ${Buffer.from(text, "base64")}`);
+          if (seen.at(-1) === "MODIFIED after") return;
+          resourceVersion = object.metadata.resourceVersion;
+        }
+      } catch (err) {
+        // The watch goes on from etcd, where the secret cannot be read either.
+        assert.match(String(err), /unable to decode the value of|KMS/);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  // A change of something else comes only after the one that was waited for.
+  await writer.server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "later" } });
+  await waitFor(async () => (await reader.server.request("GET", "/api/v1/namespaces/default/configmaps/later")).code === 200);
+  assert.deepEqual(seen, []);
+  const back = await reader.startPlugin();
+  t.after(() => back.stop());
+  await waitFor(async () => Buffer.from((await listed())[0].data.p, "base64").toString() === "after");
+  await waitFor(() => seen.length > 0, { what: "the change" });
+  assert.deepEqual(seen, ["MODIFIED after"]);
+  await watching;
+});

@@ -27,6 +27,8 @@ export interface EtcdListsOptions {
   read(kv: KeyValue): Entry | Promise<Entry>;
   /** The same for an entry that is not asked for soon: it holds the value and no object. */
   readCold(kv: KeyValue): Entry | Promise<Entry>;
+  /** @throws what `read` threw of a value that cannot be read for now */
+  passOver(err: unknown): void;
   /** Counts a call under the name of its operation, and makes etcd's errors the API's. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
 }
@@ -34,7 +36,7 @@ export interface EtcdListsOptions {
 /** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
 const pageKeys = 1_000;
 
-export function newEtcdLists({ client, prefix, read, readCold, timed }: EtcdListsOptions): EtcdLists {
+export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }: EtcdListsOptions): EtcdLists {
   function assertReached(minimum: number | undefined, revision: number): void {
     if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
   }
@@ -139,8 +141,8 @@ export function newEtcdLists({ client, prefix, read, readCold, timed }: EtcdList
         try {
           const found = readCold(kv);
           entries.push(found instanceof Promise ? await found : found);
-        } catch {
-          // Logged; one value that cannot be read must not take the whole resource away.
+        } catch (err) {
+          passOver(err);
           onUnreadable?.(kv.key.slice(prefix.length));
         }
       }

@@ -33,7 +33,7 @@ import { EtcdError, statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
 import { newEtcdLists } from "./lists.ts";
 import { type OwnWrite, ownWrite } from "./own-write.ts";
-import { identityTransformer, type TransformedValue, type Transformer } from "./transformer.ts";
+import { identityTransformer, isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
 import { endOfPrefix, type KeyValue, type Operation, type TxnResponse, type WatchEventMessage } from "./wire.ts";
 
@@ -46,12 +46,16 @@ export interface EtcdStore extends Storage {
   readonly codec: ObjectCodec;
   /** `/registry/pods/`. */
   readonly prefix: string;
-  /** For the cache: turns what the watch brings into an entry, at once but for a KMS. @throws when the value cannot be read. */
-  decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry>;
+  /**
+   * For the cache: turns what the watch brings into an entry, at once but for a KMS.
+   * @returns undefined when the value cannot be read, which is logged
+   * @throws when it cannot be read for now
+   */
+  decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined>;
   /**
    * For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop.
    * @param revision the present one unless given
-   * @param onUnreadable gets the keys of values that are passed over
+   * @param onUnreadable gets the keys of values that are passed over, which those are not that cannot be read for now
    */
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
@@ -117,10 +121,20 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   /** Writes that wait for their answer, by key. */
   const underWay = new TransientMap<string, OwnWrite>();
 
-  function decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry> {
+  function decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
     const own = underWay.get(key);
     if (own?.value.equals(value)) return own.entry(revision);
-    return entryOf({ key: prefix + key, value, modRevision: revision });
+    try {
+      const entry = entryOf({ key: prefix + key, value, modRevision: revision });
+      return entry instanceof Promise ? entry.catch(passOver) : entry;
+    } catch (err) {
+      return passOver(err);
+    }
+  }
+
+  /** What nobody can read must not take the whole resource away; but what may be read later is not gone. */
+  function passOver(err: unknown): undefined {
+    if (isKeyOutOfReach(err)) throw err;
   }
 
   function entryOf(kv: StoredValue): Entry | Promise<Entry> {
@@ -329,7 +343,14 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${message}`,
     );
 
-  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: entryOf, readCold: coldEntryOf, timed });
+  const { list, readAll, assertReached } = newEtcdLists({
+    client,
+    prefix,
+    read: entryOf,
+    readCold: coldEntryOf,
+    passOver,
+    timed,
+  });
 
   async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {
     const answer = await timed("get", client.range({ key: prefix + key }));

@@ -18,6 +18,14 @@ export interface TransformedValue {
   stale: boolean;
 }
 
+/** Who has the key of a value does not give it now: the value is there, and may be read later. */
+export class KeyOutOfReach extends Error {}
+
+/** @param err or what caused it */
+export function isKeyOutOfReach(err: unknown): boolean {
+  return err instanceof KeyOutOfReach || (err instanceof Error && err.cause !== undefined && isKeyOutOfReach(err.cause));
+}
+
 /** Values as they are. */
 export const identityTransformer: Transformer = {
   toStored: (value) => value,
