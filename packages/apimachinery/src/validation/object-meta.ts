@@ -57,7 +57,7 @@ export function validateObjectMeta(
 export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (current.deletionTimestamp) {
-    const extra = [...new Set(next.finalizers ?? [])].filter((name) => !(current.finalizers ?? []).includes(name)).sort();
+    const extra = [...new Set(next.finalizers ?? []).difference(new Set(current.finalizers ?? []))].sort();
     if (extra.length > 0) {
       const text = `no new finalizers can be added if the object is being deleted, found new finalizers ${goSyntax(extra)}`;
       errors.push(forbiddenField(child(path, "finalizers"), text));
@@ -134,14 +134,16 @@ export function validateAnnotations(
 function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   let firstController: string | undefined;
+  /** Of all of them, told with each controller that is one too many. */
+  let list: GoText | undefined;
   for (const reference of references ?? []) {
     errors.push(...validateOwnerReference(reference, path));
     if (reference.controller !== true) continue;
     if (!firstController) firstController = reference.name;
     else {
       const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${reference.name}`;
-      const list = (references ?? []).map((one) => goOwnerReference(one).text).join(", ");
-      errors.push(invalidValue(path, new GoText(`[]v1.OwnerReference{${list}}`), text));
+      list ??= new GoText(`[]v1.OwnerReference{${(references ?? []).map((one) => goOwnerReference(one).text).join(", ")}}`);
+      errors.push(invalidValue(path, list, text));
     }
   }
   return errors;

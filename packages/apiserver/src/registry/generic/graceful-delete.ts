@@ -17,7 +17,7 @@ export function finalizersForDeletion(
   const policy = propagationOf(strategy, ctx, present, options);
   if (policy === "Orphan") wanted.push(orphanFinalizer);
   if (policy === "Foreground") wanted.push(foregroundFinalizer);
-  const unchanged = wanted.length === present.length && wanted.every((finalizer) => present.includes(finalizer));
+  const unchanged = wanted.length === present.length && new Set(wanted).isSubsetOf(new Set(present));
   return unchanged ? present : wanted;
 }
 
