@@ -1,5 +1,5 @@
 /**
- * FieldsV1 of managed fields as shared, frozen objects: the objects of one controller have the same ones, and an object
+ * FieldsV1 of managed fields as shared objects, frozen unless large: the objects of one controller have the same ones, and an object
  * keeps its own from one revision to the next, while their text is as long as the rest of it. Parsed once a text, written
  * without a walk.
  */
@@ -15,9 +15,11 @@ const byText = new LRUCache<string, FieldsV1>({
   sizeCalculation: (_, text) => text.length + 64,
 });
 const texts = new WeakMap<object, string>();
+/** To freeze a hundred thousand fields takes longer than to parse them; who changes what is shared is found out with few. */
+const mostFrozen = 64 * 1024;
 
 /**
- * @returns one frozen object for one text, as long as it is remembered
+ * @returns one object for one text, read only, as long as it is remembered
  * @throws Error for text that is no JSON object
  */
 export function sharedFields(text: string): FieldsV1 {
@@ -25,7 +27,7 @@ export function sharedFields(text: string): FieldsV1 {
   if (known !== undefined) return known;
   const fields = parseJsonText(text);
   if (!isJsonObject(fields)) throw new Error("expected an object of fields");
-  freeze(fields);
+  if (text.length <= mostFrozen) freeze(fields);
   texts.set(fields, text);
   byText.set(text, fields as FieldsV1);
   return fields as FieldsV1;

@@ -1,26 +1,14 @@
 /** Ordering of merged lists, by merge key for objects and by value for scalars. Source: strategicpatch/patch.go */
 
 /** What identifies an element: its merge key's value, or the scalar itself. */
-export type Identify = (element: unknown) => string;
+export type Identify = (element: unknown) => unknown;
 
 export function identifyBy(mergeKey: string | undefined): Identify {
   return (element) => {
     const value = mergeKey === undefined ? element : (element as Record<string, unknown>)[mergeKey];
-    return `${typeof value}:${String(value)}`;
+    // Lists and objects, which are no merge keys in any schema, are as good as what they print as.
+    return typeof value === "object" && value !== null ? `\u0000${String(value)}` : value;
   };
-}
-
-/** Splits by whether the element's identity is in a list. */
-export function partition(
-  elements: readonly unknown[],
-  among: readonly unknown[],
-  identify: Identify,
-): [present: unknown[], rest: unknown[]] {
-  const known = new Set(among.map(identify));
-  const present: unknown[] = [];
-  const rest: unknown[] = [];
-  for (const element of elements) (known.has(identify(element)) ? present : rest).push(element);
-  return [present, rest];
 }
 
 /**
@@ -28,21 +16,24 @@ export function partition(
  * to its neighbours.
  */
 export function mergeOrder(
-  fromPatch: readonly unknown[],
-  serverOnly: readonly unknown[],
+  elements: readonly unknown[],
   patchOrder: readonly unknown[],
   serverOrder: readonly unknown[],
   identify: Identify,
 ): unknown[] {
-  const right = inOrder(fromPatch, patchOrder, identify);
-  const left = inOrder(serverOnly, serverOrder, identify);
-  const position = positions(serverOrder, identify);
+  const inPatch = positions(patchOrder, identify);
+  const onServer = positions(serverOrder, identify);
+  const fromPatch: unknown[] = [];
+  const serverOnly: unknown[] = [];
+  for (const element of elements) (inPatch.has(identify(element)) ? fromPatch : serverOnly).push(element);
+  const right = sortedBy(fromPatch, inPatch, identify);
+  const left = sortedBy(serverOnly, onServer, identify);
   const merged: unknown[] = [];
   let i = 0;
   let j = 0;
   while (i < left.length && j < right.length) {
-    const leftAt = position.get(identify(left[i]));
-    const rightAt = position.get(identify(right[j]));
+    const leftAt = onServer.get(identify(left[i]));
+    const rightAt = onServer.get(identify(right[j]));
     if (leftAt !== undefined && rightAt !== undefined && leftAt < rightAt) merged.push(left[i++]);
     else merged.push(right[j++]);
   }
@@ -52,18 +43,24 @@ export function mergeOrder(
 }
 
 /** Sorts elements as another list has them; what that list lacks stays in front. */
-export function inOrder(elements: readonly unknown[], order: readonly unknown[], identify: Identify): unknown[] {
-  const position = positions(order, identify);
+export function inOrder(elements: readonly unknown[], order: readonly unknown[], identify: Identify): readonly unknown[] {
+  return sortedBy(elements, positions(order, identify), identify);
+}
+
+function sortedBy(elements: readonly unknown[], position: ReadonlyMap<unknown, number>, identify: Identify): readonly unknown[] {
+  const places = elements.map((element) => position.get(identify(element)) ?? -1);
+  if (places.every((at, i) => i === 0 || at >= (places[i - 1] as number))) return elements;
   return elements
-    .map((element) => ({ element, at: position.get(identify(element)) ?? -1 }))
+    .map((element, i) => ({ element, at: places[i] as number }))
     .sort((a, b) => a.at - b.at)
     .map(({ element }) => element);
 }
 
-function positions(order: readonly unknown[], identify: Identify): Map<string, number> {
-  const found = new Map<string, number>();
-  for (const [at, element] of order.entries()) {
-    const id = identify(element);
+/** Where each stands first. */
+export function positions(order: readonly unknown[], identify: Identify): Map<unknown, number> {
+  const found = new Map<unknown, number>();
+  for (let at = 0; at < order.length; at++) {
+    const id = identify(order[at]);
     if (!found.has(id)) found.set(id, at);
   }
   return found;

@@ -1,3 +1,4 @@
+import { atOnce, type Steps } from "../clock/steps.ts";
 import { encodeJsonText, parseJson } from "../codec/json.ts";
 import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
@@ -16,17 +17,32 @@ const maxCopiedBytes = 3 * 1024 * 1024;
  * @throws StatusError 400 for a patch that is none, 413 for too many operations, 422 when an operation fails
  */
 export function applyJsonPatch(document: unknown, patch: Buffer | string): unknown {
+  return atOnce(jsonPatchSteps(document, patch));
+}
+
+/** The same, one operation after the other: each may move everything in a long list. */
+export function* jsonPatchSteps(document: unknown, patch: Buffer | string): Steps<unknown> {
   const operations = readPatch(patch);
-  const isObject = typeof document === "object" && document !== null;
-  const state: State = { root: isObject ? parseJson(encodeJsonText(document)) : deepClone(document), copiedBytes: 0 };
+  yield;
+  const state: State = { root: yield* onTheWire(document), copiedBytes: 0 };
   try {
-    for (const operation of operations) apply(state, operation);
+    for (const operation of operations) {
+      apply(state, operation);
+      yield;
+    }
   } catch (err) {
     const refused = genericServerResponse(422, "", { group: "", resource: "" }, "", (err as Error).message, 0, false);
     refused.cause = err;
     throw refused;
   }
   return state.root;
+}
+
+function* onTheWire(document: unknown): Steps<unknown> {
+  if (typeof document !== "object" || document === null) return document;
+  const text = encodeJsonText(document);
+  yield;
+  return parseJson(text);
 }
 
 interface State {

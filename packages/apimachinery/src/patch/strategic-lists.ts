@@ -1,6 +1,6 @@
 /** The lists of a strategic merge. Source: apimachinery pkg/util/strategicpatch/patch.go, mergeSlice */
 import { genericServerResponse } from "../errors/status-error.ts";
-import { identifyBy, mergeOrder, partition } from "./element-order.ts";
+import { identifyBy, mergeOrder, positions } from "./element-order.ts";
 import { goKind, goText, goTypeName } from "./go-text.ts";
 import type { mergeField } from "./patch-schema.ts";
 import { badPatchType, type Fields, isObject, patchDirective } from "./strategic-directives.ts";
@@ -86,10 +86,10 @@ function ordered(
   if (mergeKey !== undefined) {
     requireMergeKeys(mergeKey, merged);
     checkOrderElements(order, merged, mergeKey);
-    requireMergeKeys(mergeKey, [...order, ...current]);
+    requireMergeKeys(mergeKey, order);
+    requireMergeKeys(mergeKey, current);
   }
-  const [fromPatch, serverOnly] = partition(merged, order, identify);
-  return mergeOrder(fromPatch, serverOnly, order, current, identify);
+  return mergeOrder(merged, order, current, identify);
 }
 
 /** Each element is looked for in the order list, from its start on, and only an object may stand there until it is found. */
@@ -105,7 +105,7 @@ function checkOrderElements(order: readonly unknown[], merged: readonly unknown[
 function elementKind(...lists: (readonly unknown[])[]): string {
   let kind: string | undefined;
   for (const item of lists.flat()) {
-    const own = Array.isArray(item) ? "slice" : goKind(item);
+    const own = goKind(item);
     if (kind !== undefined && own !== kind) throw new Error(`list element types are not identical: ${goText(lists)}`);
     if (own === "nil") throw new Error("runtime error: invalid memory address or nil pointer dereference");
     if (own === "slice") throw listOfLists();
@@ -122,7 +122,7 @@ function applyElementDirectives(
   mergeKey: string,
 ): { kept: readonly Fields[]; additions: Fields[]; replaces: boolean } {
   const additions: Fields[] = [];
-  const deleted = new Set<string>();
+  const deleted = new Set<unknown>();
   const identify = identifyBy(mergeKey);
   let replaces = false;
   for (const item of patch) {
@@ -156,8 +156,7 @@ function mergeElements(
 ): unknown[] {
   const identify = identifyBy(mergeKey);
   const merged = [...current];
-  const position = new Map<string, number>();
-  for (const [at, item] of merged.entries()) if (!position.has(identify(item))) position.set(identify(item), at);
+  const position = positions(merged, identify);
   for (const item of additions) {
     requireMergeKey(mergeKey, item);
     const id = identify(item);

@@ -3,6 +3,7 @@
  * the object; a write that lost a race applies it to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
  */
+import type { Steps } from "@coxswain/apimachinery/clock/steps";
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
@@ -15,7 +16,7 @@ import type { RegistryStore } from "../registry/generic/store.ts";
 import { checkName, readBody } from "./body.ts";
 import { fromHub, toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
-import { withFieldManager } from "./managed-fields.ts";
+import { withEntries, withFieldManager } from "./managed-fields.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
@@ -52,7 +53,7 @@ export interface AppliedConfig {
    * @returns the merged object in the same version, without defaults, which the caller owns
    * @throws Conflict, BadRequest, 500 for what does not fit the schema
    */
-  applied(manager: FieldManager, live: KubeObject | undefined): KubeObject;
+  applied(manager: FieldManager, live: KubeObject | undefined): Steps<KubeObject>;
 }
 
 /** Reads the configuration once; it may be applied to any number of objects. */
@@ -64,17 +65,19 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
   const descriptor = scheme.kind(kind);
   return {
     options,
-    applied(manager, live) {
+    *applied(manager, live) {
       checkKind(config, kind);
       const now = call.env.services.now();
-      const merged = deepClone(manager.apply(live, config, options.fieldManager, options.force === true, now));
+      const { metadata, ...rest } = yield* manager.apply(live, config, options.fieldManager, options.force === true, now);
+      yield;
+      const { managedFields, ...bare } = metadata; // shared
+      const merged = deepClone<KubeObject>({ ...rest, metadata: bare });
       complain?.tell();
-      merged.metadata ??= {};
-      if (descriptor === undefined) return merged;
+      yield;
       try {
-        const object = coerce(merged, descriptor);
+        const object = descriptor === undefined ? merged : coerce(merged, descriptor);
         object.metadata ??= {};
-        return object;
+        return withEntries(object, managedFields);
       } catch (err) {
         throw plainError(`failed to convert new object to proper version: ${(err as Error).message}`);
       }

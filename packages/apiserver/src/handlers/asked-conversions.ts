@@ -1,5 +1,5 @@
 /**
- * Field managers compute in one go, but some conversions take asking a webhook: what is missing is asked for, and the
+ * Field managers compute without waiting, but some conversions take asking a webhook: what is missing is asked for, and the
  * computation done again with the answer, until nothing is missing.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/versionconverter.go, which waits in the middle
  */
@@ -28,12 +28,12 @@ class Unconverted extends Error {
  * @param compute without effects, and the same whenever it is given the same; lets errors of `converted` pass
  * @throws whatever `compute` and `ask` throw
  */
-export async function withConversions<T>(ask: Ask, compute: (converted: Converted) => T): Promise<T> {
+export async function withConversions<T>(ask: Ask, compute: (converted: Converted) => T | Promise<T>): Promise<T> {
   const known = new Map<string, KubeObject>();
   const keyOf = (object: KubeObject, apiVersion: string): string => `${apiVersion} ${encodeAny(object)}`;
   for (let questions = 0; ; questions++) {
     try {
-      return compute((object, apiVersion) => {
+      return await compute((object, apiVersion) => {
         const found = known.get(keyOf(object, apiVersion));
         if (found === undefined) throw new Unconverted(object, apiVersion);
         return deepClone(found);

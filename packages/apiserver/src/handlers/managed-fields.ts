@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/installer.go, handlers/create.go (managerOrUserAgent),
  * handlers/fieldmanager/fieldmanager.go (UpdateNoErrors), admission.go, versionconverter.go
  */
+import { atOnce, inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -85,7 +86,8 @@ export function trackCreated(call: Call, fieldManager: string, kind: GroupVersio
     convert: () => undefined,
   });
   try {
-    return withEntries(object, manager.update(undefined, object, managerName(call, fieldManager), env.services.now()));
+    const entries = manager.update(undefined, object, managerName(call, fieldManager), env.services.now());
+    return withEntries(object, atOnce(entries));
   } catch (err) {
     env.log.error("cannot update managed fields", err, { kind: kind.kind });
     return withEntries(object, undefined);
@@ -132,12 +134,12 @@ const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
 /**
  * Computes with the field manager of the endpoint of this call.
  * @param compute may run several times, where conversions take asking a webhook
- * @returns a promise only then
+ * @returns a promise only then, and where it takes long
  */
-export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => T): T | Promise<T> {
+export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => Steps<T>): T | Promise<T> {
   const { convert: ask } = call.served.version;
-  if (ask === undefined) return compute(fieldManagerOf(call));
-  return withConversions(ask, (converted) => compute(newManager(call, converted)));
+  if (ask === undefined) return inTurns(compute(fieldManagerOf(call)));
+  return withConversions(ask, (converted) => inTurns(compute(newManager(call, converted))));
 }
 
 /** That of the endpoint of this call: the resource or the subresource, in the version of the path. */

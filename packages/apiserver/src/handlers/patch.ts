@@ -3,6 +3,7 @@
  * version shows it; a write that lost a race applies the patch to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
+import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
 import { claimedKind, coerce, coerceFields, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
@@ -19,7 +20,7 @@ import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { goText } from "@coxswain/apimachinery/patch/go-text";
-import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
+import { jsonPatchSteps } from "@coxswain/apimachinery/patch/json-patch";
 import { mergePatchInto } from "@coxswain/apimachinery/patch/merge-patch";
 import { structOf } from "@coxswain/apimachinery/patch/patch-schema";
 import { checkRestorable } from "@coxswain/apimachinery/patch/restore";
@@ -58,9 +59,9 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
     store.update(
       strategyContext(call, options.dryRun),
       call.name,
-      (current) => {
+      async (current) => {
         if (current === undefined) throw notFound(served.definition, call.name);
-        const changed = patched(fromHub(served, current));
+        const changed = await inTurns(patched(fromHub(served, current)));
         checkName(changed, call.name, call.namespace);
         const next = toHub(served, changed);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
@@ -98,16 +99,18 @@ export async function readPatch(
   call: Call,
   type: PatchType,
   kind: GroupVersionKind,
-): Promise<(object: KubeObject) => KubeObject> {
+): Promise<(object: KubeObject) => Steps<KubeObject>> {
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
   const repeated: string[] | undefined = isValidated(call, descriptor) ? [] : undefined;
   const patched = patchFunction(type, bytes, descriptor, repeated);
   const complain = complaintsOf(call, descriptor, repeated);
-  return (object) => {
-    const { value, patch, touched } = patchedBy(patched, object);
+  return function* (object) {
+    const { value, patch, touched } = yield* patchedBy(patched, object);
+    yield;
     const complaints = complain(value);
-    const result = patch === undefined ? checked(value, kind, descriptor, touched) : restored(value, patch, kind, descriptor);
+    const result =
+      patch === undefined ? checked(value, kind, descriptor, touched) : yield* restored(value, patch, kind, descriptor);
     if (complaints.length > 0) throw refusal(result, `strict decoding error: ${complaints.join(", ")}`);
     return result;
   };
@@ -160,9 +163,9 @@ interface Patched {
 }
 
 /** Some malformed patches end in a plain error, 500 as upstream. */
-function patchedBy(patched: (object: KubeObject) => Patched, object: KubeObject): Patched {
+function* patchedBy(patched: (object: KubeObject) => Steps<Patched>, object: KubeObject): Steps<Patched> {
   try {
-    return patched(object);
+    return yield* patched(object);
   } catch (err) {
     throw err instanceof StatusError ? err : plainError((err as Error).message);
   }
@@ -173,27 +176,23 @@ function patchFunction(
   bytes: Buffer,
   descriptor: TypeDescriptor | undefined,
   repeated: string[] | undefined,
-): (object: KubeObject) => Patched {
+): (object: KubeObject) => Steps<Patched> {
   if (type === "json") {
     if (repeated !== undefined) nameRepeated(bytes, repeated);
-    return (object) => ({ value: applyJsonPatch(object, bytes) });
+    return function* (object) {
+      return { value: yield* jsonPatchSteps(object, bytes) };
+    };
   }
   // Read when there is an object: what nobody has is not found, whatever the patch says.
   let document: unknown;
-  const parsed = (): unknown => {
+  return function* (object) {
     document ??= parsePatch(type, bytes, repeated);
-    return document;
-  };
-  if (type === "merge") {
-    return (object) => {
-      const patch = deepClone(parsed()) as object;
-      const touched = Object.keys(patch);
-      return { value: mergePatchInto(object, patch), touched };
-    };
-  }
-  return (object) => {
-    const patch = deepClone(parsed()) as Unstructured;
-    return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
+    yield;
+    const patch = deepClone(document) as Unstructured;
+    yield;
+    if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
+    const touched = Object.keys(patch);
+    return { value: mergePatchInto(object, patch), touched };
   };
 }
 
@@ -229,13 +228,19 @@ function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string
  * The object that a strategic merge made. Its kind is the request's, whatever the patch says.
  * @throws Invalid on `patch`
  */
-function restored(value: unknown, patch: object, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
+function* restored(
+  value: unknown,
+  patch: object,
+  kind: GroupVersionKind,
+  descriptor: TypeDescriptor | undefined,
+): Steps<KubeObject> {
   const type = descriptor as TypeDescriptor; // custom resources have no strategic merge
   try {
     checkRestorable(value, structOf(type));
   } catch (err) {
     throw invalid({ group: "", kind: "" }, "", [invalidValue("patch", goText(patch), (err as Error).message)]);
   }
+  yield;
   const object = coerce(value, type);
   object.metadata ??= {};
   return Object.assign(object, { apiVersion: formatGroupVersion(kind), kind: kind.kind });

@@ -3,6 +3,7 @@
  * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
  */
 
+import { atOnce, inTurns } from "@coxswain/apimachinery/clock/steps";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -202,11 +203,11 @@ async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<Wante
   const type = patchTypeOf(call, kind);
   if (type === "apply") {
     const { options, applied } = await readApply(call, kind);
-    return { options, wanted: (current) => applied(scaleManager(kind), current) };
+    return { options, wanted: (current) => atOnce(applied(scaleManager(kind), current)) };
   }
   const patched = await readPatch(call, type, kind);
   const options = writeOptions(call.ctx.query, "PatchOptions");
-  return { options, wanted: (current) => trackScale(call, options, kind, current, patched(deepClone(current))) };
+  return { options, wanted: (current) => trackScale(call, options, kind, current, atOnce(patched(deepClone(current)))) };
 }
 
 function trackScale(
@@ -218,7 +219,7 @@ function trackScale(
 ): KubeObject {
   if (!tracksFields(call.env)) return withEntries(next, undefined);
   const manager = managerName(call, options.fieldManager);
-  return withEntries(next, scaleManager(kind).update(current, next, manager, call.env.services.now()));
+  return withEntries(next, atOnce(scaleManager(kind).update(current, next, manager, call.env.services.now())));
 }
 
 const scaleManagers = new Map<string, FieldManager>();
@@ -309,7 +310,7 @@ export async function runObject(
       const patched = await readPatch(call, type, kind);
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
-      const wanted = patched(deepClone(current));
+      const wanted = await inTurns(patched(deepClone(current)));
       return writeAnswer(call, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
     }
   }

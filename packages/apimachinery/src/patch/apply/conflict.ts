@@ -26,9 +26,12 @@ export function conflictsWith(owner: ManagedSet, fields: FieldSet): Conflict[] {
   return paths(fields).map((path) => ({ owner, path }));
 }
 
+/** How many of many fields an answer names; upstream names all of them, which may be more than anybody can read. */
+const mostNamed = 1000;
+
 /** 409 with one cause for each field. */
 export function conflictError(conflicts: readonly Conflict[]): StatusError {
-  const causes = conflicts.map(({ owner, path }) => ({
+  const causes = conflicts.slice(0, mostNamed).map(({ owner, path }) => ({
     reason: "FieldManagerConflict",
     message: `conflict with ${describe(owner)}`,
     field: displayPath(path),
@@ -41,11 +44,12 @@ function messageOf(conflicts: readonly Conflict[]): string {
   if (conflicts.length === 1 && first !== undefined) {
     return `Apply failed with 1 conflict: conflict with ${describe(first.owner)}: ${displayPath(first.path)}`;
   }
-  const byOwner = Map.groupBy(conflicts, ({ owner }) => owner);
+  const byOwner = Map.groupBy(conflicts.slice(0, mostNamed), ({ owner }) => owner);
   const lines = [...byOwner].flatMap(([owner, those]) => [
     `conflicts with ${describe(owner)}:`,
     ...those.map(({ path }) => `- ${displayPath(path)}`),
   ]);
+  if (conflicts.length > mostNamed) lines.push(`and ${conflicts.length - mostNamed} more`);
   return `Apply failed with ${conflicts.length} conflicts: ${lines.join("\n")}`;
 }
 

@@ -8,7 +8,7 @@ import { type ApplyType, deducedType, type ListApplyType, type StructApplyType, 
 import { meanTheSame, present } from "./compare.ts";
 import { type FieldSet, quoted } from "./field-set.ts";
 import { type Fields, hasNoFields, hasNoItems, itemElement } from "./list-items.ts";
-import { compareElements, fieldElement, type PathElement } from "./path-element.ts";
+import { compareElements, fieldElement, type PathElement, sortElements } from "./path-element.ts";
 
 /**
  * @param object decoded, whole
@@ -106,7 +106,7 @@ function fields(type: StructApplyType, value: Fields, left: LeftOut | undefined)
 
 function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): string {
   let text = "";
-  for (const element of Object.keys(map).map(fieldElement).sort(compareElements)) {
+  for (const element of sortElements(Object.keys(map).map(fieldElement))) {
     const inside = allBelow(type, map[element.slice(2)], below(left, element));
     text = joined(text, entry(quotedOnce(element), element, inside, true, left));
   }
@@ -114,20 +114,18 @@ function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): strin
 }
 
 function items(list: ListApplyType, values: readonly unknown[], left: LeftOut | undefined): string {
-  const steps: { element: PathElement; value: unknown }[] = [];
+  const steps = new Map<PathElement, unknown>();
   for (const value of values) {
     try {
-      steps.push({ element: itemElement(list, value), value });
+      steps.set(itemElement(list, value), value);
     } catch {
       throw lookCloser;
     }
   }
-  if (steps.length > 1) steps.sort((a, b) => compareElements(a.element, b.element));
+  if (steps.size < values.length) throw lookCloser;
   let text = "";
-  let before: PathElement | undefined;
-  for (const { element, value } of steps) {
-    if (element === before) throw lookCloser;
-    before = element;
+  for (const element of sortElements([...steps.keys()])) {
+    const value = steps.get(element);
     text = joined(text, entry(quotedOnce(element), element, allBelow(list.element, value, below(left, element)), true, left));
   }
   return text;

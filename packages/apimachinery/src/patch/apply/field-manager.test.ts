@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { atOnce, type Steps } from "../../clock/steps.ts";
 import { coerce, decodeJson } from "../../codec/json.ts";
 import { StatusError } from "../../errors/status-error.ts";
 import { deepClone } from "../../meta/deep-equal.ts";
@@ -50,7 +51,7 @@ class Stored {
   update(manager: string, change: (next: Unstructured) => void, through = main): this {
     const next = this.object === undefined ? deployment({}) : deepClone(this.live);
     change(next);
-    const entries = through.update(this.object, next, manager, ++this.seconds * 1000);
+    const entries = atOnce(through.update(this.object, next, manager, ++this.seconds * 1000));
     if (entries === undefined) delete next.metadata.managedFields;
     else next.metadata.managedFields = entries;
     return this.#store(next);
@@ -59,7 +60,8 @@ class Stored {
   apply(manager: string, config: object, options: { force?: boolean; through?: FieldManager } = {}): this {
     const whole = { apiVersion: "apps/v1", kind: "Deployment", ...config } as Unstructured;
     const before = JSON.stringify([this.object, whole]);
-    const applied = (options.through ?? main).apply(this.object, whole, manager, options.force ?? false, ++this.seconds * 1000);
+    const through = options.through ?? main;
+    const applied = atOnce(through.apply(this.object, whole, manager, options.force ?? false, ++this.seconds * 1000));
     assert.equal(JSON.stringify([this.object, whole]), before, "apply changed its arguments");
     return this.#store(coerce(deepClone(applied), descriptor));
   }
@@ -263,6 +265,44 @@ test("ten thousand updates are put together, and soon", () => {
   const collected = [...managed.values()].find(({ manager }) => manager === "ancient-changes");
   assert.equal(paths(collected?.set ?? emptySet).length, count - maxUpdateManagers + 1);
   assert.ok(tookMs < 500, `${tookMs} ms`); // one union after the other takes 2.5 s
+});
+
+/** @returns which part of the whole the longest step was */
+function longestPart(steps: Steps<unknown>): number {
+  let [longest, whole] = [0, 0];
+  for (let done = false; !done; ) {
+    const tookMs = cpuMsOf(() => {
+      done = steps.next().done === true;
+    });
+    longest = Math.max(longest, tookMs);
+    whole += tookMs;
+  }
+  return longest / whole;
+}
+
+test("fifty thousand items are looked at in steps", () => {
+  const items = (prefix: string) => Array.from({ length: 50_000 }, (_, i) => `example.com/${prefix}${i}`);
+  const withItems = (prefix: string) => ({ metadata: { name: "web", finalizers: items(prefix) } });
+  const stored = new Stored().apply("a", withItems("a"));
+  const next = deployment({});
+  next.metadata.finalizers = items("b");
+  const config = { apiVersion: "apps/v1", kind: "Deployment", ...withItems("c") } as Unstructured;
+  assert.ok(longestPart(main.update(stored.object, next, "b", 0)) < 0.8);
+  assert.ok(longestPart(main.apply(stored.object, config, "a", true, 0)) < 0.5);
+});
+
+test("a conflict about thousands of fields names the first thousand", () => {
+  const labels = (value: string) => Object.fromEntries(Array.from({ length: 1003 }, (_, i) => [`l${i}`, value]));
+  const stored = new Stored().apply("a", { metadata: { labels: labels("1") } });
+  assert.throws(
+    () => stored.apply("b", { metadata: { labels: labels("2") } }),
+    (err) => {
+      assert.ok(err instanceof StatusError);
+      assert.match(err.message, /^Apply failed with 1003 conflicts: conflicts with "a":\n- .*\nand 3 more$/s);
+      assert.equal(err.status.details?.causes?.length, 1000);
+      return true;
+    },
+  );
 });
 
 test("the oldest updates are put together when there are too many", () => {

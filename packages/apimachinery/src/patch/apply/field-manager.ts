@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager (fieldmanager.go, structuredmerge.go,
  * managedfieldsupdater.go, skipnonapplied.go, stripmeta.go); structured-merge-diff v4 merge/update.go
  */
+import type { Steps } from "../../clock/steps.ts";
 import { badRequest, plainError } from "../../errors/status-error.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
@@ -48,6 +49,7 @@ export interface FieldManagerOptions {
   convert(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined;
 }
 
+/** Works in steps, none of which is long for a body that the server takes. */
 export interface FieldManager {
   /**
    * The entries after a create or an update.
@@ -56,7 +58,7 @@ export interface FieldManager {
    * @param now milliseconds since the epoch
    * @returns undefined: the object is not tracked
    */
-  update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): ManagedFieldsEntry[] | undefined;
+  update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined>;
 
   /**
    * Merges a configuration, as the client wrote it, into an object.
@@ -64,7 +66,7 @@ export interface FieldManager {
    * @returns the merged object with its entries, not yet checked against the schema; it shares parts of its arguments
    * @throws Conflict with a cause for each field, unless forced; BadRequest; 500 for a configuration that does not fit the schema
    */
-  apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): KubeObject;
+  apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject>;
 }
 
 /** Never owned by anybody. */
@@ -103,62 +105,71 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   });
 
   return {
-    update(live, next, manager, now) {
+    *update(live, next, manager, now) {
       const managed = managedOf(live, next, subresource !== "");
       if (managed.size === 0) {
         if (live !== undefined) return undefined;
         const text = createdFields(options.type, next, ignored, strippedFields);
+        yield;
         if (text === "{}") return undefined;
         if (text !== undefined) return [entryOfText(entryFor(manager, "Update"), formatTime(now), text)];
       }
-      trackUpdate(managed, bare(live ?? unborn), bare(next), manager, now);
+      yield;
+      yield* trackUpdate(managed, bare(live ?? unborn), bare(next), manager, now);
       capUpdateManagers(managed);
+      yield;
       return encodeManaged(managed);
     },
 
-    apply(live, config, manager, force, now) {
+    *apply(live, config, manager, force, now) {
       checkConfig(config, apiVersion);
       const before = bare(live ?? unborn);
       const managed = decodeForApply(live);
+      yield;
       const fits = (object: KubeObject, failed: string): void => checkTyped(options.type, object, failed);
       if (managed.size === 0) {
         fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
-        trackUpdate(managed, unborn, before, beforeFirstApply, now);
+        yield;
+        yield* trackUpdate(managed, unborn, before, beforeFirstApply, now);
         capUpdateManagers(managed);
       }
       fits(config, "failed to create typed patch object (%)");
+      yield;
       fits(before, "failed to create typed live object (%)");
+      yield;
       let applied: { object: KubeObject; managed: Managed };
       try {
-        applied = applyWith(managed, before, config, manager, force, now);
+        applied = yield* applyWith(managed, before, config, manager, force, now);
       } catch (err) {
         if (!(err instanceof ApplyConflicts)) throw err;
         if (manager !== lastAppliedManager) throw conflictError(err.conflicts);
         const left = conflictsNotLastApplied(err.conflicts, before);
         if (left.length > 0) throw conflictError(left);
-        applied = applyWith(managed, before, config, manager, true, now);
+        applied = yield* applyWith(managed, before, config, manager, true, now);
       }
       let { object } = applied;
       if (manager === lastAppliedManager && hasLastApplied(object)) object = withLastApplied(object, config);
+      yield;
       return withManaged(object, encodeManaged(applied.managed));
     },
   };
 
   /** Changes `managed` to what holds after an update from `live` to `next`. */
-  function trackUpdate(
+  function* trackUpdate(
     managed: Map<ManagerId, ManagedSet>,
     live: KubeObject,
     next: KubeObject,
     manager: string,
     now: number,
-  ): void {
-    reconcileAll(managed, live);
+  ): Steps<void> {
+    yield* reconcileAll(managed, live);
     const own = entryFor(manager, "Update");
     const id = managerId(own);
     const former = managed.get(id);
     const comparison = withoutFields(compare(options.type, live, next), ignored);
     if (isSame(comparison)) return;
-    settle(managed, comparison, live, next, undefined, true);
+    yield;
+    yield* settle(managed, comparison, live, next, undefined, true);
     const taken = difference(union(comparison.modified, comparison.added), strippedFields);
     if (taken.size === 0) return;
     const set = union(taken, managed.get(id)?.set ?? emptySet);
@@ -169,25 +180,29 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 
   /** One application; `managed` stays as it is. */
-  function applyWith(
+  function* applyWith(
     managed: Managed,
     live: KubeObject,
     config: Unstructured,
     manager: string,
     force: boolean,
     now: number,
-  ): { object: KubeObject; managed: Managed } {
+  ): Steps<{ object: KubeObject; managed: Managed }> {
     const next = new Map(managed);
-    reconcileAll(next, live);
+    yield* reconcileAll(next, live);
     const own = entryFor(manager, "Apply");
     const id = managerId(own);
     const last = next.get(id);
     const set = recursiveDifference(fieldSetOf(options.type, config), ignored);
     next.set(id, { ...own, set });
+    yield;
     const merged = merge(options.type, live, config) as KubeObject;
-    const object = prune(merged, next, last);
+    yield;
+    const object = last === undefined || staysOwned(last, set, next) ? merged : yield* prune(merged, next, last);
+    yield;
     const comparison = withoutFields(compare(options.type, live, object, true), ignored);
-    settle(next, comparison, live, object, id, force);
+    yield;
+    yield* settle(next, comparison, live, object, id, force);
     const changed = !isSame(comparison);
     const stripped = difference(set, strippedFields);
     if (stripped.size === 0) next.delete(id);
@@ -204,14 +219,14 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
    * more.
    * @throws ApplyConflicts when somebody would lose a field that is set to another value, and it is not forced
    */
-  function settle(
+  function* settle(
     managed: Map<ManagerId, ManagedSet>,
     comparison: Comparison,
     live: KubeObject,
     next: KubeObject,
     except: ManagerId | undefined,
     force: boolean,
-  ): void {
+  ): Steps<void> {
     const comparisons = new Map<string, Comparison | undefined>([[apiVersion, comparison]]);
     const conflicts: Conflict[] = [];
     const left = new Map<ManagerId, FieldSet>();
@@ -227,6 +242,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
       const taken = intersection(entry.set, union(there.modified, there.added));
       if (taken.size > 0) conflicts.push(...(force ? [] : conflictsWith(entry, taken)));
       left.set(id, difference(difference(entry.set, taken), there.removed));
+      yield;
     }
     if (conflicts.length > 0) throw new ApplyConflicts(conflicts);
     for (const [id, set] of left) {
@@ -244,28 +260,38 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 
   /** Takes away what the manager applied the last time, not any more, and nobody else owns. */
-  function prune(merged: KubeObject, managed: Managed, last: ManagedSet | undefined): KubeObject {
-    if (last === undefined || last.set.size === 0) return merged;
+  function* prune(merged: KubeObject, managed: Managed, last: ManagedSet): Steps<KubeObject> {
+    const fieldsOf = memo(fieldSetOf);
     const start = inVersion(merged, apiVersion, last.apiVersion);
     if (start === undefined) return merged;
     let pruned = removeFields(start.type, start.object, last.set) as KubeObject;
     let version = last.apiVersion;
     let whole = start.object;
     for (const [owned, set] of ownedByVersion(managed)) {
+      yield;
       const wholeThere = inVersion(whole, version, owned);
       const prunedThere = inVersion(pruned, version, owned);
       if (wholeThere === undefined || prunedThere === undefined) continue;
       const { type } = wholeThere;
-      const kept = union(fieldSetOf(type, prunedThere.object), set);
+      const kept = union(fieldsOf(type, prunedThere.object), set);
+      yield;
       whole = wholeThere.object;
       version = owned;
-      pruned = removeFields(type, whole, difference(fieldSetOf(type, whole), kept)) as KubeObject;
+      pruned = removeFields(type, whole, difference(fieldsOf(type, whole), kept)) as KubeObject;
     }
     const back = inVersion(pruned, version, last.apiVersion);
     if (back === undefined) return merged;
-    const gone = difference(fieldSetOf(start.type, start.object), fieldSetOf(start.type, back.object));
+    yield;
+    const gone = difference(fieldsOf(start.type, start.object), fieldsOf(start.type, back.object));
+    yield;
     const result = removeFields(start.type, start.object, intersection(gone, last.set)) as KubeObject;
     return inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
+  }
+
+  /** What was applied the last time is applied again, so that there is nothing to take away. */
+  function staysOwned(last: ManagedSet, set: FieldSet, managed: Managed): boolean {
+    if (difference(last.set, set).size > 0 || last.apiVersion !== apiVersion) return false;
+    return managed.values().every((owner) => owner.apiVersion === apiVersion);
   }
 
   function inVersion(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined {
@@ -273,12 +299,13 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     return options.convert(object, from, to);
   }
 
-  function reconcileAll(managed: Map<ManagerId, ManagedSet>, live: KubeObject): void {
+  function* reconcileAll(managed: Map<ManagerId, ManagedSet>, live: KubeObject): Steps<void> {
     for (const [id, entry] of managed) {
       const there = inVersion(live, apiVersion, entry.apiVersion);
       if (there === undefined) continue; // it goes when something changes
       const set = reconcile(entry.set, there.type, there.object);
       if (set !== entry.set) managed.set(id, withSet(entry, set));
+      yield;
     }
   }
 
@@ -315,6 +342,16 @@ function decodeForApply(live: KubeObject | undefined): Map<ManagerId, ManagedSet
   } catch (err) {
     throw plainError(`failed to decode managed fields: ${(err as Error).message}`);
   }
+}
+
+/** Of an object in its one version. */
+function memo(fieldsOf: (type: ApplyType, object: KubeObject) => FieldSet): typeof fieldsOf {
+  const known = new Map<KubeObject, FieldSet>();
+  return (type, object) => {
+    const fields = known.get(object) ?? fieldsOf(type, object);
+    known.set(object, fields);
+    return fields;
+  };
 }
 
 function ownedByVersion(managed: Managed): Map<string, FieldSet> {

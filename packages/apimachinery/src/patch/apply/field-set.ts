@@ -5,7 +5,7 @@
  * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
  */
 import { type FieldsV1, sharedFields, textOfFields } from "../../codec/fields-v1.ts";
-import { compareElements, type Path, type PathElement, readElement } from "./path-element.ts";
+import { type Path, type PathElement, readElement, sortElements } from "./path-element.ts";
 
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
 
@@ -182,7 +182,7 @@ export function equal(a: FieldSet, b: FieldSet): boolean {
 export function paths(set: FieldSet): Path[] {
   const found: Path[] = [];
   const visit = (nodes: FieldSet, prefix: Path): void => {
-    const elements = sortedElements(nodes);
+    const elements = sortElements([...nodes.keys()]);
     for (const element of elements) if (nodes.get(element)?.member) found.push([...prefix, element]);
     for (const element of elements) {
       const children = nodes.get(element)?.children;
@@ -248,7 +248,7 @@ export function toFieldsV1(set: FieldSet): FieldsV1 {
 
 function textOf(nodes: FieldSet, self: boolean): string {
   let text = self ? '{".":{}' : "";
-  for (const element of sortedElements(nodes)) {
+  for (const element of sortElements([...nodes.keys()])) {
     const { member, children } = nodes.get(element) as FieldNode;
     text += `${text === "" ? "{" : ","}${quoted(element)}:${children === undefined ? "{}" : textOf(children, member)}`;
   }
@@ -260,12 +260,4 @@ const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 /** A step as a key in JSON. */
 export function quoted(element: PathElement): string {
   return needsEscape.test(element) ? JSON.stringify(element) : `"${element}"`;
-}
-
-function sortedElements(nodes: FieldSet): PathElement[] {
-  const elements = [...nodes.keys()];
-  for (let i = 1; i < elements.length; i++) {
-    if (compareElements(elements[i - 1] as PathElement, elements[i] as PathElement) > 0) return elements.sort(compareElements);
-  }
-  return elements;
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { atOnce } from "../../clock/steps.ts";
 import { coerce, decodeJson } from "../../codec/json.ts";
 import { StatusError } from "../../errors/status-error.ts";
 import { deepClone } from "../../meta/deep-equal.ts";
@@ -80,7 +81,7 @@ let now = 0;
 /** As the server stores it: coerced to the type, and read back. */
 function apply(live: KubeObject | undefined, manager: string, config: object, force = false): KubeObject {
   now += 1000;
-  const merged = pods.apply(live, whole(deepClone(config)), manager, force, now);
+  const merged = atOnce(pods.apply(live, whole(deepClone(config)), manager, force, now));
   return decodeJson(JSON.stringify(coerce(deepClone(merged), descriptor)), kind).object;
 }
 

@@ -34,7 +34,7 @@ export function valueElement(value: unknown): PathElement {
  * @throws Error when it is none
  */
 export function readElement(text: string): PathElement | undefined {
-  if (text.charCodeAt(0) === charF && text.charCodeAt(1) === charColon) return text;
+  if ((text.charCodeAt(0) === charF && text.charCodeAt(1) === charColon) || plainItem.test(text)) return text;
   const known = elements.get(text);
   if (known !== undefined) return known.text;
   if (text.length < 2) throw new Error("key must be 2 characters long:");
@@ -46,14 +46,24 @@ export function readElement(text: string): PathElement | undefined {
 /** Orders steps as FieldsV1 writes them: fields by name, then keys, values and positions by what they hold. */
 export function compareElements(a: PathElement, b: PathElement): number {
   if (a === b) return 0;
-  const kind = a.charCodeAt(0);
-  if (kind === charF && b.charCodeAt(0) === charF) return compareText(a, b);
-  if (kind !== b.charCodeAt(0)) return ranks.indexOf(a[0] as string) - ranks.indexOf(b[0] as string);
-  const left = parsed(a);
-  const right = parsed(b);
-  return left.keys === undefined || right.keys === undefined
-    ? compareJson(left.value, right.value)
-    : compareKeys(left.keys, right.keys);
+  if (a.charCodeAt(0) === charF && b.charCodeAt(0) === charF) return compareText(a, b);
+  return compareParsed(parsed(a), parsed(b));
+}
+
+/** Puts steps in the order of `compareElements`, in place. */
+export function sortElements(steps: PathElement[]): PathElement[] {
+  if (steps.every((step) => sortsAsText.test(step))) return steps.sort();
+  // Each is read once: there may be more of them than are remembered.
+  const all = steps.map((step) => ({ step, held: parsed(step) })).sort((a, b) => compareParsed(a.held, b.held));
+  for (const [i, { step }] of all.entries()) steps[i] = step;
+  return steps;
+}
+
+function compareParsed(a: Parsed, b: Parsed): number {
+  const kind = a.text[0] as string;
+  if (kind !== b.text[0]) return ranks.indexOf(kind) - ranks.indexOf(b.text[0] as string);
+  if (kind === "f") return compareText(a.text, b.text);
+  return a.keys === undefined || b.keys === undefined ? compareJson(a.value, b.value) : compareKeys(a.keys, b.keys);
 }
 
 /** `.spec`, `[name="web"]`, `[="x"]`, `[3]`: as messages show it. */
@@ -78,6 +88,10 @@ interface Parsed {
 
 const charF = 0x66;
 const charColon = 0x3a;
+/** Items told apart by one plain text. */
+const plainItem = /^(?:v:"[\w./-]*"|k:\{"[\w./-]*":"[\w./-]*"\})$/;
+/** Steps that stand in the same order as their texts do. */
+const sortsAsText = new RegExp(`^f:[^\\ud800-\\udfff]*$|${plainItem.source}`);
 /** Kinds of steps in their order. */
 const ranks = "fkvi";
 
@@ -86,6 +100,7 @@ const elements = new Map<string, Parsed>();
 const maxElements = 8192;
 
 function parsed(text: string): Parsed {
+  if (text.charCodeAt(0) === charF) return { text };
   let element = elements.get(text);
   if (element === undefined) {
     element = parse(text);
