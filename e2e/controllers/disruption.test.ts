@@ -24,7 +24,7 @@ test("kubectl drain takes what the budget allows, and no more until the pods are
   assert.partialDeepStrictEqual(await status(1, 3), { desiredHealthy: 2, expectedPods: 3 });
 
   // Time enough for one pod to end on any machine; the next one is refused however long it is asked for.
-  const drain = ["drain", settings.nodeName, "--pod-selector=app=web", "--timeout=30s"];
+  const drain = ["drain", settings.nodeName, "--pod-selector=app=web", "--timeout=20s"];
   const stopped = await tryKubectl(drain);
   assert.notEqual(stopped.code, 0);
   assert.equal(stopped.stdout.match(/^pod\/web-.* evicted$/gm)?.length, 1, stopped.stdout);

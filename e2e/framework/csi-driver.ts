@@ -48,6 +48,7 @@ export function newDriverProcess(t: TestContext, name: string): DriverProcess {
     calls: () =>
       readFileSync(logFile, "utf8")
         .split("\n")
+        .slice(0, -1) // it may be writing the last
         .filter((line) => line.startsWith("{"))
         .map((line) => JSON.parse(line)),
     volumeDir: (handle) => join(dir, "volumes", handle),
