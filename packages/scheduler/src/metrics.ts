@@ -8,7 +8,7 @@ export interface SchedulerMetrics {
   attempted(result: "scheduled" | "unschedulable" | "error", profile: string, beginMs: number): void;
   /** A node was found. */
   decided(beginMs: number): void;
-  podScheduled(entry: QueuedPod, nowMs: number): void;
+  podScheduled(entry: QueuedPod, monotonicMs: number): void;
   /** A pod came into a part of the queue. */
   incoming(part: string, event: string): void;
   /** @returns called when the binding has ended */
@@ -154,8 +154,8 @@ export function newSchedulerMetrics(
       endToEnd.labels(result, profile).observe(since(beginMs));
     },
     decided: (beginMs) => algorithm.observe(since(beginMs)),
-    podScheduled(entry, nowMs) {
-      perPod.labels(entry.attempts >= 15 ? "15+" : String(entry.attempts)).observe((nowMs - entry.firstQueuedAtMs) / 1000);
+    podScheduled(entry, monotonicMs) {
+      perPod.labels(entry.attempts >= 15 ? "15+" : String(entry.attempts)).observe((monotonicMs - entry.firstQueuedAtMs) / 1000);
       podAttempts.observe(entry.attempts);
     },
     incoming: (part, event) => queued.labels(part, event).inc(),

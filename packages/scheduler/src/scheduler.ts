@@ -136,7 +136,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       await bindPod(profile, state, info, nodeName, extenders, timer);
       cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
-      metrics.podScheduled(entry, clock.now());
+      metrics.podScheduled(entry, clock.monotonic());
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
       tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {

@@ -36,6 +36,7 @@ test("a pod whose binding ended counts until the API shows it, a quarter of an h
   for (const pod of [lost, shown]) cache.finishBinding(pod);
   cache.setPod(aTestPod("shown", { on: "a" }));
   const names = (): string[] => [...(cache.snapshot().get("a")?.pods.keys() ?? [])].sort();
+  clock.setOn(3_600_000);
   await clock.advance(15 * 60_000 - 1);
   assert.deepEqual(names(), ["binding", "lost", "shown"]);
   await clock.advance(1);

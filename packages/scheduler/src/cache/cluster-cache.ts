@@ -74,7 +74,7 @@ export function newClusterCache(clock: Clock): ClusterCache {
     if (pod.affinity !== undefined) noteAffinity(info);
   };
   const expire = (): void => {
-    const now = clock.now();
+    const now = clock.monotonic();
     for (const [uid, { expiresMs }] of assumed) {
       if (expiresMs === undefined || expiresMs > now) continue;
       assumed.delete(uid);
@@ -114,7 +114,7 @@ export function newClusterCache(clock: Clock): ClusterCache {
     },
     finishBinding(pod) {
       const entry = assumed.get(pod.metadata.uid ?? "");
-      if (entry !== undefined) entry.expiresMs = clock.now() + assumedExpiryMs;
+      if (entry !== undefined) entry.expiresMs = clock.monotonic() + assumedExpiryMs;
     },
     forget(pod) {
       const uid = pod.metadata.uid ?? "";

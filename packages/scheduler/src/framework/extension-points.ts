@@ -72,6 +72,6 @@ export type ExtensionPoint = keyof typeof extensionPoints;
 /** What ordering the queue may look at. */
 export interface QueuedPodView {
   readonly pod: Pod;
-  /** When it came into the queue, in ms. */
+  /** When it came into the queue, in ms of a clock that only grows. */
   readonly queuedAtMs: number;
 }

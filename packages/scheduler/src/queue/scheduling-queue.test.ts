@@ -90,6 +90,23 @@ test("a pod that no event wakes is tried again after a minute", async () => {
   assert.equal(await popName(queue), "web");
 });
 
+test("a time of day that is set back keeps no pod waiting longer", async () => {
+  const { queue, clock } = newQueue();
+  for (const name of ["refused", "failed"]) queue.add(podNamed(name));
+  for (const wakes of [false, true]) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    const { cycle } = queue;
+    if (wakes) queue.wakeUp("Pod/Delete", () => false);
+    queue.addUnschedulable(entry, cycle);
+  }
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 1 });
+  clock.setOn(-3_600_000);
+  await clock.advance(60_000);
+  queue.flush();
+  assert.equal(queue.counts.active, 2);
+});
+
 test("a waiting pop gets the next pod, and undefined when the queue closes", async () => {
   const { queue } = newQueue();
   const waiting = popName(queue);

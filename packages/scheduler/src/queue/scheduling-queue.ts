@@ -87,7 +87,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
     incoming?.("backoff", why);
   };
   const activateOrBackOff = (entry: QueuedPod, why: string): void => {
-    if (backoffEnd(entry) > clock.now()) backOff(entry, why);
+    if (backoffEnd(entry) > clock.monotonic()) backOff(entry, why);
     else activate(entry, why);
   };
   const isHelpedBy = (entry: QueuedPod, event: ClusterEvent): boolean =>
@@ -98,7 +98,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       const key = keyOf(pod);
       unschedulable.delete(key);
       backoff.delete(key);
-      const now = clock.now();
+      const now = clock.monotonic();
       activate({ pod, queuedAtMs: now, firstQueuedAtMs: now, attempts: 0, unschedulablePlugins: new Set() }, "PodAdd");
     },
     update(old, pod) {
@@ -136,7 +136,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
     addUnschedulable(entry, cycleOfEntry) {
       const key = keyOf(entry.pod);
       if (active.get(key) !== undefined || backoff.get(key) !== undefined) return;
-      entry.queuedAtMs = clock.now();
+      entry.queuedAtMs = clock.monotonic();
       if (wakeUpCycle >= cycleOfEntry) return backOff(entry, "ScheduleAttemptFailure");
       unschedulable.set(key, entry);
       incoming?.("unschedulable", "ScheduleAttemptFailure");
@@ -156,7 +156,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       return { active: active.size, backoff: backoff.size, unschedulable: unschedulable.size };
     },
     flush() {
-      const now = clock.now();
+      const now = clock.monotonic();
       for (let first = backoff.peek(); first !== undefined && backoffEnd(first) <= now; first = backoff.peek()) {
         backoff.pop();
         activate(first, "BackoffComplete");
