@@ -105,12 +105,12 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
       }
       for (const [socket, identity] of present) {
         const key = `${socket} ${identity}`;
-        if (registered.has(socket) || asked.has(socket) || retries.isWaitingSinceLastTry(key)) continue;
+        if (registered.has(socket) || asked.has(socket) || retries.isWaiting(key)) continue;
         asked.add(socket);
         register(socket)
           .then((taken) => void registered.set(socket, { identity, ...taken }))
           .catch((err) => {
-            retries.next(key, clock.now());
+            retries.next(key);
             log.error("Plugin cannot be registered", err, { socket });
           })
           .finally(() => asked.delete(socket));

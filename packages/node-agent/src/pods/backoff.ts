@@ -7,43 +7,36 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 export interface Backoff {
   /** The present wait in milliseconds, 0 when nothing is known. */
   current(key: string): number;
-  /** Another try that begins now; `eventTime` is when the last one ended. */
-  next(key: string, eventTime: number): void;
-  /** Whether the wait that began at `eventTime` still lasts. */
-  isWaitingSince(key: string, eventTime: number): boolean;
-  /** Whether the wait that began with the last `next` still lasts. */
-  isWaitingSinceLastTry(key: string): boolean;
+  /** Another try begins now. @param endedMsAgo when the last one ended; now where nothing is said */
+  next(key: string, endedMsAgo?: number): void;
+  /** Whether the wait still lasts. @param beganMsAgo when it began; with the last `next` where nothing is said */
+  isWaiting(key: string, beganMsAgo?: number): boolean;
   forget(key: string): void;
   /** Forgets what has expired. */
   collect(): void;
 }
 
 export function newBackoff(options: { initialMs: number; maxMs: number; clock: Clock }): Backoff {
+  const { initialMs, maxMs, clock } = options;
   const entries = new Map<string, { waitMs: number; lastTry: number }>();
-  const expired = (eventTime: number, lastTry: number): boolean => eventTime - lastTry > options.maxMs * 2;
+  const isExpired = (lastTry: number, msAgo: number): boolean => clock.monotonic() - msAgo - lastTry > maxMs * 2;
   return {
     current: (key) => entries.get(key)?.waitMs ?? 0,
-    next(key, eventTime) {
+    next(key, endedMsAgo = 0) {
       const entry = entries.get(key);
-      const waitMs =
-        entry === undefined || expired(eventTime, entry.lastTry) ? options.initialMs : Math.min(entry.waitMs * 2, options.maxMs);
-      entries.set(key, { waitMs, lastTry: options.clock.now() });
+      const startsAnew = entry === undefined || isExpired(entry.lastTry, endedMsAgo);
+      const waitMs = startsAnew ? initialMs : Math.min(entry.waitMs * 2, maxMs);
+      entries.set(key, { waitMs, lastTry: clock.monotonic() });
     },
-    isWaitingSince(key, eventTime) {
+    isWaiting(key, beganMsAgo) {
       const entry = entries.get(key);
-      if (entry === undefined || expired(eventTime, entry.lastTry)) return false;
-      return options.clock.now() - eventTime < entry.waitMs;
-    },
-    isWaitingSinceLastTry(key) {
-      const entry = entries.get(key);
-      const now = options.clock.now();
-      if (entry === undefined || expired(now, entry.lastTry)) return false;
-      return now - entry.lastTry < entry.waitMs;
+      if (entry === undefined) return false;
+      const msAgo = beganMsAgo ?? clock.monotonic() - entry.lastTry;
+      return msAgo < entry.waitMs && !isExpired(entry.lastTry, msAgo);
     },
     forget: (key) => void entries.delete(key),
     collect() {
-      const now = options.clock.now();
-      for (const [key, entry] of entries) if (now - entry.lastTry > options.maxMs * 2) entries.delete(key);
+      for (const [key, { lastTry }] of entries) if (isExpired(lastTry, 0)) entries.delete(key);
     },
   };
 }

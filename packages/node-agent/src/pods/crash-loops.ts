@@ -26,10 +26,9 @@ export function newCrashLoops({ clock, event }: { clock: Clock; event: Container
       const ended = record.containers.find((candidate) => candidate.name === container.name && candidate.state === "exited");
       if (ended === undefined) return;
       const key = `${describePod(pod)}_${container.name}_${containerHash(container)}`;
-      if (!loops.isWaitingSince(key, ended.finishedAt)) {
-        loops.next(key, ended.finishedAt);
-        return;
-      }
+      const agoMs = clock.now() - ended.finishedAt;
+      const endedMsAgo = agoMs < 0 ? undefined : agoMs; // before the time of day was set back
+      if (!loops.isWaiting(key, endedMsAgo)) return loops.next(key, endedMsAgo);
       event(pod, { name: container.name, kind }, "Warning", "BackOff", "Back-off restarting failed container");
       const wait = formatDuration(loops.current(key));
       throw new ContainerError(

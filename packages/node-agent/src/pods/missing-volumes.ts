@@ -41,15 +41,15 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
       const warn = tellEach(pod, failures);
       const claims = failures.filter(({ cause }) => cause instanceof ClaimError).map(({ message }) => message);
       const text = summary(pod, failures, claims);
-      const since = missingSince.getOrInsert(uid, clock.now());
+      const since = missingSince.getOrInsert(uid, clock.monotonic());
       if (claims.length > 0) warn("FailedMount", text);
-      else if (clock.now() - since > waitMs) {
+      else if (clock.monotonic() - since > waitMs) {
         warn("FailedMount", text);
-        missingSince.set(uid, clock.now());
+        missingSince.set(uid, clock.monotonic());
       }
       const error = new Error(text);
       if (failures.every(({ cause }) => cause instanceof VolumeWaits)) return { error, retryMs: attachCheckMs };
-      retries.next(uid, clock.now());
+      retries.next(uid);
       return { error, retryMs: retries.current(uid) };
     },
     forget(uid) {

@@ -104,7 +104,7 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
       }
 
       const key = `${pod.metadata.uid}_${container.image}`;
-      if (backoff.isWaitingSinceLastTry(key)) {
+      if (backoff.isWaiting(key)) {
         const message = `Back-off pulling image ${JSON.stringify(container.image)}`;
         event("Normal", "BackOff", message);
         throw new ContainerError("ImagePullBackOff", message);
@@ -118,7 +118,7 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
       } catch (err) {
         const reason = (err as Error).message;
         event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
-        backoff.next(key, options.clock.now());
+        backoff.next(key);
         throw new ContainerError("ErrImagePull", reason);
       }
       const tookMs = options.clock.monotonic() - started;

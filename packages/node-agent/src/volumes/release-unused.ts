@@ -38,13 +38,13 @@ export function newReleaseUnused(options: {
 
   async function attempt(name: string): Promise<void> {
     next.delete(name);
-    if (retries.isWaitingSinceLastTry(name)) return;
+    if (retries.isWaiting(name)) return;
     running.add(name);
     try {
       await release(name);
       retries.forget(name);
     } catch (err) {
-      retries.next(name, clock.now());
+      retries.next(name);
       log.error("UnmountDevice failed for volume", err, { volume: name });
     } finally {
       running.delete(name);

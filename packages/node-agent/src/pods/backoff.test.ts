@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
+import { newBackoff } from "./backoff.ts";
+import { newCrashLoops } from "./crash-loops.ts";
+
+function backingOff() {
+  const clock = newFakeClock();
+  return { clock, backoff: newBackoff({ initialMs: 1_000, maxMs: 3_000, clock }) };
+}
+
+test("the wait doubles with each try up to the most, and is over when it was waited", async () => {
+  const { clock, backoff } = backingOff();
+  assert.deepEqual([backoff.current("a"), backoff.isWaiting("a")], [0, false]);
+  for (const waitMs of [1_000, 2_000, 3_000, 3_000]) {
+    backoff.next("a");
+    assert.equal(backoff.current("a"), waitMs);
+    await clock.advance(waitMs - 1);
+    assert.equal(backoff.isWaiting("a"), true);
+    await clock.advance(1);
+    assert.equal(backoff.isWaiting("a"), false);
+  }
+});
+
+test("after twice the most without a try it begins anew, and is forgotten", async () => {
+  const { clock, backoff } = backingOff();
+  for (const key of ["a", "a", "b"]) backoff.next(key);
+  await clock.advance(6_001);
+  backoff.next("a");
+  backoff.collect();
+  assert.deepEqual([backoff.current("a"), backoff.current("b")], [1_000, 0]);
+});
+
+test("a wait may have begun before the last try was made, or after it", async () => {
+  const { clock, backoff } = backingOff();
+  backoff.next("a");
+  await clock.advance(5_000);
+  assert.deepEqual([backoff.isWaiting("a", 999), backoff.isWaiting("a", 1_000)], [true, false]);
+  await clock.advance(2_000);
+  assert.equal(backoff.isWaiting("a", 0), false, "what ended so long after the last try does not end again and again");
+});
+
+for (const setOnMs of [3_600_000, -3_600_000]) {
+  test(`a time of day that is set ${setOnMs < 0 ? "back" : "on"} makes no wait longer`, async () => {
+    const { clock, backoff } = backingOff();
+    backoff.next("a");
+    const loops = newCrashLoops({ clock, event: () => undefined });
+    const check = () => {
+      const record = aPodRecord([aContainerRecord({ state: "exited", finishedAt })]);
+      loops.check(aNodePod(), record, aContainer(), "regular");
+    };
+    const finishedAt = clock.now();
+    check();
+    assert.throws(check, { reason: "CrashLoopBackOff" });
+    clock.setOn(setOnMs);
+    assert.equal(backoff.isWaiting("a"), true);
+    await clock.advance(10_000);
+    assert.equal(backoff.isWaiting("a"), false);
+    check();
+  });
+}
