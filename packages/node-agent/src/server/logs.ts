@@ -41,7 +41,7 @@ export async function serveLogs(
     if (findContainer(pod, containerName) === undefined) {
       throw new Refused(404, `container ${JSON.stringify(containerName)} not found in pod ${JSON.stringify(podName)}\n`);
     }
-    const id = containerId(podName, context.statusOf(pod), containerName, query.get("previous") === "true");
+    const id = containerId(podName, context.statusOf(pod), containerName, isSet(query, "previous"));
     const { logPath } = await context.runtime.containerStatus(id);
     const source = {
       path: logPath,
@@ -83,7 +83,6 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
     if (!/^-?\d{1,15}$/.test(text)) throw new Refused(400, `{"message": "Unable to decode query."}`);
     return Number(text);
   };
-  const flag = (name: string): boolean => query.has(name) && !["false", "0"].includes((query.get(name) ?? "").toLowerCase());
   const tail = query.get("tail"); // how clients of old ask
   const tailLines = tail === "all" ? undefined : number(tail ? "tail" : "tailLines");
   const sinceSeconds = number("sinceSeconds");
@@ -101,9 +100,15 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
     tailLines,
     limitBytes,
     since,
-    timestamps: flag("timestamps"),
-    follow: flag("follow"),
+    timestamps: isSet(query, "timestamps"),
+    follow: isSet(query, "follow"),
   };
+}
+
+/** Whatever is not a no is a yes. */
+function isSet(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name);
+  return text !== null && text !== "0" && text.toLowerCase() !== "false";
 }
 
 /** Which of the container's lives the log is of. @throws Refused 400 when there is none yet. */

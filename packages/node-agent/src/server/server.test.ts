@@ -364,7 +364,7 @@ for (const { path, status, body } of [
     body: '{"message": "Invalid request: tailLines: must be greater than or equal to 0"}',
   },
   {
-    path: "/containerLogs/default/web/main?previous=true",
+    path: "/containerLogs/default/web/main?previous=1",
     status: 400,
     body: 'previous terminated container "main" in pod "web" not found',
   },
