@@ -26,15 +26,11 @@ export function newEtcdHealth(clients: readonly EtcdClient[], prefix: string, ti
  * @returns undefined when there is nothing to say, or etcd cannot be asked
  */
 export async function etcdWarning(clients: readonly EtcdClient[], timeoutMs: number): Promise<string | undefined> {
-  const asked = clients.flatMap((client) => client.servers.map((_, i) => client.status(i)));
-  try {
-    const full = (await within(timeoutMs, Promise.all(asked))).some(({ errors }) =>
-      errors.some((text) => /alarm:NOSPACE/.test(text)),
-    );
-    return full ? "no space left, all writes but deletions are refused" : undefined;
-  } catch {
-    return undefined;
-  }
+  // Each for itself: the alarm is the whole cluster's, and a member that is away must not hide it.
+  const asked = clients.flatMap((client) => client.servers.map((_, i) => within(timeoutMs, client.status(i))));
+  const told = (await Promise.allSettled(asked)).flatMap((answer) => (answer.status === "fulfilled" ? answer.value.errors : []));
+  const full = told.some((text) => /alarm:NOSPACE/.test(text));
+  return full ? "no space left, all writes but deletions are refused" : undefined;
 }
 
 async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {

@@ -4,20 +4,20 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import protobuf from "protobufjs/minimal.js";
 import type { EtcdClient } from "./client.ts";
+import { EtcdError } from "./errors.ts";
 import type { GrpcStreamHandlers } from "./grpc.ts";
 import type { ProgressTrust } from "./progress-trust.ts";
 import { startEtcdWatch } from "./watcher.ts";
 
-/** rpc.proto, WatchResponse: what etcd says of progress (watch -1), or events of these revisions. */
-function answer({
-  progress,
-  events = [],
-  fragment = false,
-}: {
+interface Answer {
   progress?: number;
   events?: number[];
   fragment?: boolean;
-}): Buffer {
+  canceled?: boolean;
+}
+
+/** rpc.proto, WatchResponse: what etcd says of progress (watch -1), or events of these revisions. */
+function answer({ progress, events = [], fragment = false, canceled = false }: Answer): Buffer {
   const message = protobuf.Writer.create();
   message
     .uint32((1 << 3) | 2)
@@ -26,6 +26,7 @@ function answer({
     .int64(progress ?? 0)
     .ldelim();
   message.uint32(2 << 3).int64(progress === undefined ? 0 : -1);
+  if (canceled) message.uint32(4 << 3).bool(true);
   if (fragment) message.uint32(7 << 3).bool(true);
   for (const revision of events) {
     message.uint32((11 << 3) | 2).fork();
@@ -38,12 +39,15 @@ function answer({
 }
 
 /** A watch after revision 10 whose answers the test gives. */
-function aWatch() {
+function aWatch(busy?: Promise<void>) {
   let handlers: GrpcStreamHandlers | undefined;
+  let opened = 0;
+  const clock = newFakeClock();
   const told: string[] = [];
   const client: Partial<EtcdClient> = {
     openWatch(_turn, given) {
       handlers = given;
+      opened++;
       return { write: () => undefined, cancel: () => undefined };
     },
   };
@@ -59,18 +63,22 @@ function aWatch() {
     prefix: "/registry/",
     after: 10,
     prevKv: false,
-    onEvents: (events, revision) => void told.push(`${events.map(({ kv }) => kv.modRevision).join()} to ${revision}`),
+    onEvents(events, revision) {
+      told.push(`${events.map(({ kv }) => kv.modRevision).join()} to ${revision}`);
+      return busy;
+    },
     onCompacted: () => void told.push("compacted"),
     progress: {
       trust,
       onProgress: (revision) => void told.push(`progress ${revision}`),
       onUntrue: () => void told.push("untrue"),
     },
-    clock: newFakeClock(),
+    clock,
     log: discardLogger,
   });
-  const says = (what: Parameters<typeof answer>[0]): void => handlers?.message(answer(what));
-  return { watch, told, says };
+  const says = (what: Answer): void => handlers?.message(answer(what));
+  const breaks = (): void => handlers?.ended(new EtcdError("unavailable", "lost"));
+  return { watch, told, says, breaks, clock, opened: () => opened };
 }
 
 test("progress moves the watch on, and events after it go on as before", () => {
@@ -99,5 +107,18 @@ test("progress within the parts of an answer says nothing of them", () => {
   says({ progress: 13 });
   says({ events: [13] });
   assert.deepEqual(told, ["11,12,13 to 13"]);
+  watch.stop();
+});
+
+test("what a broken stream left behind is told, and does not break the next one", async () => {
+  const busy = Promise.withResolvers<void>();
+  const { watch, told, says, breaks, clock, opened } = aWatch(busy.promise);
+  says({ events: [11] });
+  says({ events: [12] });
+  says({ canceled: true });
+  breaks();
+  busy.resolve();
+  await clock.advance(5_000);
+  assert.deepEqual([told, opened()], [["11 to 11", "12 to 12"], 2]);
   watch.stop();
 });

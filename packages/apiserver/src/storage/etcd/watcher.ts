@@ -161,7 +161,8 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   }
 
   function lost(which: typeof stream, err: unknown): void {
-    if (stopped || which !== stream) return;
+    // Without one it is lost already: an answer that it left behind says so once more.
+    if (stopped || stream === undefined || which !== stream) return;
     stream = undefined;
     which?.cancel();
     again(err);
