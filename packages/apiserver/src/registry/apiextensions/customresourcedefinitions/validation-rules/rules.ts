@@ -2,7 +2,7 @@
  * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
@@ -61,25 +61,20 @@ function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>)
 }
 
 /**
- * Compiles all rules of a definition a few milliseconds at a time, for whoever needs them next: where that cannot wait,
- * it would hold everybody else up.
+ * Compiles all rules of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
+ * hold everybody else up.
  */
-export async function compileAhead({ spec }: Pick<CustomResourceDefinition, "spec">): Promise<void> {
-  let startedMs = performance.now();
+export async function compileAhead(definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
+  await inTurns(compileEach(definition));
+}
+
+function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<void> {
   for (const { schema } of spec?.versions ?? []) {
     const root = schema?.openAPIV3Schema as Schema | undefined;
     if (root === undefined) continue;
-    for (const part of schemasWithin(root)) {
-      for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) {
-        if (performance.now() - startedMs < sliceMs) continue;
-        await nextTurn();
-        startedMs = performance.now();
-      }
-    }
+    for (const part of schemasWithin(root)) for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;
   }
 }
-
-const sliceMs = 5;
 
 /** @param hasStructure whether rules are compiled: a schema must say what its values are */
 export function validateRules(schema: Schema, path: string, isResource: boolean, hasStructure: boolean): FieldError[] {
