@@ -172,6 +172,20 @@ test("what beginUpdate took is given back when the removal that the update has b
   assert.deepEqual(log, ["revert", "commit"]);
 });
 
+test("what a stored object took stays its own, whatever fails afterwards", async (t) => {
+  const log: string[] = [];
+  const begin = async () => ({
+    commit() {
+      throw new Error("later");
+    },
+    revert: () => void log.push("revert"),
+  });
+  const store = await aStore(t, { beginCreate: begin, beginUpdate: begin });
+  await assert.rejects(store.create(ctx(), configMap({ name: "a" }), {}), /later/);
+  await assert.rejects(store.update(ctx(), "a", merge({ changed: "1" }), {}), /later/);
+  assert.deepEqual([log, await present(store, "a")], [[], true]);
+});
+
 test("an update with an old resourceVersion is a Conflict with the usual text", async (t) => {
   const store = await aStore(t);
   const created = await store.create(ctx(), configMap({ name: "a" }), {});

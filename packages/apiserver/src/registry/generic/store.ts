@@ -130,15 +130,16 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
     const generated = beforeCreate(definition, strategy, ctx, object);
     const undo = await strategy.beginCreate?.(object, ctx);
+    let entry: Entry;
     try {
       await request.validateAdmission?.(object);
-      const entry = await createNamed(ctx, object, generated, request.signal);
-      await undo?.commit();
-      return entry;
+      entry = await createNamed(ctx, object, generated, request.signal);
     } catch (err) {
       await undo?.revert();
       throw err;
     }
+    await undo?.commit();
+    return entry;
   }
 
   /** Tries other names when the name was made here and is taken. */
@@ -230,15 +231,15 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         return (await deleteWith(ctx, key, last)) ? last.entry.with(last.object) : undefined;
       }
     };
+    let entry: Entry | undefined;
     try {
-      let entry: Entry | undefined;
       while (entry === undefined) entry = await write();
-      await undo?.commit();
-      return { entry, created };
     } catch (err) {
       await undo?.revert();
       throw err;
     }
+    await undo?.commit();
+    return { entry, created };
   }
 
   /** @throws Conflict when the client's version is not the stored one, Invalid when it must say one. */

@@ -54,8 +54,11 @@ export interface Strategy<T extends KubeObject = any> {
   decorate?(object: T): void;
 }
 
+/** What a write took besides its object; one of the two is called. */
 export interface Transaction {
+  /** The object is stored: what it has no longer may be given back. */
   commit(): void | Promise<void>;
+  /** It is not: all that was taken for it is given back. */
   revert(): void | Promise<void>;
 }
 
@@ -78,6 +81,8 @@ export interface TableColumns<T extends KubeObject = Unstructured> {
   readonly columns: readonly TableColumn[];
   /** One cell a column. `now` in ms since the epoch, for `ageSince` and nothing else. */
   cells(object: T, now: number): readonly unknown[];
+  /** Of the rows of a list, where that is not the list's own. */
+  readonly order?: (a: KubeObject, b: KubeObject) => number;
 }
 
 export interface TableColumn {

@@ -17,6 +17,7 @@ export interface RangeAllocator {
   take(offset: number, dryRun: boolean): Promise<void>;
   /** Any free number. @throws AllocationError when there is none. */
   takeAny(dryRun: boolean): Promise<number>;
+  /** Never fails: what cannot be given back now stays taken until the repair sees that nobody has it. */
   release(offsets: readonly number[]): Promise<void>;
   /** One write of the stored range; `edit` may run many times. For repairs. */
   change(edit: (bitmap: Bitmap) => void): Promise<void>;
@@ -73,7 +74,7 @@ export function newRangeAllocator(options: {
     release: (offsets) =>
       change((bitmap) => {
         for (const offset of offsets) bitmap.clear(offset);
-      }),
+      }).catch(() => {}),
     change,
   };
 }
