@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseJsonText } from "./json-parse.ts";
+import { maxTextDepth, parseJsonText } from "./json-parse.ts";
 
 for (const [text, message] of [
   ["", "unexpected end of JSON input"],
@@ -79,4 +79,12 @@ test("gives numbers that are not written as integers by their text, on demand", 
     9007199254740993n,
   ]);
   assert.deepEqual(texts('["busybox:1.35", "a: 1.5 b"]'), ["busybox:1.35", "a: 1.5 b"]);
+});
+
+test("a large text that is too deep is refused before memory is taken for its levels", (t) => {
+  const parse = t.mock.method(JSON, "parse");
+  const text = "[".repeat(300_000);
+  const options = { anyDepth: true, plainNumbers: true, maxDepth: maxTextDepth };
+  assert.throws(() => parseJsonText(text, options), { message: "invalid character '[' exceeded max depth" });
+  assert.equal(parse.mock.callCount(), 0);
 });

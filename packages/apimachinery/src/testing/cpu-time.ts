@@ -10,18 +10,23 @@ export function cpuMsOf(work: () => void): number {
 }
 
 /**
- * The longest turn of the event loop while something is done, in ms of this thread's CPU: the least of up to three rounds. Collections
- * of garbage, and what a machine that is shared puts into a turn, come now and then; a turn that is long by itself is so each time.
- * @param enoughMs below it one round is enough
+ * The least of up to three measurements of one thing. What a shared machine and the collector of garbage put into them comes now and
+ * then, and only adds; what takes long by itself does so each time.
+ * @param enough below it one is enough
  */
-export async function longestTurnOf(enoughMs: number, work: (round: number) => Promise<void>): Promise<number> {
+export async function leastOf(enough: number, measure: (round: number) => Promise<number>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 3 && least >= enoughMs; round++) {
+  for (let round = 0; round < 3 && least >= enough; round++) least = Math.min(least, await measure(round));
+  return least;
+}
+
+/** The longest turn of the event loop while something is done, in ms of this thread's CPU; least of rounds, which each do it anew. */
+export function longestTurnOf(enoughMs: number, work: (round: number) => Promise<void>): Promise<number> {
+  return leastOf(enoughMs, async (round) => {
     const turns = measureTurns();
     await work(round);
-    least = Math.min(least, turns.stop());
-  }
-  return least;
+    return turns.stop();
+  });
 }
 
 function measureTurns(): { stop(): number } {

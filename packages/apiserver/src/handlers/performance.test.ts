@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 const objects = 300;
@@ -24,10 +24,12 @@ test("a get from memory takes less than 1 ms of CPU, the client's part included"
     for (let done = 0; done < count; done += 20) await Promise.all(Array.from({ length: 20 }, get));
   };
   await gets(1000);
-  const before = process.cpuUsage();
-  await gets(2000);
-  const { user, system } = process.cpuUsage(before);
-  const eachMs = (user + system) / 1000 / 2000;
+  const eachMs = await leastOf(1, async () => {
+    const before = process.cpuUsage();
+    await gets(2000);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000 / 2000;
+  });
   assert.ok(eachMs < 1, `${eachMs} ms each`);
 });
 

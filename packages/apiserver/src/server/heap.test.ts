@@ -7,7 +7,7 @@ function run(body: string): string {
   const code = `import { collectBetweenRequests, releaseStartMemory } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
   const { stdout, stderr } = spawnSync(process.execPath, [...process.execArgv, "--input-type=module", "-e", code], {
     encoding: "utf8",
-    timeout: 30_000,
+    timeout: 120_000,
   });
   assert.equal(stderr, "");
   return stdout.trim();
@@ -21,7 +21,7 @@ test("a quiet process gives back what its start took", () => {
     junk = undefined;
     releaseStartMemory();
     const poll = setInterval(() => { if (size() < before / 2) { clearInterval(poll); console.log("less", typeof gc); } }, 100);
-    setTimeout(() => process.exit(), 10_000).unref();
+    setTimeout(() => process.exit(), 60_000).unref();
   `);
   assert.equal(out, "less undefined");
 });
@@ -36,23 +36,29 @@ test("one that is busy, or holds much, is left alone", () => {
   assert.equal(out, "0 3000000");
 });
 
-for (const { name, idle, busyMs, expected } of [
-  { name: "a young generation that fills up is collected while no request runs", idle: true, busyMs: 0, expected: "collected" },
-  { name: "it is left to V8 while one runs", idle: false, busyMs: 0, expected: "left" },
-  { name: "it is left to V8 where the loop has little rest", idle: true, busyMs: 40, expected: "left" },
+for (const { name, idle, utilization, expected } of [
+  {
+    name: "a young generation that fills up is collected while no request runs",
+    idle: true,
+    utilization: 0.3,
+    expected: "collected",
+  },
+  { name: "it is left to V8 while one runs", idle: false, utilization: 0.3, expected: "left" },
+  { name: "it is left to V8 where the loop has little rest", idle: true, utilization: 0.8, expected: "left" },
 ]) {
   test(name, () => {
     const out = run(`
+      // As it really is it depends on what else the machine has to do.
+      performance.eventLoopUtilization = () => ({ idle: 0, active: 0, utilization: ${utilization} });
       const requests = { idle: ${idle}, onIdle() {} };
       let collected = 0;
       collectBetweenRequests(requests, () => collected++);
       let turns = 0;
       let junk;
       const poll = setInterval(() => {
-        for (const end = performance.now() + ${busyMs}; performance.now() < end; );
         junk = Array.from({ length: 5_000 }, (_, i) => ({ i }));
         requests.onIdle();
-        if (collected === 0 && ++turns < ${busyMs > 0 ? 60 : 500}) return;
+        if (collected === 0 && ++turns < 500) return;
         clearInterval(poll);
         console.log(collected > 0 ? "collected" : "left");
       }, 5);

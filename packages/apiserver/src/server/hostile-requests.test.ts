@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { leastOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 const each = (n: number, make: (i: number) => string): string => Array.from({ length: n }, (_, i) => make(i)).join(",");
 const path = "/api/v1/namespaces/default/configmaps";
 const json = "application/json";
 
-/** Of the whole process, test and client included; three times what an idle machine needs. No stall is longer. */
+/** Of this thread, test and client included; three times what an idle machine needs. No stall is longer. */
 const maxCpuMs = { refused: 300, done: 3000 };
 /** A conflict is found only when all has been looked at. */
 const refusals: readonly number[] = [400, 413, 422];
@@ -158,13 +159,19 @@ test("hostile requests are refused or done, soon, and hold nobody up", async (t)
   assert.equal(made.code, 201);
   for (const { name, method, path: at, type, body, codes } of requests) {
     await t.test(name, async () => {
-      // Of this thread: large YAML is read in another one, where it holds nobody up.
-      const cpu = process.threadCpuUsage();
-      const { code, text } = await server.request(method, at, body, { "content-type": type });
-      const { user, system } = process.threadCpuUsage(cpu);
-      const cpuMs = (user + system) / 1000;
-      assert.ok(codes.includes(code), `${code} ${text.slice(0, 300)}`);
-      assert.ok(cpuMs < (refusals.includes(code) ? maxCpuMs.refused : maxCpuMs.done), `took ${cpuMs} ms`);
+      let mostMs = maxCpuMs.refused;
+      // What is refused each time can be asked each time.
+      const enoughMs = codes.every((code) => refusals.includes(code)) ? mostMs : Number.POSITIVE_INFINITY;
+      const cpuMs = await leastOf(enoughMs, async () => {
+        // Of this thread: large YAML is read in another one, where it holds nobody up.
+        const cpu = process.threadCpuUsage();
+        const { code, text } = await server.request(method, at, body, { "content-type": type });
+        const { user, system } = process.threadCpuUsage(cpu);
+        assert.ok(codes.includes(code), `${code} ${text.slice(0, 300)}`);
+        if (!refusals.includes(code)) mostMs = maxCpuMs.done;
+        return (user + system) / 1000;
+      });
+      assert.ok(cpuMs < mostMs, `took ${cpuMs} ms`);
     });
   }
 });
