@@ -175,6 +175,6 @@ const mostTries = 3;
 
 function nodeEvent({ recorder }: ControllerContext, { metadata }: Node, reason: string): void {
   const { name = "", uid } = metadata;
-  const node = { kind: "Node", name, ...(uid === undefined ? {} : { uid }) };
+  const node = { apiVersion: "v1", kind: "Node", name, ...(uid === undefined ? {} : { uid }) };
   recorder.event(node, "Normal", reason, `Node ${name} status is now: ${reason}`);
 }

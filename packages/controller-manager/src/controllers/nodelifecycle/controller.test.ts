@@ -10,6 +10,7 @@ import { completeConfig } from "../../config.ts";
 import { kubeControllerManager } from "../../flags.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newNodeLifecycleController } from "./controller.ts";
+import { nodeEvent } from "./room.ts";
 
 const second = 1000;
 
@@ -105,6 +106,24 @@ test("when every node is silent nobody is evicted", async (t) => {
   assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/unreachable:NoSchedule"]);
 });
 
+test("a node that has said nothing yet is not evicted before its grace at the start is over", async (t) => {
+  const world = await started(t);
+  world.client.put(nodes, { ...aNode({ name: "new", createdAt: "2022-01-01T00:00:00Z" }), status: {} });
+  await pass(world, 45, "good");
+  assert.deepEqual(taintsOf(world, "new"), []);
+  await pass(world, 30, "good");
+  assert.ok(taintsOf(world, "new").includes("node.kubernetes.io/unreachable:NoExecute"));
+});
+
+test("a node that is excluded from disruption does not make its zone a disrupted one", async (t) => {
+  const world = await started(t);
+  const excluded = { "node.kubernetes.io/exclude-disruption": "" };
+  world.client.put(nodes, aNode({ name: "good", labels: excluded }));
+  await pass(world, 90, "good");
+  // Of the nodes that count every one is silent.
+  assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/unreachable:NoSchedule"]);
+});
+
 test("a node that says it is not ready is tainted so", async (t) => {
   const world = await started(t);
   await pass(world, 10, "good", "bad");
@@ -149,6 +168,14 @@ test("without a taint manager pods go after the eviction timeout", async (t) => 
   assert.equal(names(world).length, 4);
   await pass(world, 60, "good");
   assert.deepEqual(names(world), ["on-good"]);
+});
+
+test("tells of a node as of an object of v1", (t) => {
+  const { ctx } = newTestContext(t);
+  const told: unknown[] = [];
+  const recorder = { ...ctx.recorder, event: (object: unknown) => void told.push(object) };
+  nodeEvent({ ...ctx, recorder }, { metadata: { name: "n", uid: "u" } }, "NodeNotReady", "status is now: NodeNotReady");
+  assert.deepEqual(told, [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }]);
 });
 
 test("says who comes and who goes, and keeps the beta labels", async (t) => {

@@ -84,6 +84,9 @@ function queueOf({ ctx, evictions }: Room, node: Node): EvictionQueue {
   return evictions.getOrInsertComputed(zoneOf(node), () => newEvictionQueue(ctx.config.nodeLifecycle.evictionRate));
 }
 
+/** Nodes that come and go as a rule say nothing about their zone. */
+const excludedLabel = "node.kubernetes.io/exclude-disruption";
+
 /** Sets each zone's rate by how many of its nodes are ready. Source: node_lifecycle_controller.go handleDisruption */
 export async function handleDisruption(
   room: Room,
@@ -95,6 +98,7 @@ export async function handleDisruption(
   const config = ctx.config.nodeLifecycle;
   const counts = new Map<string, { ready: number; notReady: number }>();
   for (const node of all) {
+    if (node.metadata.labels?.[excludedLabel] !== undefined) continue;
     const zone = zoneOf(node);
     const count = counts.get(zone) ?? { ready: 0, notReady: 0 };
     counts.set(zone, count);

@@ -70,7 +70,9 @@ async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise
     }
   }
   health.set(name, judgement.health);
-  await considerEviction(room, node, judgement.observed, judgement.health, signal);
+  // A node that has said nothing yet has time to; what is true of it is decided when its grace at the start is over.
+  const isJudged = judgement.conditions !== undefined || conditionOf(node, "Ready") !== undefined;
+  if (isJudged) await considerEviction(room, node, judgement.observed, judgement.health, signal);
 
   const justLost = judgement.current !== "True" && judgement.observed === "True";
   if (justLost) nodeEvent(ctx, node, "NodeNotReady", "status is now: NodeNotReady");

@@ -68,5 +68,6 @@ export async function deletePod({ client }: ControllerContext, { metadata }: Pod
 
 export function nodeEvent(ctx: ControllerContext, { metadata }: Pick<Node, "metadata">, reason: string, message: string): void {
   const { name = "", uid } = metadata;
-  ctx.recorder.event({ kind: "Node", name, ...(uid === undefined ? {} : { uid }) }, "Normal", reason, `Node ${name} ${message}`);
+  const node = { apiVersion: "v1", kind: "Node", name, ...(uid === undefined ? {} : { uid }) };
+  ctx.recorder.event(node, "Normal", reason, `Node ${name} ${message}`);
 }
