@@ -44,7 +44,7 @@ test("an OIDC provider's users come in with their prefix and groups, once it is 
   const claims = ["--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:", "--oidc-required-claim=hd=x.y"];
   const server = await startTestServer(t, [...flags, ...claims, "--oidc-signing-algs=ES256"]);
   const sign = (more: object): Promise<string> => {
-    const payload = { iss: peer.url, aud: "kubernetes", sub: "jane", hd: "x.y", exp: Date.now() / 1000 + 60, ...more };
+    const payload = { iss: peer.url, aud: "kubernetes", sub: "jane", hd: "x.y", exp: Date.now() / 1000 + 3600, ...more };
     return new CompactSign(Buffer.from(JSON.stringify(payload))).setProtectedHeader({ alg: "ES256" }).sign(privateKey);
   };
   const token = await sign({ groups: ["readers"] });
