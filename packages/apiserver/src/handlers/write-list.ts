@@ -114,15 +114,17 @@ const openBrace = Buffer.from("{");
 function tableList(call: Call, result: LinkedResult, output: Output): ListParts {
   const { served } = call;
   const options = tableOptions(call, output);
+  const { order } = served.definition.table;
+  const entries = order === undefined ? result.entries : result.entries.toSorted((a, b) => order(a.object(), b.object()));
   const slot = rowSlot(served, options);
   const row = (entry: Entry): readonly Uint8Array[] =>
     (slot === undefined ? undefined : rowBytes(slot, served, entry, options)) ?? [Buffer.from(rowJson(served, entry, options))];
   const form = formOf(output);
   const head = `${tableHead(listMeta(result), options, served.definition.table)}]}`;
   const frame = textList(form, head, (entry) => Buffer.concat(row(entry)));
-  if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(result.entries, frame.bytesOf) };
+  if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(entries, frame.bytesOf) };
   const rows: ItemBytes = (entry, first) => (first ? row(entry) : [comma, ...row(entry)]);
-  return { ...frame, body: sharedBody(result.entries, slot, () => rows, Math.floor(options.now / 1000)) };
+  return { ...frame, body: sharedBody(entries, slot, () => rows, Math.floor(options.now / 1000)) };
 }
 
 const comma = Buffer.from(",");

@@ -1,7 +1,8 @@
 import type { FlowSchema } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import type { TableColumns } from "../../generic/strategy.ts";
 
-export const flowSchemaTable = tableOf<FlowSchema>(
+const cells = tableOf<FlowSchema>(
   [
     nameColumn,
     text(
@@ -31,3 +32,11 @@ export const flowSchemaTable = tableOf<FlowSchema>(
     ];
   },
 );
+
+/** In the order in which requests look for theirs. Source: pkg/printers/internalversion/printers.go printFlowSchemaList */
+export const flowSchemaTable: TableColumns = {
+  ...cells,
+  order: (a, b) => precedence(a) - precedence(b),
+};
+
+const precedence = (schema: FlowSchema): number => schema.spec?.matchingPrecedence ?? 0;
