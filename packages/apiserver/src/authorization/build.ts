@@ -5,6 +5,7 @@ import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { newReviewWebhook } from "../authentication/review-webhook.ts";
+import { nodeNameOf } from "../request/user-names.ts";
 import { type AbacPolicy, abac, abacRules } from "./abac.ts";
 import { alwaysAllow, alwaysDeny, privilegedGroups } from "./always.ts";
 import type { Authorizer, PolicyRule, RuleResolver } from "./authorizer.ts";
@@ -69,11 +70,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
       case "Node": {
         const graph = informedNodeGraph(informers, { configSources: options.featureEnabled("DynamicKubeletConfig") });
         authorizers.push(nodeAuthorizer(graph, nodeRules));
-        resolvers.push(async () => ({
-          rules: [],
-          incomplete: true,
-          errors: [new Error("node authorizer does not support user rule resolution")],
-        }));
+        resolvers.push(nodeRulesOf);
         synced.push(() => graph.synced);
         break;
       }
@@ -109,6 +106,13 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
     synced: () => synced.every((isSynced) => isSynced()),
   };
 }
+
+/** Of nodes alone: nobody else is allowed anything by this mode. */
+const nodeRulesOf: RuleResolver = async (user) => {
+  const isNode = nodeNameOf(user) !== undefined;
+  const errors = isNode ? [new Error("node authorizer does not support user rule resolution")] : [];
+  return { rules: [], incomplete: isNode, errors };
+};
 
 const allowsAll: RuleResolver = async () => ({
   rules: [

@@ -234,3 +234,16 @@ test("with --anonymous-auth=false who shows nothing is 401, also at pages that a
     assert.equal(body.reason, "Unauthorized");
   }
 });
+
+test("the rules of a user are whole, those of a node are not", async () => {
+  const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+  const statusFor = async (user: string, group: string) => {
+    const headers = { "impersonate-user": user, "impersonate-group": group };
+    return (await server.request("POST", path, { spec: { namespace: "default" } }, headers)).body.status;
+  };
+  const whole = await statusFor("alice", "system:authenticated");
+  assert.deepEqual([whole.incomplete, whole.evaluationError], [false, undefined]);
+  const ofNode = await statusFor("system:node:n1", "system:nodes");
+  const text = "node authorizer does not support user rule resolution";
+  assert.deepEqual([ofNode.incomplete, ofNode.evaluationError], [true, text]);
+});
