@@ -188,6 +188,7 @@ function resourceOf(
     ...(input.hasStatus && { statusStrategy: customResourceStatusStrategy(input) }),
     ...(input.scale !== undefined && { scale: scalePathsOf(input.scale) }),
     table: columnsOf(version.additionalPrinterColumns),
+    unknownFieldText: (field) => `field label not supported: ${field}`,
     itemsKeepKind: true,
   };
 }

@@ -204,11 +204,13 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
   if (fields.empty) return;
   const known = selectableFieldsOf(definition);
   for (const { field } of fields.terms) {
-    if (field === "metadata.name" || field === "metadata.namespace" || known.has(field)) continue;
+    if (field === "metadata.name" || known.has(field)) continue;
+    if (field === "metadata.namespace" && !(definition.itemsKeepKind && !definition.namespaced)) continue;
     throw badRequest(
-      known.size === 0
-        ? `${goQuote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
-        : (definition.unknownFieldText?.(field) ?? `field label not supported: ${field}`),
+      definition.unknownFieldText?.(field) ??
+        (known.size === 0
+          ? `${goQuote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
+          : `field label not supported: ${field}`),
     );
   }
 }

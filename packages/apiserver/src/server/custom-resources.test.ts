@@ -237,6 +237,24 @@ test("columns are those of the definition", async (t) => {
   assert.equal(protobuf.code, 406);
 });
 
+test("custom resources are selected by their name, and by their namespace where they have one", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group, [{ name: "v1" }]));
+  await server.request("POST", path, aWidget(group, "a", {}));
+  await server.request("POST", path, aWidget(group, "b", {}));
+  const select = async (field: string, below = path) => (await server.request("GET", `${below}?fieldSelector=${field}=b`)).body;
+  assert.deepEqual(
+    (await select("metadata.name")).items.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
+    ["b"],
+  );
+  assert.deepEqual((await select("metadata.namespace")).items, []);
+  assert.equal((await select("spec.size")).message, "field label not supported: spec.size");
+  const wide = widgets(`wide.${group}`, [{ name: "v1" }]);
+  await define(server, { ...wide, spec: { ...wide.spec, scope: "Cluster" } });
+  const refused = await select("metadata.namespace", `/apis/wide.${group}/v1/widgets`);
+  assert.equal(refused.message, "field label not supported: metadata.namespace");
+});
+
 test("two definitions of a group cannot have the same kind", async (t) => {
   const server = await startTestServer(t);
   await define(server, widgets(group));
