@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
 import { validateEvent, validateNewEvent } from "./strategy.ts";
+import { eventTable } from "./table.ts";
 
 const event = (fields: object, namespace = "web"): Event =>
   ({ metadata: { name: "e", namespace }, involvedObject: { kind: "Pod", namespace: "web" }, ...fields }) as Event;
@@ -93,4 +94,12 @@ test("over the server, a note may be patched through v1, but not grow too long",
   assert.equal(code, 200);
   assert.equal(body.note, "after");
   assert.equal((await patch("x".repeat(1025))).code, 422);
+});
+
+test("the count of a series leaves out the event before it, the table's does not", () => {
+  const counts = [{}, { count: 3 }, { series: { count: 5 } }].map((told) => {
+    const cells = eventTable.cells({ metadata: { name: "a" }, involvedObject: {}, ...told } as never, 0);
+    return cells[eventTable.columns.findIndex(({ name }) => name === "Count")];
+  });
+  assert.deepEqual(counts, [1, 3, 6]);
 });

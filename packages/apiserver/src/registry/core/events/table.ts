@@ -29,7 +29,7 @@ export const eventTable = tableOf<Event>(
     let count = event.count ?? 0;
     if (event.series) {
       last = translate(event.series.lastObservedTime, now) ?? "<unknown>";
-      count = event.series.count ?? 0;
+      count = (event.series.count ?? 0) + 1; // the one before the series is not counted in it
     } else if (count === 0) {
       count = 1; // recorded once, by a recorder that does not count
     }
