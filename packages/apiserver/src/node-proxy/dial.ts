@@ -7,7 +7,7 @@ import { type Connect, type Connection, connectTls } from "@coxswain/apimachiner
 import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { badRequest, plainError, type StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, plainError, StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
@@ -70,7 +70,7 @@ export async function resolveTarget(target: ConnectTarget, config: NodeProxyConf
   const { url } = target;
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const address = await resolveHost(host, target, config).catch((err: unknown) => {
-    throw unreachable(err, target, upgraded);
+    throw err instanceof StatusError ? err : unreachable(err, target, upgraded);
   });
   const secure = url.protocol === "https:";
   const port = Number(url.port) || (secure ? 443 : 80);
@@ -106,7 +106,9 @@ async function resolveHost(host: string, target: ConnectTarget, config: NodeProx
     return (await (config.lookup ?? lookup)(host)).address;
   } catch (err) {
     if (config.tunnel !== undefined && target.as !== "proxy") return host;
-    throw new Error(`dial tcp: lookup ${host}: no such host`, { cause: err });
+    const text = `lookup ${host}: no such host`;
+    // A name to be proxied to is looked up for the check of its addresses, that of a kubelet when it is dialled.
+    throw target.as === "proxy" && !target.toNode ? badRequest(text) : new Error(`dial tcp: ${text}`, { cause: err });
   }
 }
 

@@ -119,15 +119,16 @@ test("a kubelet whose name nobody has is told of in the words of what was asked 
   const nobody = "dial tcp: lookup node.example: no such host";
   const lookup = async (): Promise<never> => Promise.reject(new Error("ENOTFOUND"));
   const upgrade = { socket: new PassThrough(), head: Buffer.alloc(0) };
-  for (const { as, parts, code, want } of [
+  for (const { as, parts, code, want, ...rest } of [
     { as: "text", parts: {}, code: 500, want: `Get "https://node.example:10250/x": ${nobody}` },
     { as: "tunnel", parts: { upgrade }, code: 500, want: `error dialing backend: ${nobody}` },
     { as: "proxy", parts: { upgrade }, code: 500, want: `error dialing backend: ${nobody}` },
     { as: "proxy", parts: {}, code: 503, want: `error trying to reach service: ${nobody}` },
+    { as: "proxy", parts: {}, toNode: false, code: 400, want: "lookup node.example: no such host" },
     { as: "tunnel", parts: {}, code: 400, want: "Upgrade request required" },
   ] as const) {
     const { ctx } = recorded(parts as never);
-    const to = { url: new URL("https://node.example:10250/x"), toNode: true, as };
+    const to = { url: new URL("https://node.example:10250/x"), toNode: true, as, ...rest };
     await assert.rejects(newNodeProxy({ log, lookup }).forward(ctx, to, pod), { code, message: want });
   }
 });
