@@ -314,9 +314,9 @@ function validity(ms: number): { notBefore: Date; notAfter: Date } {
   return { notBefore: new Date(Date.now() - 300_000), notAfter: new Date(Date.now() + ms) };
 }
 
-/** Positive, 63 bits. */
+/** Positive, 127 bits. */
 function newSerial(): string {
-  const bytes = randomBytes(8);
+  const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] as number) & 0x3f) | 0x40;
   return bytes.toString("hex");
 }

@@ -48,11 +48,8 @@ export function isHeadless({ spec }: Service): boolean {
   return spec?.clusterIP === "None";
 }
 
-export function publishesNotReady({ metadata, spec }: Service): boolean {
-  return (
-    spec?.publishNotReadyAddresses === true ||
-    metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"] === "true"
-  );
+export function publishesNotReady({ spec }: Service): boolean {
+  return spec?.publishNotReadyAddresses === true;
 }
 
 /** The number of the Pod's port that a service's port means; undefined when the Pod has none of that name. */

@@ -84,6 +84,7 @@ for (const { name, csr, subject, usages } of [
     const { commonName, organizations } = subjectOf(issued);
     assert.deepEqual([commonName, ...organizations], subject);
     assert.deepEqual(issued.keyUsage, usages);
+    assert.equal(issued.serialNumber.length, 32, "too long to be guessed or to come twice");
     assert.equal(Date.parse(issued.validFrom), Math.floor((clock.now() - 300_000) / 1000) * 1000);
   });
 }

@@ -122,6 +122,20 @@ test("a service that publishes what is not ready lists everything as ready", () 
   ]);
 });
 
+for (const [annotation, field, want] of [
+  ["true", false, "ready"],
+  ["1", false, "ready"],
+  ["false", true, "notReady"],
+  ["perhaps", true, "ready"],
+] as const) {
+  test(`the older annotation ${annotation} beside a field that says ${field} lists what is not ready as ${want}`, () => {
+    const annotations = { "service.alpha.kubernetes.io/tolerate-unready-endpoints": annotation };
+    const service = aService({ annotations, spec: { publishNotReadyAddresses: field } });
+    const [subset] = shown(canonicalSubsets(endpointsOfPods(service, [webPod("a", "10.1.0.3", { ready: false })])));
+    assert.deepEqual(subset?.[want], ["10.1.0.3"]);
+  });
+}
+
 test("addresses with other ports are a subset of their own", () => {
   const subsets: EndpointSubset[] = [
     {

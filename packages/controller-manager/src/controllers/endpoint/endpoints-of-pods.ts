@@ -1,3 +1,4 @@
+import { parseBool } from "@coxswain/apimachinery/flags/types";
 import type { EndpointAddress, EndpointPort, EndpointSubset, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import {
@@ -13,7 +14,7 @@ import {
 
 /** Pure: one subset for each Pod and the ports that it has; to be merged. Source: endpoints_controller.go syncService */
 export function endpointsOfPods(service: Service, pods: readonly Pod[]): EndpointSubset[] {
-  const tolerateUnready = publishesNotReady(service);
+  const tolerateUnready = toleratesUnready(service);
   const subsets: EndpointSubset[] = [];
   for (const pod of pods) {
     if (!countsAsEndpoint(pod, tolerateUnready)) continue;
@@ -25,6 +26,16 @@ export function endpointsOfPods(service: Service, pods: readonly Pod[]): Endpoin
     subsets.push({ [list]: [address], ...(ports.length === 0 ? {} : { ports }) });
   }
   return subsets;
+}
+
+/** The annotation from before the field goes before it, but for a text that is neither true nor false; slices do not know it. */
+function toleratesUnready(service: Service): boolean {
+  const annotation = service.metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"];
+  try {
+    return annotation === undefined ? publishesNotReady(service) : parseBool(annotation);
+  } catch {
+    return publishesNotReady(service);
+  }
 }
 
 /** Endpoints have one family, the service's first. */

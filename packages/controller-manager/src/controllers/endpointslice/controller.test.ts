@@ -140,6 +140,14 @@ test("says for which change slices were written, and counts them", async (t) => 
     );
 });
 
+test("what is not ready is ready by the service's field alone, not by the annotation from before it", () => {
+  const ready = (service: ReturnType<typeof aService>) =>
+    endpointsOfPods(service, [webPod(1, { ready: false })], () => undefined)[0]?.endpoints[0]?.conditions?.ready;
+  const annotations = { "service.alpha.kubernetes.io/tolerate-unready-endpoints": "true" };
+  assert.equal(ready(aService({ annotations })), false);
+  assert.equal(ready(aService({ spec: { publishNotReadyAddresses: true } })), true);
+});
+
 test("says what could not be written", async (t) => {
   const world = await started(t);
   world.client.react("create", "endpointslices", () => {
