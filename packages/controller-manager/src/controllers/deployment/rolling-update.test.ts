@@ -101,6 +101,13 @@ for (const { name, deployment, newSet, old, want } of [
     want: { a: 1 },
   },
   {
+    name: "waits while an old set has more available than it is asked for",
+    deployment: deploymentOf(7, 2, 1),
+    newSet: set("new", 5, 3),
+    old: [set("a", 4, 5)],
+    want: {},
+  },
+  {
     name: "has nothing to do without old pods",
     deployment: deploymentOf(3, 1, 1),
     newSet: set("new", 3),

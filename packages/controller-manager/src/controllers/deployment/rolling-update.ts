@@ -54,23 +54,25 @@ export function planScaleDown(deployment: Deployment, newSet: ReplicaSet, oldSet
       .toSorted(byCreation)
       .map((set) => [set, specReplicas(set)]),
   );
-  cleanUpUnhealthy(sizes, most);
-  scaleDownAvailable(sizes, availableOf([...oldSets, newSet]) - minAvailable);
+  const countsAreTrue = cleanUpUnhealthy(sizes, most);
+  if (countsAreTrue) scaleDownAvailable(sizes, availableOf([...oldSets, newSet]) - minAvailable);
   return [...sizes]
     .filter(([set, replicas]) => replicas !== specReplicas(set))
     .map(([replicaSet, replicas]) => ({ replicaSet, replicas }));
 }
 
-function cleanUpUnhealthy(sizes: Map<ReplicaSet, number>, most: number): void {
+/** @returns false when a set has more available than it is asked for: these are about to go, and must not be counted on */
+function cleanUpUnhealthy(sizes: Map<ReplicaSet, number>, most: number): boolean {
   let left = most;
   for (const [set, replicas] of sizes) {
-    if (left <= 0) return;
+    if (left <= 0) break;
     const unhealthy = replicas - (set.status?.availableReplicas ?? 0);
+    if (unhealthy < 0) return false;
     const down = Math.min(left, unhealthy);
-    if (down <= 0) continue;
     sizes.set(set, replicas - down);
     left -= down;
   }
+  return true;
 }
 
 function scaleDownAvailable(sizes: Map<ReplicaSet, number>, most: number): void {
