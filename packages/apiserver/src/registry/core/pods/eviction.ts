@@ -3,7 +3,6 @@ import {
   badRequest,
   conflict,
   forbidden,
-  internalError,
   invalid,
   plainError,
   tooManyRequests,
@@ -13,18 +12,21 @@ import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { DeleteOptions, KubeObject, Status } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { Entry } from "../../../storage/storage.ts";
 import { validateDeleteOptions } from "../../generic/delete-options.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import type { SubresourceCall } from "../../generic/subresource.ts";
+import { readSelector } from "./validation/pod-template.ts";
 
 /** More deletions than this in flight means that nobody keeps the status up to date. */
 const mostDisruptedPods = 2000;
 const retryAfterSeconds = 10;
 
+/** So often a pod that changes again and again is looked at. Source: eviction.go EvictionsRetry */
+const mostTries = 20;
+
 /**
- * Deletes a pod if its disruption budget allows one more disruption; 429 otherwise.
+ * Deletes a pod if its disruption budget allows one more disruption, or if nobody will miss it; 429 otherwise.
  * Source: pkg/registry/core/pod/storage/eviction.go
  */
 export async function createEviction(call: SubresourceCall): Promise<KubeObject> {
@@ -32,33 +34,61 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   if (!eviction) throw badRequest("not a Eviction object");
   if (call.name !== (eviction.metadata.name ?? "")) throw badRequest("name in URL does not match name in Eviction object");
   await call.admit(eviction, undefined);
-  const options = optionsOf(eviction, call.dryRun);
-  const pod = (await call.services.store("", "pods").get(call.namespace, call.name)).object() as Pod;
-  const errors = validateDeleteOptions(options);
-  if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
-  if (!hasNoHealthToLose(pod)) {
-    const budget = await budgetOf(call, pod);
-    if (budget !== undefined) {
-      await takeDisruption(call, budget, pod);
-      // The state that was counted is the state that goes.
-      if (!options.preconditions?.uid) options.preconditions = { ...options.preconditions, uid: pod.metadata.uid ?? "" };
+  const asked = optionsOf(eviction, call.dryRun);
+  const store = call.services.store("", "pods");
+  for (let attempt = 1; ; attempt++) {
+    const pod = (await store.get(call.namespace, call.name)).object() as Pod;
+    const errors = validateDeleteOptions(asked);
+    if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
+    const permission = await permit(call, pod);
+    const preconditions = { ...preconditionsOf(permission, pod), ...asked.preconditions };
+    try {
+      await store.delete(strategyContext(call), call.name, { ...asked, preconditions }, async () => {});
+      return success as unknown as KubeObject;
+    } catch (err) {
+      if (!isConflict(err)) throw err;
+      if (permission.because === "unready" && asked.preconditions?.resourceVersion === undefined) {
+        if (permission.budget !== undefined) throw stillProcessed(permission.budget);
+        if (attempt < mostTries) continue; // it may count by now
+      }
+      if (asked.preconditions !== undefined) throw err;
+      throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);
     }
   }
-  const store = call.services.store("", "pods");
-  try {
-    await store.delete(strategyContext(call), call.name, options, async () => {});
-  } catch (err) {
-    if (isConflict(err) && !eviction.deleteOptions?.preconditions)
-      throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);
-    throw err;
-  }
-  return {
-    kind: "Status",
-    apiVersion: "v1",
-    metadata: {},
-    status: "Success",
-    code: 201,
-  } satisfies Status as unknown as KubeObject;
+}
+
+const success = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 } satisfies Status;
+
+type Permission =
+  /** It is over or on its way out, or no budget is about it. */
+  | { readonly because: "uncounted" }
+  /** It is no part of what is healthy: as it is now. @param budget undefined: none need be asked */
+  | { readonly because: "unready"; readonly budget?: string }
+  /** One that the budget allowed, and counts no more. */
+  | { readonly because: "disruption" };
+
+async function permit(call: SubresourceCall, pod: Pod): Promise<Permission> {
+  const phase = pod.status?.phase;
+  if (phase === "Succeeded" || phase === "Failed" || pod.metadata.deletionTimestamp) return { because: "uncounted" };
+  if (phase === "Pending") return { because: "unready" };
+  const found = await budgetOf(call, pod);
+  if (found === undefined) return { because: "uncounted" };
+  const { metadata, status } = found.object() as PodDisruptionBudget;
+  const { currentHealthy = 0, desiredHealthy = 0 } = status ?? {};
+  if (!isReady(pod) && desiredHealthy > 0 && currentHealthy >= desiredHealthy)
+    return { because: "unready", budget: metadata.name ?? "" };
+  await takeDisruption(call, found, pod);
+  return { because: "disruption" };
+}
+
+/** The pod that was judged is the one that goes; where its state was judged, in that state. */
+function preconditionsOf({ because }: Permission, { metadata }: Pod): DeleteOptions["preconditions"] {
+  if (because === "uncounted") return undefined;
+  return because === "disruption" ? { uid: metadata.uid ?? "" } : { resourceVersion: metadata.resourceVersion ?? "" };
+}
+
+function isReady({ status }: Pod): boolean {
+  return (status?.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }
 
 /** Those of the eviction, where nothing else is asked for by the request. @throws 500 when the two do not agree */
@@ -69,23 +99,14 @@ function optionsOf({ deleteOptions = {} }: Eviction, dryRun: boolean): DeleteOpt
   return { ...deleteOptions, ...(dryRun && { dryRun: ["All"] }) };
 }
 
-/** Pods that are over, not yet running or on their way out count for no budget. */
-function hasNoHealthToLose(pod: Pod): boolean {
-  const phase = pod.status?.phase;
-  return phase === "Succeeded" || phase === "Failed" || phase === "Pending" || Boolean(pod.metadata.deletionTimestamp);
-}
-
 async function budgetOf(call: SubresourceCall, pod: Pod): Promise<Entry | undefined> {
   if (Object.keys(pod.metadata.labels ?? {}).length === 0) return undefined;
   const { entries } = await call.services.store("policy", "poddisruptionbudgets").list(call.namespace, {});
-  const matching = entries.filter((entry) => {
-    const { spec } = entry.object() as PodDisruptionBudget;
-    return spec?.selector !== undefined && LabelSelector.fromObject(spec.selector).matches(pod.metadata.labels);
-  });
+  const matching = entries.filter((entry) =>
+    readSelector((entry.object() as PodDisruptionBudget).spec?.selector)?.matches(pod.metadata.labels),
+  );
   if (matching.length > 1)
-    throw internalError(
-      new Error("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."),
-    );
+    throw plainError("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
   return matching[0];
 }
 
@@ -103,12 +124,7 @@ async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod): P
 export function countDisruption(current: PodDisruptionBudget, podName: string, now: number): PodDisruptionBudget {
   const status = current.status;
   const name = current.metadata.name ?? "";
-  if ((status?.observedGeneration ?? 0) < (current.metadata.generation ?? 0)) {
-    throw withCause(
-      tooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfterSeconds),
-      `The disruption budget ${name} is still being processed by the server.`,
-    );
-  }
+  if ((status?.observedGeneration ?? 0) < (current.metadata.generation ?? 0)) throw stillProcessed(name);
   const allowed = status?.disruptionsAllowed ?? 0;
   if (allowed < 0) {
     throw forbiddenBudget(name, "pdb disruptions allowed is negative");
@@ -119,7 +135,7 @@ export function countDisruption(current: PodDisruptionBudget, podName: string, n
   }
   if (allowed === 0) {
     throw withCause(
-      tooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0),
+      tooManyRequests(violationText, 0),
       `The disruption budget ${name} needs ${status?.desiredHealthy ?? 0} healthy pods and has ${status?.currentHealthy ?? 0} currently`,
     );
   }
@@ -136,6 +152,13 @@ export function countDisruption(current: PodDisruptionBudget, podName: string, n
     );
   }
   return budget;
+}
+
+const violationText = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+function stillProcessed(budget: string): Error {
+  const message = `The disruption budget ${budget} is still being processed by the server.`;
+  return withCause(tooManyRequests(violationText, retryAfterSeconds), message);
 }
 
 function forbiddenBudget(name: string, message: string): Error {
