@@ -78,3 +78,11 @@ test("a watch does not change over in the middle of a revision", async () => {
   stream.stop();
   bookmarks.stop();
 });
+
+test("when the cache is over, so are watches that have not changed over to it", async () => {
+  const { bookmarks, stored, readers } = setUp(change("a", 12));
+  const stream = await readers.watch({ prefix: "", revision: 9, signal: new AbortController().signal });
+  readers.end();
+  assert.deepEqual([stream.ended, stored[0]?.ended], [true, true]);
+  bookmarks.stop();
+});

@@ -44,6 +44,8 @@ export interface Memory {
 export function newCacheReaders(options: CacheReadersOptions, memory: Memory): CacheReaders {
   const { store, resource, log, metrics } = options;
   const broadcaster = newBroadcaster(options.indexes ?? []);
+  /** Those that have not changed over from the store yet. */
+  const resuming = new Set<WatchQueue>();
   const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
     if (memory.isReady()) watcher.bookmark(memory.revision());
   });
@@ -94,10 +96,12 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       signal: request.signal,
       onStop: () => {
         inner.abort();
+        resuming.delete(queue);
         if (watcher !== undefined) forget(watcher);
       },
     });
     if (queue.ended) return queue;
+    resuming.add(queue);
     let source: WatchStream;
     try {
       source = await store.watch({ ...request, signal: inner.signal });
@@ -132,6 +136,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       const missed = memory.isReady() ? memory.changesAfter(after) : undefined;
       if (missed === undefined) return false;
       watcher = new CacheWatcher(broadcaster.audienceOf(request), after, queue);
+      resuming.delete(queue);
       watcher.catchUp(missed);
       follow(watcher, request);
       return true;
@@ -142,7 +147,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
     watch,
     dispatch: broadcaster.dispatch,
     end() {
-      for (const watcher of broadcaster.all()) watcher.queue.end();
+      for (const queue of [...broadcaster.all().map((watcher) => watcher.queue), ...resuming]) queue.end();
     },
   };
 }

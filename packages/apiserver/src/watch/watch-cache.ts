@@ -392,6 +392,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     },
     stop() {
       stopped = true;
+      ready = false; // what is here does not change any more
       detach();
       readers.end();
     },
