@@ -35,12 +35,15 @@ export function unpackedPackage(name: string, release?: string): string {
   return target;
 }
 
+/** A mirror far away fails now and then. */
+const patiently = ["-o", "Acquire::Retries=5"];
+
 function downloadHere(run: Run, name: string): void {
   try {
-    run("apt-get", "download", "-q", name);
+    run("apt-get", ...patiently, "download", "-q", name);
   } catch {
-    run("apt-get", "update", "-q"); // the lists may be missing or old
-    run("apt-get", "download", "-q", name);
+    run("apt-get", ...patiently, "update", "-q"); // the lists may be missing or old
+    run("apt-get", ...patiently, "download", "-q", name);
   }
 }
 
@@ -58,6 +61,7 @@ function downloadFrom(run: Run, scratch: string, name: string, release: string):
     `Dir::Etc::sourcelist=${join(scratch, "sources.list")}`,
     "Dir::Etc::sourceparts=-",
   ].flatMap((option) => ["-o", option]);
+  own.push(...patiently);
   run("apt-get", ...own, "update", "-q");
   run("apt-get", ...own, "download", "-q", `${name}/${release}`);
 }

