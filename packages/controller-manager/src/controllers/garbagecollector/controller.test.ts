@@ -90,12 +90,19 @@ test("an owner deleted with Orphan leaves its dependents free", async (t) => {
   assert.equal(world.client.objects(replicaSets).length, 0);
 });
 
-test("an owner of another namespace does not count", async (t) => {
+test("an owner of another namespace does not count, and someone is told", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, aReplicaSet({ name: "web", namespace: "other" }));
     client.put(pods, aPod({ name: "a", owner }));
   });
   assert.deepEqual(names(world), []);
+  const { uid } = owner.metadata;
+  const reference = `[apps/v1/ReplicaSet, namespace: default, name: web, uid: ${uid}]`;
+  const message = `Warning OwnerRefInvalidNamespace ownerRef ${reference} does not exist in namespace "default"`;
+  assert.deepEqual(world.events, [message]);
+  world.client.put(pods, aPod({ name: "b", owner }));
+  await settle(60);
+  assert.deepEqual([names(world), world.events], [[], [message, message]]);
 });
 
 test("a reference to the right uid under a wrong name costs nobody else the owner", async (t) => {
@@ -129,8 +136,13 @@ test("an owner that was first named wrongly still takes its dependents with it",
 });
 
 test("a cluster-scoped object with an owner in a namespace stays, and someone is told", async (t) => {
-  const world = await started(t, ({ client }) => client.put(nodes, aNode({ name: "n1", ownerReferences: [nobody] })));
-  assert.equal(world.client.objects(nodes).length, 1);
+  const world = await started(t, ({ client }) => {
+    const { uid = "" } = owner.metadata;
+    client.put(replicaSets, owner);
+    client.put(nodes, aNode({ name: "n1", ownerReferences: [{ ...nobody, name: "web", uid }] }));
+    client.put(nodes, aNode({ name: "n2", ownerReferences: [nobody] }));
+  });
+  assert.equal(world.client.objects(nodes).length, 2);
   assert.ok(world.events.some((event) => event.startsWith("Warning OwnerRefInvalidNamespace ")));
 });
 

@@ -46,9 +46,15 @@ export function newGarbageCollector(ctx: ControllerContext): Runnable | undefine
 /** @internal for tests: the parts, to be run one by one. */
 function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
   const { log, clock, metrics } = ctx;
-  const onEffects = ({ attemptToDelete, attemptToOrphan }: Effects): void => {
+  const onEffects = ({ attemptToDelete, attemptToOrphan, misplaced = [] }: Effects): void => {
     for (const uid of attemptToDelete) deleting.enqueue(uid);
     for (const uid of attemptToOrphan) orphaning.enqueue(uid);
+    for (const { dependent, owner } of misplaced) {
+      const { apiVersion, kind, name, uid } = owner;
+      const reference = `[${apiVersion}/${kind}, namespace: ${dependent.namespace}, name: ${name}, uid: ${uid}]`;
+      const message = `ownerRef ${reference} does not exist in namespace "${dependent.namespace}"`;
+      ctx.recorder.event(dependent, "Warning", "OwnerRefInvalidNamespace", message);
+    }
   };
   const builder = newGraphBuilder(ctx, onEffects);
   const room: Room = { ctx, builder, absentOwners: newRecentSet(500), onEffects };
@@ -167,11 +173,7 @@ async function ownerState(
   const ref = builder.resourceOf(owner.apiVersion, owner.kind);
   if (ref === undefined)
     throw new Error(`no resource is known for owner kind ${owner.apiVersion} ${owner.kind} of ${describe(node.identity)}`);
-  if (ref.namespaced && node.identity.namespace === "") {
-    const message = `ownerRef [${owner.apiVersion}/${owner.kind}, namespace: , name: ${owner.name}, uid: ${owner.uid}] does not exist in namespace ""`;
-    ctx.recorder.event(node.identity, "Warning", "OwnerRefInvalidNamespace", message);
-    return "unknowable";
-  }
+  if (ref.namespaced && node.identity.namespace === "") return "unknowable";
   const { apiVersion, kind, name, uid } = owner;
   const named = coordinates(ref, { apiVersion, kind, namespace: node.identity.namespace, name, uid });
   const key = absenceKey(named);

@@ -28,6 +28,13 @@ export interface GraphNode {
 export interface Effects {
   readonly attemptToDelete: readonly string[];
   readonly attemptToOrphan: readonly string[];
+  /** Who names an object of another namespace as its owner, to be told so; absent when nobody does. */
+  readonly misplaced?: readonly Misplaced[];
+}
+
+export interface Misplaced {
+  readonly dependent: Identity;
+  readonly owner: OwnerReference;
 }
 
 /**
@@ -66,6 +73,7 @@ export function newOwnerGraph(): OwnerGraph {
         found.attemptToDelete.add(uid);
       } else if (!ownerNode.virtual && !isNamedBy(owner, node, ownerNode)) {
         found.attemptToDelete.add(node.identity.uid); // there is no such owner where it is looked for
+        if (isElsewhere(ownerNode, node)) found.misplaced.push({ dependent: node.identity, owner });
       }
       ownerNode.dependents.add(node);
     }
@@ -75,6 +83,14 @@ export function newOwnerGraph(): OwnerGraph {
       const ownerNode = nodes.get(uid);
       ownerNode?.dependents.delete(node);
       if (ownerNode?.virtual && ownerNode.dependents.size === 0) nodes.delete(uid);
+    }
+  };
+  /** Of an owner that is not what they thought. */
+  const lookAtDependents = (node: GraphNode, found: EffectsBuilder): void => {
+    for (const dependent of node.dependents) {
+      found.attemptToDelete.add(dependent.identity.uid);
+      const owner = dependent.owners.find(({ uid }) => uid === node.identity.uid);
+      if (owner !== undefined && isElsewhere(node, dependent)) found.misplaced.push({ dependent: dependent.identity, owner });
     }
   };
   /** Owners that wait for their dependents may have one fewer to wait for. */
@@ -121,7 +137,7 @@ export function newOwnerGraph(): OwnerGraph {
         const renamed = !sameCoordinates(node.identity, identity);
         node.virtual = false;
         node.identity = identity;
-        if (renamed) for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
+        if (renamed) lookAtDependents(node, found);
       }
       if (!deepEqual(node.owners, owners)) {
         const before = node.owners;
@@ -203,18 +219,30 @@ function isNamedBy({ apiVersion, kind, name, uid }: OwnerReference, dependent: G
   return sameCoordinates({ apiVersion, kind, name, uid, namespace: dependent.identity.namespace }, owner.identity);
 }
 
+/** Cluster-scoped owners are everybody's. */
+function isElsewhere({ identity: { namespace } }: GraphNode, dependent: GraphNode): boolean {
+  return namespace !== "" && namespace !== dependent.identity.namespace;
+}
+
 interface EffectsBuilder {
   readonly attemptToDelete: Set<string>;
   readonly attemptToOrphan: Set<string>;
+  readonly misplaced: Misplaced[];
   build(): Effects;
 }
 
 function newEffects(): EffectsBuilder {
   const attemptToDelete = new Set<string>();
   const attemptToOrphan = new Set<string>();
+  const misplaced: Misplaced[] = [];
   return {
     attemptToDelete,
     attemptToOrphan,
-    build: () => ({ attemptToDelete: [...attemptToDelete], attemptToOrphan: [...attemptToOrphan] }),
+    misplaced,
+    build: () => ({
+      attemptToDelete: [...attemptToDelete],
+      attemptToOrphan: [...attemptToOrphan],
+      ...(misplaced.length === 0 ? {} : { misplaced }),
+    }),
   };
 }
