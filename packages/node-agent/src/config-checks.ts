@@ -4,7 +4,7 @@ import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { AgentConfig } from "./config.ts";
 import { nodeIpProblem } from "./node/machine.ts";
 import { parseCpus } from "./resources/cpu/cpu-set.ts";
-import { parseThresholds } from "./resources/eviction.ts";
+import { parseThresholds } from "./resources/eviction-thresholds.ts";
 import { reservedMemoryProblems } from "./resources/memory/reserved-memory.ts";
 import { parseQosReserved } from "./resources/qos-reserve.ts";
 

@@ -3,7 +3,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Background } from "../background.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Pressure } from "../resources/eviction.ts";
+import type { Pressure } from "../resources/eviction-thresholds.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";

@@ -4,7 +4,7 @@ import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Pressure } from "../resources/eviction.ts";
+import type { Pressure } from "../resources/eviction-thresholds.ts";
 import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
 import { isCriticalPod, isStaticPod, type NodePod } from "./pod.ts";
 

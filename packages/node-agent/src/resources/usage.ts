@@ -5,7 +5,8 @@ import type { NodePod } from "../pods/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { FolderQuotas } from "../volumes/quota/folder-quotas.ts";
-import { hasStorageLimit, type Observation, type Observations, type PodUsage } from "./eviction.ts";
+import { hasStorageLimit, type PodUsage } from "./eviction.ts";
+import type { Observation, Observations } from "./eviction-thresholds.ts";
 
 /**
  * What is free on the node now.
