@@ -44,7 +44,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
     const preconditions = { ...preconditionsOf(permission, pod), ...asked.preconditions };
     try {
       await store.delete(strategyContext(call), call.name, { ...asked, preconditions }, async () => {});
-      return success as unknown as KubeObject;
+      return success();
     } catch (err) {
       if (!isConflict(err)) throw err;
       if (permission.because === "unready" && asked.preconditions?.resourceVersion === undefined) {
@@ -57,7 +57,10 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   }
 }
 
-const success = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 } satisfies Status;
+function success(): KubeObject {
+  const status: Status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
+  return status as unknown as KubeObject;
+}
 
 type Permission =
   /** It is over or on its way out, or no budget is about it. */
