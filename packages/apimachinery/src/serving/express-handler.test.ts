@@ -212,7 +212,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
   });
 
   test(`${protocol}: breaks off what fails after its beginning, and what the application gives up`, {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async (t) => {
     const app = newApp();
     app.get("/throws", (_request, response) => {

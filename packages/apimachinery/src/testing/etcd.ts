@@ -120,7 +120,7 @@ const given = new Set<number>();
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(20_500, 30_000);
+    const port = randomInt(24_000, 30_000);
     if (given.has(port)) continue;
     given.add(port);
     if (await canListen(port)) return port;
