@@ -36,7 +36,7 @@ const cells = tableOf<FlowSchema>(
 /** In the order in which requests look for theirs. Source: pkg/printers/internalversion/printers.go printFlowSchemaList */
 export const flowSchemaTable: TableColumns = {
   ...cells,
-  order: (a, b) => precedence(a) - precedence(b),
+  order: (a, b) => precedence(a as FlowSchema) - precedence(b as FlowSchema),
 };
 
 const precedence = (schema: FlowSchema): number => schema.spec?.matchingPrecedence ?? 0;
