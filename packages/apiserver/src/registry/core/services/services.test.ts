@@ -137,6 +137,19 @@ describe("services", () => {
     assert.equal(code, 500);
   });
 
+  test("take the endpoints of their name with them", async () => {
+    const endpoints = "/api/v1/namespaces/default/endpoints";
+    for (const name of ["kept", "gone"]) {
+      await create(name, { ports: [{ port: 80 }] });
+      await server.request("POST", endpoints, { apiVersion: "v1", kind: "Endpoints", metadata: { name }, subsets: [] });
+    }
+    const deleted = await server.request("DELETE", `${path}/kept?dryRun=All`);
+    assert.equal(deleted.code, 200);
+    assert.equal((await server.request("DELETE", `${path}/gone`)).code, 200);
+    const codes = ["kept", "gone"].map(async (name) => (await server.request("GET", `${endpoints}/${name}`)).code);
+    assert.deepEqual(await Promise.all(codes), [200, 404]);
+  });
+
   test("that fail for another reason give back what they took", async () => {
     const clusterIP = await freeAddress();
     const refused = await create("plain", { ports: [{ port: 80 }], clusterIP });

@@ -63,7 +63,11 @@ export function newServiceStrategy(
     ],
     beginCreate: (next, ctx) => allocate(next, undefined, ctx.dryRun),
     beginUpdate: (next, current, ctx) => allocate(next, current, ctx.dryRun),
-    async afterDelete(last) {
+    async afterDelete(last, ctx) {
+      const { name = "", namespace = "" } = last.metadata;
+      // A new service of the name is not to have them for its own. Their controller would delete them too, if later.
+      const endpoints = config.services().store("", "endpoints");
+      await endpoints.delete({ ...ctx, namespace }, name, {}).catch(() => undefined);
       await releaseClusterIps(last.spec.clusterIPs ?? [], allocators.values());
       const ports = nodePortsOf(last).filter((port) => port >= nodePorts.from && port <= nodePorts.to);
       if (ports.length > 0) await nodePorts.range.release(ports.map((port) => port - nodePorts.from));
