@@ -239,7 +239,9 @@ test("the rules of a user are whole, those of a node are not", async () => {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const statusFor = async (user: string, group: string) => {
     const headers = { "impersonate-user": user, "impersonate-group": group };
-    return (await server.request("POST", path, { spec: { namespace: "default" } }, headers)).body.status;
+    const { body } = await server.request("POST", path, { spec: { namespace: "default" } }, headers);
+    assert.deepEqual([body.kind, body.metadata, body.spec], ["SelfSubjectRulesReview", { creationTimestamp: null }, {}]);
+    return body.status;
   };
   const whole = await statusFor("alice", "system:authenticated");
   assert.deepEqual([whole.incomplete, whole.evaluationError], [false, undefined]);

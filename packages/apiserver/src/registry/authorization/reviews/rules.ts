@@ -19,7 +19,7 @@ export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<Kub
     incomplete: resolved.incomplete,
   };
   if (resolved.errors.length > 0) status.evaluationError = resolved.errors.map((err) => err.message).join("\n");
-  return { ...review, status } as KubeObject;
+  return { apiVersion: review.apiVersion, kind: review.kind, metadata: {}, spec: {}, status } as KubeObject; // no echo, as upstream
 }
 
 function resourceRule(rule: PolicyRule) {
