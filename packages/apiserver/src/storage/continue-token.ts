@@ -22,7 +22,9 @@ export function encodeContinueToken(token: ContinueToken): string {
 export function decodeContinueToken(text: string): ContinueToken {
   let token: { v?: unknown; rv?: unknown; start?: unknown };
   try {
-    const wrong = text.search(/[^A-Za-z0-9_-]/);
+    const odd = text.search(/[^A-Za-z0-9_-]/);
+    // One digit more than whole bytes take.
+    const wrong = odd < 0 && text.length % 4 === 1 ? text.length - 1 : odd;
     if (wrong >= 0) throw new Error(`illegal base64 data at input byte ${wrong}`);
     token = parseJson(Buffer.from(text, "base64url")) as typeof token;
     if (typeof token !== "object" || token === null) throw new Error("not an object");
