@@ -155,6 +155,8 @@ describe("get and list", () => {
     for (const path of [`${maps}/long`, maps]) {
       const packed = await server.request("GET", path, undefined, { "accept-encoding": "gzip" });
       assert.equal(packed.headers["content-encoding"], "gzip");
+      const refused = await server.request("GET", path, undefined, { "accept-encoding": "gzip;q=0" });
+      assert.equal(refused.headers["content-encoding"], undefined);
       assert.ok(gunzipSync(packed.raw).includes("abcdefghabcdefgh"));
       const plain = await server.request("GET", path);
       assert.equal(plain.headers["content-encoding"], undefined);

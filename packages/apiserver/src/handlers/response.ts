@@ -165,9 +165,10 @@ function wantsGzip(ctx: RequestContext, sizeBytes: number): boolean {
   return sizeBytes > compressFromBytes && acceptsGzip(ctx.exchange.headers["accept-encoding"]);
 }
 
+/** Upstream takes the plain word alone, and so nobody who refuses it with `;q=0`. Source: responsewriters/writers.go */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   const text = Array.isArray(header) ? header.join(",") : (header ?? "");
-  return text.split(",").some((encoding) => encoding.trim().split(";")[0] === "gzip");
+  return text.split(",").some((encoding) => encoding.trim() === "gzip");
 }
 
 /**
