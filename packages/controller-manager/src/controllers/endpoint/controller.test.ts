@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { alreadyExists, forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { EndpointSubset, Endpoints, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aPod, aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newEndpointController } from "./controller.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
@@ -223,3 +224,38 @@ test("says for which change it wrote, as long as there is one", async (t) => {
   await settle(30);
   assert.equal(written()?.[name], undefined);
 });
+
+for (const { name, verb, failure, want } of [
+  {
+    name: "tells of Endpoints that may not be made, and tries again",
+    verb: "create" as const,
+    failure: forbidden(endpoints, "web", "exceeded quota"),
+    want: 'Warning FailedToCreateEndpoint Failed to create endpoint for service default/web: endpoints "web" is forbidden: exceeded quota',
+  },
+  {
+    name: "tells of Endpoints that may not be changed, and tries again",
+    verb: "update" as const,
+    failure: forbidden(endpoints, "web", "no"),
+    want: 'Warning FailedToUpdateEndpoint Failed to update endpoint default/web: endpoints "web" is forbidden: no',
+  },
+  {
+    name: "does not tell of Endpoints that the cache does not show yet",
+    verb: "create" as const,
+    failure: alreadyExists(endpoints, "web"),
+  },
+]) {
+  test(name, async (t) => {
+    const { client, clock, ctx, events, run } = newTestContext(t);
+    let failures = 0;
+    client.react(verb, "endpoints", () => {
+      if (failures++ === 0) throw failure;
+    });
+    client.put(services, aService());
+    if (verb === "update") client.put(endpoints, { metadata: { namespace: "default", name: "web" } });
+    client.put(pods, webPod("a", "10.1.0.3"));
+    await run(newEndpointController(ctx));
+    await clock.advance(1000);
+    await waitFor(() => client.object<Endpoints>(endpoints, "default/web")?.subsets?.length === 1);
+    assert.deepEqual(events, want === undefined ? [] : [want]);
+  });
+}

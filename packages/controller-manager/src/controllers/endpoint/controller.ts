@@ -1,7 +1,7 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { Source, SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { hasCause, isAlreadyExists, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
@@ -76,12 +76,15 @@ async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: Ob
     if (current === undefined) await ctx.client.create<Endpoints>(endpoints, wanted, { signal });
     else await ctx.client.update<Endpoints>(endpoints, wanted, { signal });
   } catch (err) {
-    if (hasCause(err, "NamespaceTerminating") || (isForbidden(err) && current === undefined)) return done;
-    const verb = current === undefined ? "create" : "update";
-    const reason = current === undefined ? "FailedToCreateEndpoint" : "FailedToUpdateEndpoint";
-    ctx.recorder.event(wanted, "Warning", reason, `Failed to ${verb} endpoint ${key}: ${messageOf(err)}`);
-    if (!isAlreadyExists(err)) throw err;
-    throw new Error("the cache does not show the endpoints yet", { cause: err });
+    if (hasCause(err, "NamespaceTerminating")) return done;
+    // Made by an earlier look, which says how it went.
+    if (isAlreadyExists(err)) throw new Error("the cache does not show the endpoints yet", { cause: err });
+    const [reason, what] =
+      current === undefined
+        ? ["FailedToCreateEndpoint", "Failed to create endpoint for service"]
+        : ["FailedToUpdateEndpoint", "Failed to update endpoint"];
+    ctx.recorder.event(wanted, "Warning", reason, `${what} ${key}: ${messageOf(err)}`);
+    throw err;
   }
   return done;
 }
