@@ -3,12 +3,13 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
 import { openStorage, type StorageSet } from "../storage/open.ts";
-import type { Entry, ListRequest } from "../storage/storage.ts";
+import type { Entry } from "../storage/storage.ts";
 import { aConfigMap, suiteResource, withData } from "../storage/suite.ts";
 
 /** Always the same numbers for a seed, from 0 up to 1. */
@@ -20,11 +21,64 @@ function numbersFrom(seed: number): () => number {
   };
 }
 
+interface Write {
+  readonly key: string;
+  readonly revision: number;
+  /** undefined: deleted. */
+  readonly color: string | undefined;
+}
+
+interface Selection {
+  readonly prefix: string;
+  readonly fields: string;
+  takes(write: Write | undefined): boolean;
+}
+
+interface Watch {
+  readonly of: StoredResource;
+  readonly selection: Selection;
+  readonly after: number;
+  readonly seen: string[];
+  over: boolean;
+  stop(): void;
+  ended: Promise<void>;
+}
+
 const resources: StoredResource[] = ["widgets", "gadgets", "gizmos"].map((resource) => ({
   ...suiteResource,
   resource,
   group: "example.com",
 }));
+const colors = ["red", "blue", ""];
+const isColor = (take: (color: string) => boolean) => (write: Write | undefined) =>
+  write?.color !== undefined && take(write.color);
+const selections: Selection[] = [
+  { prefix: "", fields: "", takes: isColor(() => true) },
+  { prefix: "web/", fields: "data.color=red", takes: isColor((color) => color === "red") },
+  { prefix: "", fields: "data.color=", takes: isColor((color) => color === "") },
+  { prefix: "", fields: "data.color!=red", takes: isColor((color) => color !== "red") },
+  { prefix: "web/a", fields: "", takes: (write) => write?.key === "web/a" && write.color !== undefined },
+];
+
+const shapeOf = ({ key, revision }: Pick<Write, "key" | "revision">): string => `${key} ${revision}`;
+
+function stateAfter(writes: readonly Write[], { takes }: Selection): string[] {
+  const state = new Map(writes.map((write) => [write.key, write]));
+  return [...state.values()].filter(takes).map(shapeOf).sort();
+}
+
+function eventsAfter(after: number, writes: readonly Write[], { takes }: Selection): string[] {
+  const state = new Map<string, Write>();
+  const events: string[] = [];
+  for (const write of writes) {
+    const [before, now] = [takes(state.get(write.key)), takes(write)];
+    state.set(write.key, write);
+    if (write.revision > after && (before || now)) {
+      events.push(`${before ? (now ? "MODIFIED" : "DELETED") : "ADDED"} ${shapeOf(write)}`);
+    }
+  }
+  return events;
+}
 
 const seeds = process.env["COX_TEST_LONG"] ? 60 : 3;
 
@@ -39,66 +93,75 @@ for (let seed = 1; seed <= seeds; seed++) {
     t.after(() => client.close());
     const writer = await open(false);
     t.after(() => writer.stop());
-    /** What was done to each resource, in order. */
-    const done = new Map(resources.map((of) => [of, [] as string[]]));
-    const doneTo = (of: StoredResource): string[] => done.get(of) as string[];
-    const watches: { of: StoredResource; after: number; seen: string[]; over: boolean; stop(): void; ended: Promise<void> }[] =
-      [];
+    const done = new Map(resources.map((of): [StoredResource, Write[]] => [of, []]));
+    const doneTo = (of: StoredResource): Write[] => done.get(of) as Write[];
+    const watches: Watch[] = [];
     let server = await open(true);
     t.after(() => server.stop());
 
     async function write(): Promise<void> {
       const of = among(resources);
       const key = `web/${among(["a", "b", "c", "d"])}`;
-      const [log, store] = [doneTo(of), writer.for(of)];
-      if ((await store.get(key)) === undefined) log.push(shapeOf("ADDED", await store.create(key, aConfigMap(key.slice(4)))));
-      else if (random() < 0.3) log.push(shapeOf("DELETED", await store.delete(key)));
-      else log.push(shapeOf("MODIFIED", await store.guaranteedUpdate(key, (e) => withData(e, { n: String(random()) }))));
+      const store = writer.for(of);
+      if (random() < 0.25 && (await store.get(key)) !== undefined) {
+        doneTo(of).push({ key, revision: (await store.delete(key)).revision, color: undefined });
+        return;
+      }
+      const color = among(colors);
+      const data = { color, n: String(random()) };
+      const change = (e: Entry | undefined) => (e === undefined ? aConfigMap(key.slice(4), data) : withData(e, data));
+      doneTo(of).push({ key, revision: (await store.guaranteedUpdate(key, change, { ignoreNotFound: true })).revision, color });
     }
 
-    async function watch(of: StoredResource, after: number): Promise<void> {
-      const stream = await server.for(of).watch({ prefix: "", revision: after, signal: new AbortController().signal });
+    async function watch(of: StoredResource, selection: Selection, after: number): Promise<void> {
+      const { prefix, fields } = selection;
+      const request = { prefix, fields: FieldSelector.parse(fields), revision: after, signal: new AbortController().signal };
+      const stream = await server.for(of).watch(request);
       const seen: string[] = [];
-      const one = { of, after, seen, over: false, stop: () => stream.stop(), ended: Promise.resolve() };
+      const one: Watch = { of, selection, after, seen, over: false, stop: () => stream.stop(), ended: Promise.resolve() };
       one.ended = (async () => {
-        for await (const event of stream)
-          if (event.type !== "ERROR" && event.type !== "BOOKMARK") seen.push(shapeOf(event.type, event.entry));
+        for await (const event of stream) {
+          if (event.type !== "ERROR" && event.type !== "BOOKMARK") seen.push(`${event.type} ${shapeOf(event.entry)}`);
+        }
         one.over = true;
       })();
       watches.push(one);
     }
 
-    /** A list of now, or of a moment that one of its changes was made in, whole or in pages. */
+    /** Of now, or of a moment that a change was made in, whole or in pages, while others write. */
     async function list(): Promise<void> {
       const of = among(resources);
-      const log = doneTo(of);
-      const at = log.length > 0 && random() < 0.5 ? { revision: revisionOf(among(log)), match: "Exact" as const } : {};
-      const limit = random() < 0.5 ? 2 : undefined;
+      const selection = among(selections);
+      const writes = doneTo(of);
+      const limit = random() < 0.5 ? { limit: 2 } : {};
+      const at = writes.length > 0 && random() < 0.5 ? among(writes).revision : undefined;
+      const request = { prefix: selection.prefix, fields: FieldSelector.parse(selection.fields), ...limit };
       const found: string[] = [];
-      let first: number | undefined;
+      let revision: number;
       try {
-        for (let request: ListRequest | undefined = { prefix: "", ...at, ...(limit && { limit }) }; request !== undefined; ) {
-          const { entries, revision, continueToken } = await server.for(of).list(request);
-          first ??= revision;
-          assert.equal(revision, first);
-          found.push(...entries.map((entry) => `${entry.key} ${entry.revision}`));
-          if (limit && random() < 0.3) await write();
-          request = continueToken ? { prefix: "", limit: 2, continueToken } : undefined;
+        let page = await server.for(of).list({ ...request, ...(at !== undefined && { revision: at, match: "Exact" }) });
+        revision = page.revision;
+        for (;;) {
+          assert.equal(page.revision, revision);
+          found.push(...page.entries.map(shapeOf));
+          if (!page.continueToken) break;
+          if (random() < 0.3) await write();
+          page = await server.for(of).list({ ...request, continueToken: page.continueToken });
         }
       } catch (err) {
         assert.ok(isResourceExpired(err), String(err));
         return;
       }
-      const revision = first as number;
-      assert.deepEqual(found, stateAfter(log.filter((line) => revisionOf(line) <= revision)));
-      if (at.revision === undefined) await watch(of, revision);
-      else assert.equal(revision, at.revision);
+      const before = writes.filter((one) => one.revision <= revision);
+      assert.deepEqual(found, stateAfter(before, selection));
+      if (at === undefined) await watch(of, selection, revision);
+      else assert.equal(revision, at);
     }
 
     async function resume(): Promise<void> {
       if (watches.length === 0) return;
-      const { of, after, seen } = among(watches);
-      await watch(of, seen.length === 0 ? after : revisionOf(among(seen)));
+      const { of, selection, after, seen } = among(watches);
+      await watch(of, selection, seen.length === 0 ? after : Number(among(seen).split(" ")[2]));
     }
 
     for (let step = 0; step < 400; step++) {
@@ -108,10 +171,7 @@ for (let seed = 1; seed <= seeds; seed++) {
       else if (what < 0.9) await resume();
       else if (what < 0.96) server.release(among(resources));
       else if (what < 0.98) {
-        for (const watch of watches) {
-          watch.over = true;
-          watch.stop();
-        }
+        for (const one of watches) one.stop();
         server.stop();
         server = await open(true);
       } else {
@@ -120,24 +180,11 @@ for (let seed = 1; seed <= seeds; seed++) {
       }
     }
     for (const one of watches) {
-      const all = doneTo(one.of).filter((line) => revisionOf(line) > one.after);
+      const all = eventsAfter(one.after, doneTo(one.of), one.selection);
       await waitFor(() => one.over || one.seen.length >= all.length, { what: "the watch to have all" });
       one.stop();
       await one.ended;
       assert.deepEqual(one.seen, all.slice(0, one.seen.length));
     }
   });
-}
-
-const shapeOf = (type: string, { key, revision }: Entry): string => `${type} ${key} ${revision}`;
-const revisionOf = (line: string): number => Number(line.split(" ")[2]);
-
-function stateAfter(lines: readonly string[]): string[] {
-  const state = new Map<string, string>();
-  for (const line of lines) {
-    const [type, key, revision] = line.split(" ") as [string, string, string];
-    if (type === "DELETED") state.delete(key);
-    else state.set(key, revision);
-  }
-  return [...state].map(([key, revision]) => `${key} ${revision}`).sort();
 }
