@@ -141,6 +141,32 @@ test("when the revision was written elsewhere, one barrier serves all who wait",
   assert.deepEqual([source.barriers, feed.revision], [1, 21]);
 });
 
+test("a barrier that was under way before the revision was there is followed by another at once", async () => {
+  const source = aSource();
+  const clock = newFakeClock();
+  const feed = await aFeed(source, clock);
+  const first = Promise.withResolvers<number>();
+  const { writeBarrier } = source;
+  source.writeBarrier = () => {
+    source.writeBarrier = writeBarrier;
+    source.revision++;
+    return first.promise;
+  };
+  source.revision = 20;
+  const early = feed.fresh();
+  await settle();
+  await clock.advance(4);
+  await settle();
+  source.revision = 30; // elsewhere, after the barrier at 21
+  const late = feed.fresh();
+  await settle();
+  await clock.advance(4);
+  await settle();
+  first.resolve(21);
+  await settle();
+  assert.deepEqual([await early, await late, source.barriers], [20, 30, 1]);
+});
+
 test("when no barrier can be written, reads are sent to the store", async () => {
   const source = aSource();
   const feed = await aFeed(source);

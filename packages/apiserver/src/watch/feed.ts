@@ -279,6 +279,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
           log.v(2)?.info("cannot write a barrier, reading etcd instead", { error: String(err) });
           return undefined;
         }
+        continue; // it may be one that was under way before, and older
       }
       await reached(wanted, Math.max(deadline - clock.monotonic(), 1));
     }
