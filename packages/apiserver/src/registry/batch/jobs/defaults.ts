@@ -14,9 +14,10 @@ export function defaultJob(object: KubeObject): void {
   }
   spec.parallelism ??= 1;
   spec.backoffLimit ??= 6;
+  // The same map, as upstream has it: what the selector adds to the pods' labels is then on the job too.
   const labels = spec.template?.metadata?.labels;
   if (labels && Object.keys(job.metadata.labels ?? {}).length === 0 && Object.keys(labels).length > 0)
-    job.metadata.labels = { ...labels };
+    job.metadata.labels = labels;
   spec.completionMode ??= "NonIndexed";
   spec.suspend ??= false;
   defaultTemplateOf(spec);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Job, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { StrategyContext } from "../../generic/strategy.ts";
+import { defaultJob } from "./defaults.ts";
 import { jobStrategy } from "./strategy.ts";
 
 const withGates = (...on: string[]): StrategyContext => ({
@@ -47,3 +48,17 @@ test("with indexed jobs turned off, one that is indexed stays so, and no other b
   jobStrategy.prepareForUpdate?.(dropped, job({}), withoutGates);
   assert.deepEqual([kept.spec.completionMode, dropped.spec.completionMode], ["Indexed", undefined]);
 });
+
+for (const { name, labels, want } of [
+  { name: "no labels has all of its pods'", labels: undefined, want: { a: "b", "controller-uid": "1", "job-name": "work" } },
+  { name: "labels keeps to them", labels: { c: "d" }, want: { c: "d" } },
+]) {
+  test(`a job that came with ${name}`, () => {
+    const created = job({ template: { metadata: { labels: { a: "b" } }, spec: { containers: [] } } });
+    created.metadata = { ...created.metadata, uid: "1", ...(labels === undefined ? {} : { labels }) };
+    defaultJob(created);
+    jobStrategy.validate?.(created, withoutGates);
+    assert.deepEqual(created.metadata.labels, want);
+    assert.deepEqual(created.spec.template.metadata?.labels, { a: "b", "controller-uid": "1", "job-name": "work" });
+  });
+}

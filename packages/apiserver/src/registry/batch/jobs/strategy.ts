@@ -73,12 +73,12 @@ function generateSelector(job: Job): void {
   if (!spec || spec.manualSelector) return;
   spec.template ??= { metadata: {}, spec: { containers: [] } };
   spec.template.metadata ??= {};
-  const labels = { ...spec.template.metadata.labels };
+  spec.template.metadata.labels ??= {};
+  const { labels } = spec.template.metadata;
   const uid = job.metadata.uid ?? "";
   // A label that the user wrote differently is left for validation to refuse.
   labels["controller-uid"] ??= uid;
   labels["job-name"] ??= job.metadata.name ?? "";
-  spec.template.metadata.labels = labels;
   const selector: LabelSelector = { ...spec.selector, matchLabels: { ...spec.selector?.matchLabels } };
   if (selector.matchLabels?.["controller-uid"] === undefined)
     (selector.matchLabels as Record<string, string>)["controller-uid"] = uid;
