@@ -124,6 +124,7 @@ const certificate = base64(
 );
 const valid = { spec: { request, signerName: "a.b/c", usages: ["client auth"] } };
 const approved = { type: "Approved", status: "True" };
+const since = "2022-01-01T00:00:00Z";
 
 testKindRules("certificatesigningrequests.certificates.k8s.io", valid, [
   { name: "a request for a certificate", change: {}, want: [] },
@@ -163,6 +164,32 @@ testKindRules("certificatesigningrequests.certificates.k8s.io", valid, [
       'status.certificate: Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block',
       "status.certificate: Forbidden: updates may not modify existing certificate content",
     ],
+  },
+  {
+    name: "an approval by the signer",
+    before: {},
+    status: true,
+    change: { "status.conditions": [approved] },
+    want: ['status.conditions: Forbidden: updates may not add a condition of type "Approved"'],
+  },
+  {
+    name: "no approval any more, for the signer",
+    before: { "status.conditions": [approved] },
+    status: true,
+    change: { "status.conditions": [] },
+    want: ['status.conditions: Forbidden: updates may not remove a condition of type "Approved"'],
+  },
+  {
+    name: "an approval in the signer's words, which are not taken",
+    before: { "status.conditions": [{ ...approved, lastUpdateTime: since, lastTransitionTime: since }] },
+    status: true,
+    change: {
+      "status.conditions": [
+        { type: "x", status: "True" },
+        { ...approved, message: "b" },
+      ],
+    },
+    want: [],
   },
   {
     name: "conditions of no type or state, twice, and one that is gone",

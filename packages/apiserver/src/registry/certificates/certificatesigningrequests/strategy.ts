@@ -1,4 +1,3 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { pathSegmentFaults } from "../../generic/keys.ts";
@@ -23,6 +22,7 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
   resetFields: ["status"],
   validateName: pathSegmentFaults,
   prepareForCreate(next, ctx) {
+    next.status = {};
     const { spec } = next;
     if (!spec) return;
     delete spec.username;
@@ -37,7 +37,6 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
       if (extra.length > 0) spec.extra = Object.fromEntries(extra);
     }
     if (!ctx.featureEnabled("CSRDuration")) delete spec.expirationSeconds;
-    next.status = {};
   },
   prepareForUpdate(next, current) {
     keep(next, current, "spec");
@@ -47,15 +46,12 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
   validateUpdate: (next, current) => validateCertificateSigningRequestUpdate(next, current),
 };
 
-/** The signer's part: the certificate and conditions other than Approved and Denied. */
+/** The signer's part: the certificate and conditions other than Approved and Denied, which stay as they are worded. */
 export const certificateSigningRequestStatusStrategy: Strategy<Csr> = {
   ...statusStrategyOf<Csr>({ namespaced: false }),
   prepareForUpdate(next, current, ctx) {
     keep(next, current, "spec");
-    const conditions = (next.status?.conditions ?? []).filter((c) => c.type !== "Approved" && c.type !== "Denied");
-    const decided = (current.status?.conditions ?? []).filter((c) => c.type === "Approved" || c.type === "Denied");
-    next.status = { ...next.status, conditions: [...decided, ...conditions] };
-    if (next.status.conditions?.length === 0) delete next.status.conditions;
+    for (const type of ["Approved", "Denied"]) keepConditions(next, current, type);
     stampConditions(next, current, ctx.now);
   },
   validateUpdate: (next, current) => validateStatusUpdate(next, current),
@@ -75,24 +71,23 @@ export const certificateApprovalStrategy: Strategy<Csr> = {
   validateUpdate: (next, current) => validateApprovalUpdate(next, current),
 };
 
-/** Fills the times of conditions that are new or changed. */
+/** Where there are as many as before; that one came or went is refused later. */
+function keepConditions(next: Csr, current: Csr, type: string): void {
+  const conditions = next.status?.conditions ?? [];
+  const old = (current.status?.conditions ?? []).filter((condition) => condition.type === type);
+  const places = [...conditions.keys()].filter((i) => conditions[i]?.type === type);
+  if (places.length !== old.length) return;
+  for (const [i, condition] of old.entries()) conditions[places[i] as number] = { ...condition };
+}
+
+/** Fills the times that nobody gave. */
 function stampConditions(next: Csr, current: Csr, now: number): void {
   const time = formatTime(now);
   for (const condition of next.status?.conditions ?? []) {
-    const old = (current.status?.conditions ?? []).find((c) => c.type === condition.type);
-    if (!condition.lastUpdateTime)
-      condition.lastUpdateTime =
-        old &&
-        semanticEqual(
-          { ...old, lastUpdateTime: undefined, lastTransitionTime: undefined },
-          { ...condition, lastUpdateTime: undefined, lastTransitionTime: undefined },
-        ) &&
-        old.lastUpdateTime
-          ? old.lastUpdateTime
-          : time;
-    if (!condition.lastTransitionTime) {
-      condition.lastTransitionTime =
-        old && old.status === condition.status && old.lastTransitionTime ? old.lastTransitionTime : time;
-    }
+    const same = (current.status?.conditions ?? []).find(
+      ({ type, status, lastTransitionTime }) => type === condition.type && status === condition.status && lastTransitionTime,
+    );
+    condition.lastUpdateTime ||= time;
+    condition.lastTransitionTime ||= same?.lastTransitionTime ?? time;
   }
 }
