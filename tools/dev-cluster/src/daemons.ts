@@ -44,6 +44,7 @@ export function etcdProcess(settings: Settings): ProcessSpec {
       `--peer-trusted-ca-file=${pki("ca.crt")}`,
       "--peer-client-cert-auth=true",
       "--log-level=warn",
+      ...(settings.etcdWithoutSync ? ["--unsafe-no-fsync"] : []),
     ],
   };
 }

@@ -23,6 +23,8 @@ export interface Settings {
   readonly bridge: string;
   /** The API server writes `logs/audit.log` by this policy; undefined: no audit. */
   readonly auditPolicy: string | undefined;
+  /** etcd does not wait for the disk; what the machine has not written when it loses power is lost. */
+  readonly etcdWithoutSync: boolean;
   readonly ports: Readonly<Record<PortName, number>>;
 }
 
@@ -49,7 +51,8 @@ const defaultPorts: Readonly<Record<PortName, number>> = {
 
 /**
  * Reads `COX_STATE` (folder), `COX_NODE_NAME`, `COX_POD_NETWORK` and `COX_SERVICE_NETWORK` (the first two numbers of a /16),
- * `COX_AUDIT_POLICY` (file) and `COX_PORT_APISERVER`, `COX_PORT_ETCD`, `COX_PORT_ETCDPEER`, … (ports).
+ * `COX_AUDIT_POLICY` (file), `COX_ETCD_WITHOUT_SYNC` (anything), and `COX_PORT_APISERVER`, `COX_PORT_ETCD`,
+ * `COX_PORT_ETCDPEER`, … (ports).
  */
 export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env): Settings {
   const state = resolve(root, env["COX_STATE"] ?? ".cox");
@@ -77,6 +80,7 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env)
     firstServiceAddress: `${serviceNetwork}.0.1`,
     bridge: `cox${id}`,
     auditPolicy: env["COX_AUDIT_POLICY"] === undefined ? undefined : resolve(root, env["COX_AUDIT_POLICY"]),
+    etcdWithoutSync: env["COX_ETCD_WITHOUT_SYNC"] !== undefined,
     ports: Object.fromEntries(portNames.map(port)) as Record<PortName, number>,
   };
 }
