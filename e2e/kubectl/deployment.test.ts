@@ -48,8 +48,8 @@ test("a created Deployment runs three pods with addresses, and every reading com
   assert.equal(new Set(pods.map((pod) => pod.status.podIP)).size, 3, "each pod has an address of its own");
   const wide = await kubectl("get", "pods", "-n", namespace, "-o", "wide");
   assert.match(wide, /^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES$/m);
-  assert.equal(wide.match(/1\/1 +Running +0 +\d+s +10\.\d+\.\d+\.\d+ +\S+ +<none> +<none>/g)?.length, 3, wide);
-  assert.match(await kubectl("get", "deployment", "web", "-n", namespace), /web +3\/3 +3 +3 +\d+s/);
+  assert.equal(wide.match(/1\/1 +Running +0 +[\dms]+ +10\.\d+\.\d+\.\d+ +\S+ +<none> +<none>/g)?.length, 3, wide);
+  assert.match(await kubectl("get", "deployment", "web", "-n", namespace), /web +3\/3 +3 +3 +[\dms]+/);
   await eventsOf("deployment", "web", namespace, [
     /ScalingReplicaSet +\S+ +deployment-controller +Scaled up replica set web-[0-9a-z]+ to 3/,
   ]);

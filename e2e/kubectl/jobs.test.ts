@@ -28,7 +28,7 @@ test("a created job runs to completion, tells of it, and takes its pod along", a
   const namespace = await newNamespace(t, "job");
   await kubectl("create", "job", "hello", "-n", namespace, "--image=busybox:1.35", "--", "echo", "hello from a job");
   await waitForJob(namespace, "hello", "complete");
-  assert.match(await kubectl("get", "job", "hello", "-n", namespace), /^hello +1\/1 +\d+s +\d+s$/m);
+  assert.match(await kubectl("get", "job", "hello", "-n", namespace), /^hello +1\/1 +[\dms]+ +[\dms]+$/m);
   assert.equal(await kubectl("logs", "job/hello", "-n", namespace), "hello from a job\n");
   await waitFor("its events", async () => {
     const described = await kubectl("describe", "job", "hello", "-n", namespace);
