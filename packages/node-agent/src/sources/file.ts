@@ -22,21 +22,28 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
   const { clock, log, path } = options;
   /** Pods by file and content, so that a file that did not change gives the same object. */
   const known = new Map<string, { text: string; pod: NodePod }>();
+  let isChanging = false;
   while (!signal.aborted) {
     // From before it is read: what is written meanwhile is a reason to read again.
     const watched = watchFor(path);
     try {
-      options.sources.set("file", await readAll(options, known));
+      options.sources.set("file", await readAll(options, known, isChanging));
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code === "ENOENT") options.sources.set("file", []);
       else log.error("Unable to read config path", err, { path });
     }
     await clock.sleep(options.frequencyMs, AbortSignal.any([signal, watched.change])).catch(() => undefined);
+    isChanging = watched.change.aborted;
     watched.close();
   }
 }
 
-async function readAll(options: FileSourceOptions, known: Map<string, { text: string; pod: NodePod }>): Promise<NodePod[]> {
+/** @param isChanging somebody is writing: a file that cannot be read may be half of one, and its Pod is still wanted */
+async function readAll(
+  options: FileSourceOptions,
+  known: Map<string, { text: string; pod: NodePod }>,
+  isChanging: boolean,
+): Promise<NodePod[]> {
   const info = await stat(options.path);
   const files = info.isDirectory()
     ? (await readdir(options.path))
@@ -59,6 +66,9 @@ async function readAll(options: FileSourceOptions, known: Map<string, { text: st
       pods.push(pod);
     } catch (err) {
       options.log.error("Can't process manifest file", err, { path: file });
+      const before = (err as NodeJS.ErrnoException).code === "ENOENT" ? undefined : known.get(file);
+      if (isChanging && before !== undefined) pods.push(before.pod);
+      else known.delete(file);
     }
   }
   return pods;
