@@ -60,12 +60,12 @@ test("a file that is half written ends no pod, one that stays so does", async (t
   const before = failures();
   await write(manifest("i:1").slice(0, 40));
   await waitFor(() => failures() > before);
-  assert.deepEqual(did, []);
+  assert.deepEqual([...did], []);
   await waitFor(() => {
     void clock.advance(frequencyMs);
     return did.length > 0;
   });
-  assert.deepEqual(did, ["removed i:1"]);
+  assert.deepEqual([...did], ["removed i:1"]);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
 });
