@@ -24,8 +24,12 @@ export async function leastOf(enough: number, measure: (round: number) => Promis
 export function longestTurnOf(enoughMs: number, work: (round: number) => Promise<void>): Promise<number> {
   return leastOf(enoughMs, async (round) => {
     const turns = measureTurns();
-    await work(round);
-    return turns.stop();
+    try {
+      await work(round);
+      return turns.stop();
+    } finally {
+      turns.stop(); // or a test that fails never ends
+    }
   });
 }
 

@@ -11,13 +11,15 @@ const nameText =
 const valueText =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const longest = 63;
+/** Made once: there may be many names at fault. */
+const nameFault = regexError(nameText, name, "MyName", "my.name", "123-abc");
+const valueFault = regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345");
 
 export function isQualifiedName(value: string): string[] {
   const parts = value.split("/");
   const errors: string[] = [];
   if (parts.length > 2) {
-    const form = regexError(nameText, name, "MyName", "my.name", "123-abc");
-    return [`a qualified name ${form} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
+    return [`a qualified name ${nameFault} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
   }
   const last = parts.at(-1) as string;
   if (parts.length === 2) {
@@ -27,7 +29,7 @@ export function isQualifiedName(value: string): string[] {
   }
   if (last === "") errors.push("name part must be non-empty");
   else if (Buffer.byteLength(last) > longest) errors.push(`name part ${maxLengthError(longest)}`);
-  if (!nameForm.test(last)) errors.push(`name part ${regexError(nameText, name, "MyName", "my.name", "123-abc")}`);
+  if (!nameForm.test(last)) errors.push(`name part ${nameFault}`);
   return errors;
 }
 
@@ -35,6 +37,6 @@ export function isQualifiedName(value: string): string[] {
 export function isLabelValue(value: string): string[] {
   const errors: string[] = [];
   if (Buffer.byteLength(value) > longest) errors.push(maxLengthError(longest));
-  if (value !== "" && !nameForm.test(value)) errors.push(regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345"));
+  if (value !== "" && !nameForm.test(value)) errors.push(valueFault);
   return errors;
 }

@@ -115,6 +115,7 @@ test("leaves tokens of other issuers, and what is no token, to others", async ()
   assert.equal(await authenticate(await sign(boundClaims({ iss: "https://elsewhere" })), [issuer]), undefined);
   assert.equal(await authenticate("abc", undefined), undefined);
   assert.equal(await authenticate("a.b.c", undefined), undefined);
+  assert.equal(await authenticate(await sign(boundClaims({ long: "x".repeat(1024 * 1024) })), [issuer]), undefined);
 });
 
 test("refuses a token without signature, whatever its header says", async () => {

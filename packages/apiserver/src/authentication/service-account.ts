@@ -77,9 +77,12 @@ export function boundServiceAccountToken(options: ServiceAccountTokenOptions): T
   };
 }
 
+/** No request can bring a longer one in its header; a review can. */
+const longestToken = 1024 * 1024;
+
 /** Before any signature is checked: is this one of ours at all? */
 function issuerOf(token: string): string | undefined {
-  if (token.split(".").length !== 3) return undefined;
+  if (token.length > longestToken || token.split(".", 4).length !== 3) return undefined;
   try {
     const { iss } = decodeJwt(token);
     return typeof iss === "string" ? iss : undefined;

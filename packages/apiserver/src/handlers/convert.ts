@@ -25,8 +25,17 @@ export function toHubAsIs(served: ServedResource, object: KubeObject): KubeObjec
 
 /** @returns a fresh object in the request's version, which the caller owns. */
 export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
-  const copy = deepClone(hub);
+  const copy = cloneObject(hub);
   return withKind(served.version.fromHub?.(copy) ?? copy, served.kind);
+}
+
+/** A copy of an object that shares only its FieldsV1, which nobody changes: they may be as large as all the rest. */
+function cloneObject(object: KubeObject): KubeObject {
+  const entries = object.metadata?.managedFields;
+  if (!entries) return deepClone(object);
+  const copy = deepClone<KubeObject>({ ...object, metadata: { ...object.metadata, managedFields: [] } });
+  copy.metadata.managedFields = entries.map((entry) => ({ ...entry }));
+  return copy;
 }
 
 /** The entry in the request's version. Shared: read only. */

@@ -33,11 +33,16 @@ export async function create(call: Call): Promise<void> {
   await guardEntries(call, subject, () => env.admission.mutate(mutation));
   const admitted = subject();
   dedupOwnerReferences(call, admitted, true);
+  await pauseAfter(body);
 
   const store = served.store as NonNullable<typeof served.store>;
   const write = () =>
     store.create(strategyContext(call, options.dryRun), admitted, {
-      validateAdmission: (made) => env.admission.validate(attributes(made)),
+      async validateAdmission(made) {
+        await pauseAfter(body);
+        await env.admission.validate(attributes(made));
+        await pauseAfter(body);
+      },
     });
   await writeEntry(call, 201, await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined)), output);
 }

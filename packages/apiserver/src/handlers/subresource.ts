@@ -34,6 +34,7 @@ import { patch, patchTypeOf, readPatch } from "./patch.ts";
 import { negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
 import { linkedList } from "./self-link.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { pauseWhenLong } from "./turns.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
 
@@ -289,12 +290,16 @@ export async function runObject(
     return writeObject(ctx, 200, list as unknown as KubeObject, output);
   }
   const output = negotiate(ctx, asMetadata);
+  const pause = pauseWhenLong();
   switch (verb) {
     case "create": {
       if (handler.create === undefined) break;
       const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
+      await pause();
       trackCreated(call, options.fieldManager, kind, object);
+      await pause();
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
+      await pause();
       return writeAnswer(call, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
     case "update": {

@@ -81,5 +81,14 @@ export async function pauseAfter(body: Buffer): Promise<void> {
   if (body.length > largeBodyBytes) await nextTurn();
 }
 
+/** How long a request takes of which it is worthwhile to interrupt the work. */
+const longMs = 20;
+
+/** The same between the stages of a request that has turned out to be long; its object may be large and its body small. */
+export function pauseWhenLong(): () => Promise<void> | undefined {
+  const began = performance.now();
+  return () => (performance.now() - began > longMs ? nextTurn() : undefined);
+}
+
 /** Of this process: there is one event loop. */
 export const turns = newTurns();

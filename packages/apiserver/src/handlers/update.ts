@@ -8,7 +8,7 @@ import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
-import { pauseAfter } from "./turns.ts";
+import { pauseAfter, pauseWhenLong } from "./turns.ts";
 
 /**
  * PUT on a named object: replaces it, or creates it where the resource allows that (201).
@@ -47,20 +47,25 @@ export async function update(call: Call, store = call.served.store as RegistrySt
 /** The admission hooks of every write that ends in `store.update`: CREATE when there is nothing yet, else UPDATE. */
 export function writeAdmission(call: Call, options: WriteRequestOptions) {
   const { env } = call;
+  const pause = pauseWhenLong();
   const attributes = (next: KubeObject, current: KubeObject | undefined) =>
     admissionAttributes(call, current === undefined ? "CREATE" : "UPDATE", next, current, { dryRun: options.dryRun, options });
   return {
     async mutateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
+      await pause();
       await guardEntries(
         call,
         () => next,
         () => env.admission.mutate(attributes(next, current)),
       );
       dedupOwnerReferences(call, next, true);
+      await pause();
     },
     async validateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
+      await pause();
       if (current === undefined) await authorizeCreate(call);
       await env.admission.validate(attributes(next, current));
+      await pause();
     },
   };
 }

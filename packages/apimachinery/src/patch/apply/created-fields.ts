@@ -107,7 +107,7 @@ function fields(type: StructApplyType, value: Fields, left: LeftOut | undefined)
 function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): string {
   let text = "";
   for (const element of sortElements(Object.keys(map).map(fieldElement))) {
-    const inside = allBelow(type, map[element.slice(2)], below(left, element));
+    const inside = type.kind === "scalar" ? "" : allBelow(type, map[element.slice(2)], below(left, element));
     text = joined(text, entry(quotedOnce(element), element, inside, true, left));
   }
   return text;

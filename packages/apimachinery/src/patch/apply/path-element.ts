@@ -88,10 +88,12 @@ interface Parsed {
 
 const charF = 0x66;
 const charColon = 0x3a;
-/** Items told apart by one plain text. */
-const plainItem = /^(?:v:"[\w./-]*"|k:\{"[\w./-]*":"[\w./-]*"\})$/;
-/** Steps that stand in the same order as their texts do. */
-const sortsAsText = new RegExp(`^f:[^\\ud800-\\udfff]*$|${plainItem.source}`);
+/** What JSON leaves as it is in a text. */
+const unescaped = '[^\\0-\\x1f"\\\\<>&\\u2028\\u2029\\ud800-\\udfff]*';
+/** Items told apart by one such text. */
+const plainItem = new RegExp(`^(?:v:"${unescaped}"|k:\\{"${unescaped}":"${unescaped}"\\})$`);
+/** Steps that stand in the same order as their texts do: what ends a text is less than what is in it. */
+const sortsAsText = new RegExp(`^(?:f:[^\\ud800-\\udfff]*|(?=[^ !]*$)(?:${plainItem.source.slice(1, -1)}))$`);
 /** Kinds of steps in their order. */
 const ranks = "fkvi";
 
@@ -117,6 +119,7 @@ function parse(text: string): Parsed {
     const value = Number(rest);
     return { text: `i:${value}`, value };
   }
+  if (text.startsWith("v:") && plainItem.test(text)) return { text, value: text.slice(3, -1) };
   const value: unknown = JSON.parse(rest);
   if (text.startsWith("v:")) return { text: valueElement(value), value };
   if (!isJsonObject(value)) throw new Error(`expected an object: ${text}`);
@@ -186,8 +189,7 @@ function isSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdfff;
 }
 
-/** Names and the like, which nearly all are. */
-const plainText = /^[\w./-]*$/;
+const plainText = new RegExp(`^${unescaped}$`);
 const needsEscape = /[<>&\u2028\u2029]/g;
 
 /** JSON of a value inside a step: `<`, `>` and `&` escaped, keys of maps sorted. */

@@ -147,6 +147,12 @@ for (const { name, type, value, want } of [
     value: { metadata: { foo: 1 }, spec: { bar: 1 } },
     want: "errors:\n  .metadata.foo: field not declared in schema\n  .spec.bar: field not declared in schema",
   },
+  {
+    name: "the first thousand of many faults",
+    type: pod,
+    value: { spec: { containers: Array.from({ length: 1002 }, () => ({ name: "c" })) } },
+    want: `errors:\n${'  .spec.containers: duplicate entries for key [name="c"]\n'.repeat(1000)}  and 1 more`,
+  },
 ]) {
   test(`a configuration against its type: ${name}`, () => {
     if (want === undefined) validateTyped(type, value);

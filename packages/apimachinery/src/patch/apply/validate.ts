@@ -4,32 +4,87 @@
  */
 import type { ApplyType, ListApplyType, MapApplyType, ScalarApplyType, StructApplyType } from "./apply-type.ts";
 import { type Fields, isFields, itemElement } from "./list-items.ts";
-import { displayElement, fieldElement } from "./path-element.ts";
+import { displayElement } from "./path-element.ts";
+
+/** Upstream shows all errors, of which there may be more than anybody can read. */
+const mostShown = 1000;
 
 /** The value does not fit its type; the message has one line for each place, with its path. */
 export class TypedValueError extends Error {
   constructor(errors: readonly string[]) {
-    super(errors.length === 1 ? errors[0] : ["errors:", ...errors.map((error) => `  ${error}`)].join("\n"));
+    const lines = errors.slice(0, mostShown).map((error) => `  ${error}`);
+    if (errors.length > mostShown) lines.push(`  and ${errors.length - mostShown} more`);
+    super(errors.length === 1 ? errors[0] : ["errors:", ...lines].join("\n"));
   }
 }
 
 /** @throws TypedValueError */
 export function validateTyped(type: ApplyType, value: unknown): void {
-  const errors: string[] = [];
-  visit(type, value, "", errors);
-  if (errors.length > 0) throw new TypedValueError(errors);
+  const visit = new Visit();
+  visit.value(type, value);
+  if (visit.errors.length > 0) throw new TypedValueError(visit.errors);
 }
 
-function visit(type: ApplyType, value: unknown, path: string, errors: string[]): void {
-  if (value === null || value === undefined || type.kind === "any") return;
-  const fault = shapeFault(type, value);
-  if (fault !== undefined) errors.push(at(path, fault));
-  else if (type.kind === "list") visitItems(type, value as unknown[], path, errors);
-  else if (type.kind !== "scalar") visitFields(type, value as Fields, path, errors);
-}
+class Visit {
+  readonly errors: string[] = [];
+  /** Where it is: what stands in messages, or the step of an item, of which that is made when something is wrong. */
+  readonly #steps: string[] = [];
 
-function at(path: string, text: string): string {
-  return path === "" ? text : `${path}: ${text}`;
+  value(type: ApplyType, value: unknown): void {
+    if (value === null || value === undefined || type.kind === "any") return;
+    const fault = shapeFault(type, value);
+    if (fault !== undefined) this.#complain(fault);
+    else if (type.kind === "list") this.#items(type, value as unknown[]);
+    else if (type.kind !== "scalar") this.#fields(type, value as Fields);
+  }
+
+  #complain(text: string): void {
+    this.#add((path) => (path === "" ? text : `${path}: ${text}`));
+  }
+
+  /** @param text of one that is shown */
+  #add(text: (path: string) => string): void {
+    this.errors.push(this.errors.length < mostShown ? text(this.#path) : "");
+  }
+
+  get #path(): string {
+    return this.#steps.map((step) => (step.startsWith(".") || step.startsWith("[") ? step : displayElement(step))).join("");
+  }
+
+  #items(list: ListApplyType, items: readonly unknown[]): void {
+    const seen = new Set<string>();
+    for (const [i, item] of items.entries()) {
+      let step = `[${i}]`;
+      if (list.relation !== "atomic") {
+        try {
+          step = itemElement(list, item);
+        } catch (err) {
+          this.#complain(`element ${i}: ${(err as Error).message}`);
+          return; // what is deeper has no path to be told by
+        }
+        if (seen.has(step)) this.#complain(`duplicate entries for key ${displayElement(step)}`);
+        seen.add(step);
+      }
+      this.#below(step, list.element, item);
+    }
+  }
+
+  #fields(type: MapApplyType | StructApplyType, fields: Fields): void {
+    for (const [key, value] of Object.entries(fields)) {
+      const fieldType = type.kind === "map" ? type.value : (type.fields.get(key)?.type ?? type.other);
+      if (fieldType === undefined) {
+        this.#add((path) => `${path}.${key}: field not declared in schema`);
+        return; // one for each object is told
+      }
+      this.#below(`.${key}`, fieldType, value);
+    }
+  }
+
+  #below(step: string, type: ApplyType, value: unknown): void {
+    this.#steps.push(step);
+    this.value(type, value);
+    this.#steps.pop();
+  }
 }
 
 function shapeFault(type: ApplyType, value: unknown): string | undefined {
@@ -40,37 +95,6 @@ function shapeFault(type: ApplyType, value: unknown): string | undefined {
       return Array.isArray(value) ? undefined : `expected list, got ${shown(value)}`;
     default:
       return isFields(value) ? undefined : `expected map, got ${shown(value)}`;
-  }
-}
-
-function visitItems(list: ListApplyType, items: readonly unknown[], path: string, errors: string[]): void {
-  const seen = new Set<string>();
-  for (const [i, item] of items.entries()) {
-    let step = `[${i}]`;
-    if (list.relation !== "atomic") {
-      try {
-        const element = itemElement(list, item);
-        step = displayElement(element);
-        if (seen.has(element)) errors.push(at(path, `duplicate entries for key ${step}`));
-        seen.add(element);
-      } catch (err) {
-        errors.push(at(path, `element ${i}: ${(err as Error).message}`));
-        return; // what is deeper has no path to be told by
-      }
-    }
-    visit(list.element, item, path + step, errors);
-  }
-}
-
-function visitFields(type: MapApplyType | StructApplyType, fields: Fields, path: string, errors: string[]): void {
-  for (const [key, value] of Object.entries(fields)) {
-    const fieldType = type.kind === "map" ? type.value : (type.fields.get(key)?.type ?? type.other);
-    const fieldPath = path + displayElement(fieldElement(key));
-    if (fieldType === undefined) {
-      errors.push(`${fieldPath}: field not declared in schema`);
-      return; // one for each object is told
-    }
-    visit(fieldType, value, fieldPath, errors);
   }
 }
 
