@@ -89,6 +89,18 @@ for (const tracked of [true, false]) {
     }
   });
 
+  test(`looks again when the backoff after a failure is over, whatever failed meanwhile (${kind})`, async (t) => {
+    const { active, end, clock, status } = await runJob(t, aJob({ tracked }));
+    await end("Failed");
+    await clock.advance(6000);
+    await end("Failed");
+    await clock.advance(3000);
+    assert.equal(active().length, 0, "too early");
+    await clock.advance(1000);
+    await settle(30);
+    assert.deepEqual([active().length, status().failed], [1, 2]);
+  });
+
   test(`fails beyond the backoff limit, and takes what runs with it (${kind})`, async (t) => {
     const job = aJob({ spec: { backoffLimit: 1, parallelism: 2, completions: 4 }, tracked });
     const { active, end, clock, status, condition, events, podsNow, counted } = await runJob(t, job);

@@ -144,7 +144,7 @@ async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boo
     ? storeCounted(sync, status, pods, counters)
     : storeTracked(sync, status, pods, { ...counters, letGo }));
   const goesOnFailing = failing && !finished;
-  if (goesOnFailing) failures.failed(key);
+  if (goesOnFailing) room.wakeAfter(key, failures.failed(key));
   else if (succeeded > (job.status?.succeeded ?? 0) || told !== undefined) failures.forget(key);
   if (error !== undefined) throw error;
   return goesOnFailing;
