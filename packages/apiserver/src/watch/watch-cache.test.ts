@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
@@ -84,33 +85,54 @@ for (const { name, opensEarly } of [
     watch.stop();
   });
 
-test("who waits for the first list is told of the one that comes in its place when history was lost meanwhile", async () => {
-  const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
-  let begun = 0;
-  const store = { readAll: () => lists[begun++]?.promise } as unknown as CachedStore;
+/** A cache that is filled with nothing, when the test says so. */
+function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger) {
+  const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()] as const;
+  const asked: (number | undefined)[] = [];
+  const store = {
+    readAll(_onPage: unknown, revision: number | undefined) {
+      asked.push(revision);
+      return lists[asked.length - 1]?.promise;
+    },
+  } as unknown as CachedStore;
   let consumer: FeedConsumer | undefined;
   const feed = {
+    revision: 5,
+    startRevision: 5,
     attach(_folder: string, given: FeedConsumer) {
       consumer = given;
       return () => undefined;
     },
   } as unknown as ChangeFeed;
-  const bookmarks = newBookmarkClock(newFakeClock());
-  const cache = newWatchCache({
-    ...{ store, feed, bookmarks, folder: "pods", resource: "pods" },
-    clock: newFakeClock(),
-    log: discardLogger,
+  const clock = newFakeClock();
+  const bookmarks = newBookmarkClock(clock);
+  const cache = newWatchCache({ store, feed, bookmarks, folder: "pods", resource: "pods", clock, log });
+  t.after(() => {
+    cache.stop();
+    bookmarks.stop();
   });
+  return { cache, lists, asked, reset: () => consumer?.reset() };
+}
+
+test("who waits for the first list is told of the one that comes in its place when history was lost meanwhile", async (t) => {
+  const { cache, lists, reset } = aCache(t);
   const told = cache.whenReady();
-  consumer?.reset();
-  lists[0]?.resolve(7);
+  reset();
+  lists[0].resolve(7);
   await settle();
   assert.equal(cache.ready, false, "it may have a hole");
-  lists[1]?.resolve(9);
+  lists[1].resolve(9);
   await told;
   assert.equal(cache.ready, true);
-  cache.stop();
-  bookmarks.stop();
+});
+
+test("a cache that is opened when the server's start is compacted away is filled with the present, at once and in silence", async (t) => {
+  const errors: string[] = [];
+  const { cache, lists, asked } = aCache(t, { ...discardLogger, error: (message) => void errors.push(message) });
+  lists[0].reject(resourceExpired("too old"));
+  lists[1].resolve(90);
+  await settle();
+  assert.deepEqual([cache.ready, asked, errors], [true, [5, 0], []]);
 });
 
 test("a watch from before history and compaction is told 410", async (t) => {

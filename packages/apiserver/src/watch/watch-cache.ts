@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
@@ -132,6 +133,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         whenReady.resolve();
         return;
       } catch (err) {
+        if (isResourceExpired(err)) continue; // compacted since: the next time what is there then is read
         log.error("cannot read all objects to fill the cache", err, { resource });
         await clock.sleep(retryMs).catch(() => {});
       }
