@@ -7,6 +7,7 @@ import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -32,9 +33,9 @@ export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
 /** A copy of an object that shares only its FieldsV1, which nobody changes: they may be as large as all the rest. */
 function cloneObject(object: KubeObject): KubeObject {
   const entries = object.metadata?.managedFields;
-  if (!entries) return deepClone(object);
+  if (!Array.isArray(entries)) return deepClone(object); // none, or nonsense in a custom resource
   const copy = deepClone<KubeObject>({ ...object, metadata: { ...object.metadata, managedFields: [] } });
-  copy.metadata.managedFields = entries.map((entry) => ({ ...entry }));
+  copy.metadata.managedFields = entries.map((entry) => (isJsonObject(entry) ? { ...entry } : entry));
   return copy;
 }
 
