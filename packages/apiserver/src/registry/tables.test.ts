@@ -116,7 +116,7 @@ test("events show when, what and who, old and new ones", () => {
     involvedObject: { kind: "Pod" },
   };
   const row = cells(eventTable, series);
-  assert.deepEqual([row[0], row[3], row[5], row[8]], ["60s", "pod", "scheduler, s-1", 7]);
+  assert.deepEqual([row[0], row[3], row[5], row[8]], ["60s", "pod", "scheduler, s-1", 8]);
 });
 
 test("jobs show completions and how long they took", () => {
