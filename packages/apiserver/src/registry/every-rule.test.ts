@@ -30,7 +30,7 @@ test("every rule has a table with a case that it refuses", async (t) => {
     process.execPath,
     ["-C", "cox-source", "--import", recorder, "--test", "--test-isolation=none", "--test-reporter=dot", ...quick],
     { cwd: join(packages, ".."), env: { ...env, RECORD_REFUSALS_TO: recorded }, maxBuffer: 1e8 },
-  );
+  ).catch((err: { stdout?: string }) => assert.fail(`one of them fails: …${err.stdout?.slice(-3000)}`));
   const met = new Set(text(recorded).split("\n"));
   const sources = files.filter((file) => !isTest(file) && !needServers.some((path) => file.endsWith(path)));
   const all = sources.flatMap((file) => refusalSites(text(file)).map((place) => `${file}:${place}`));
