@@ -66,15 +66,16 @@ function parsed(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch {
-    const line = (name: string): string | undefined => new RegExp(`^${name}: (.*)$`, "m").exec(text)?.[1];
+    // A long text goes on in further lines, which are indented.
+    const value = (name: string): string | undefined =>
+      new RegExp(`^${name}: (.*(?:\\n +.*)*)$`, "m").exec(text)?.[1]?.replaceAll(/\n +/g, " ");
     const { kind, status, reason, code } = {
-      kind: line("kind"),
-      status: line("status"),
-      reason: line("reason"),
-      code: line("code"),
+      kind: value("kind"),
+      status: value("status"),
+      reason: value("reason"),
+      code: value("code"),
     };
-    // A long one goes on in further lines, and its quotes end there.
-    const message = line("message")
+    const message = value("message")
       ?.replace(/^["']|["']$/g, "")
       .replaceAll("''", "'");
     return kind === undefined ? undefined : { kind, status, reason, message, code: Number(code) };

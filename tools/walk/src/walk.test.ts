@@ -86,6 +86,14 @@ for (const { name, subresource = "", given, want } of [
     given: answer(500, 'code: 500\nkind: Status\nmessage: "Component not found: x"\nmetadata: {}\nstatus: Failure\n'),
     want: undefined,
   },
+  {
+    name: "one whose YAML goes on in a second line",
+    given: answer(
+      500,
+      "code: 500\nkind: Status\nmessage: 'json: cannot unmarshal number into Go struct field DeleteOptions.dryRun\n  of type string'\nstatus: Failure\n",
+    ),
+    want: undefined,
+  },
   ...[40, 200].map((pad) => ({
     name: `an error by design of ${pad} bytes and more in protobuf`,
     given: inProtobuf(500, `Component not found: ${"x".repeat(pad)}`),
