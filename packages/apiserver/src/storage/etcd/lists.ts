@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { isSelective, matches } from "../selection.ts";
