@@ -1,42 +1,5 @@
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
-import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
-import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
-import { completeConfig } from "./config.ts";
-import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";
-import { loadClientConfig, runManager } from "./manager.ts";
+#!/usr/bin/env node
+import { readCompiledCode } from "@coxswain/apimachinery/flags/compiled-code";
 
-await runMain(kubeControllerManager, run);
-
-/** kube-controller-manager: health and metrics from the start, controllers once it leads. */
-async function run(flags: ControllerManagerFlags, { log, signal, featureGates, set }: Runtime): Promise<void> {
-  const completed = completeConfig(flags, featureGates, set);
-  const clientConfig = await loadClientConfig(completed);
-  // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
-  const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
-  const clock = realClock;
-  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
-  const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
-  const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
-  const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
-  const server = await startComponentServer({
-    name: kubeControllerManager.name,
-    flags,
-    log,
-    clock,
-    metrics,
-    checks: leadership === undefined ? {} : { leaderElection: leadership.check },
-    configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
-  });
-  try {
-    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, signal });
-    if (end === "leadership-lost") {
-      log.error("leaderelection lost");
-      process.exit(1); // another leads now: nothing of ours may go on
-    }
-  } finally {
-    await server?.close(0);
-  }
-}
+readCompiledCode(import.meta.dirname);
+await import("./kube-controller-manager.ts");

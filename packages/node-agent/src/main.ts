@@ -1,50 +1,5 @@
 #!/usr/bin/env node
-import { existsSync } from "node:fs";
-import { hostname } from "node:os";
-import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
-import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
-import { startAgent } from "./agent.ts";
-import { newAgentConfig } from "./config.ts";
-import { ineffectiveFields, unknownFields } from "./config-fields.ts";
-import { openDynamicConfig } from "./dynamic-config/dynamic-config.ts";
-import { kubelet } from "./flags.ts";
-import { prepareHost } from "./host/prepare-host.ts";
-import { bootstrapKubeconfig } from "./node/certificates.ts";
-import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
+import { readCompiledCode } from "@coxswain/apimachinery/flags/compiled-code";
 
-await runMain(kubelet, async (flags, { log, signal, set }) => {
-  const local = newAgentConfig(flags, set);
-  const dynamic =
-    flags["dynamic-config-dir"] === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
-  const written = dynamic?.config ?? local;
-  const config = written.runOnce ? runOnceConfig(written) : written;
-  const unknown = unknownFields(config.written).map((path) => `unknown field ${JSON.stringify(path)}`);
-  if (unknown.length > 0)
-    log.warn("Using lenient decoding as strict decoding failed", { err: `strict decoding error: ${unknown.join(", ")}` });
-  const ineffective = ineffectiveFields(config.written);
-  if (ineffective.length > 0)
-    log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
-  const featureGates = newFeatureGates("kubelet", config.featureGates);
-  const host = await prepareHost(config, { clock: realClock, log, signal });
-  if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
-    const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
-    const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
-    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, clock: realClock, log }, signal);
-  }
-  if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
-    throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
-  }
-  const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
-  const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
-  if (config.runOnce) {
-    await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
-    return;
-  }
-  void notifySystemd(log);
-  const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  await Promise.race([stopped, host.contended, ...(dynamic ? [dynamic.replaced] : [])]);
-  await agent.stop();
-});
+readCompiledCode(import.meta.dirname);
+await import("./kubelet.ts");

@@ -48,6 +48,17 @@ test("without a Node beside it a release takes the one of the PATH, when that is
   await assert.rejects(withPath(`${folder}:/usr/bin:/bin`), { code: 127, stderr: /is v18\.0\.0, v26 is needed/ });
 });
 
+test("a daemon finds its compiled code in the folder that the service manager gave it at the start before", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-cache-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const env = { ...process.env, CACHE_DIRECTORY: folder, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
+  for (const name of daemons) {
+    const start = () => promisify(execFile)(join(home, "bin", name), ["--version"], { env, maxBuffer: 16 << 20 });
+    await start();
+    assert.match((await start()).stderr, new RegExp(`V8 code cache for ESM \\S+/lib/${name}\\.js was accepted`));
+  }
+});
+
 test("every package whose code is shipped brings its licence", () => {
   const text = readFileSync(join(home, "licences/packages.txt"), "utf8");
   for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js"]) {

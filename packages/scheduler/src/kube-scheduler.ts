@@ -1,0 +1,133 @@
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { type ClientFamily, newClientFamily } from "@coxswain/apimachinery/client/client";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { checkDurations, type LeaderElectionConfig, runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
+import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
+import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-recorder";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
+import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
+import { completeConfig, type SchedulerConfig } from "./config/config.ts";
+import { asWritten, asYaml } from "./config/written.ts";
+import { newHttpExtender } from "./extenders/http-extender.ts";
+import { kubeScheduler } from "./flags.ts";
+import { newSchedulerMetrics } from "./metrics.ts";
+import { newResourceMetrics } from "./resource-metrics.ts";
+import { newScheduler, type Scheduler, type SchedulerOptions } from "./scheduler.ts";
+
+await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
+  const config = completeConfig(flags, set, featureGates);
+  const clock = realClock;
+  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const family = await clientsOf(config, metrics);
+  const { qps, burst } = config.clientConnection;
+  const client = family.member({ qps, burst });
+  // Events must not hold up bindings, and neither of them the lease.
+  const eventClient = family.member({ qps, burst });
+  const informers = newInformerFactory(client, { log, clock });
+  const scheduler = schedulerOf({
+    client,
+    informers,
+    clock,
+    log,
+    gates: featureGates,
+    profiles: config.profiles,
+    extenders: config.extenders.map(newHttpExtender),
+    percentageOfNodesToScore: config.percentageOfNodesToScore,
+    podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
+    podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
+    recorderOf: (controller) => newSeriesRecorder({ client: eventClient, controller, log, clock, signal }),
+    metrics: newSchedulerMetrics(metrics, clock),
+  });
+  if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));
+  const { leaderElection } = config;
+  const { enabled, leaseDurationMs } = leaderElection;
+  const lock = lockOf(leaderElection);
+  const status = enabled ? newLeaderStatus({ name: "kube-scheduler", leaseDurationMs, clock, metrics }) : undefined;
+  const resources = newResourceMetrics(() => scheduler.pods.list());
+  const server = await startComponentServer({
+    name: "kube-scheduler",
+    flags: { ...flags, profiling: config.enableProfiling },
+    log,
+    clock,
+    metrics,
+    checks: status === undefined ? {} : { leaderElection: status.check },
+    // Only who leads knows the pods, and one answer is enough.
+    metricsPages: { "/metrics/resources": async () => (status?.isLeader === false ? "" : resources.render()) },
+    configz: () => ({ "kubescheduler.config.k8s.io": asWritten(config) }),
+  });
+
+  const lead = async (leading: AbortSignal): Promise<void> => {
+    informers.start(leading);
+    await scheduler.run(leading);
+  };
+
+  if (status === undefined) {
+    await lead(signal);
+  } else {
+    let leading = Promise.resolve();
+    await runLeaderElection({
+      ...leaderElection,
+      client: family.member({ qps: -1, userAgent: userAgentOf("kube-scheduler", "leader-election") }),
+      status,
+      recorder: newEventRecorder({ client: eventClient, component: config.profiles[0]?.schedulerName ?? "", log, clock }),
+      lock,
+      identity: `${hostname()}_${randomUUID()}`,
+      // The next one need not wait for the lease to run out after a restart.
+      releaseOnCancel: true,
+      onStarted(started) {
+        leading = lead(started).catch((err: unknown) => {
+          if (!started.aborted) log.fatal("scheduling failed", err);
+        });
+      },
+      onStopped() {
+        // Somebody else may schedule from now on: only a new process starts with a clean view.
+        if (!signal.aborted) log.fatal("leaderelection lost");
+      },
+      log,
+      clock,
+      signal,
+    });
+    await leading;
+  }
+  await server?.close(1_000);
+});
+
+async function clientsOf({ clientConnection, master }: SchedulerConfig, metrics: MetricsRegistry): Promise<ClientFamily> {
+  const { kubeconfig, contentType } = clientConnection;
+  const config = await configFromFlags(kubeconfig, master).catch((err: Error) => {
+    throw new ConfigError(causesOf(err), { cause: err });
+  });
+  const own = { contentType, userAgent: userAgentOf("kube-scheduler") };
+  return newClientFamily({ ...config, ...own }, { observer: clientMetrics(metrics) });
+}
+
+/** @throws ConfigError for a kind of lock that does not exist, and for durations that cannot work */
+function lockOf({ enabled, ...lease }: LeaderElectionConfig): ResourceLock {
+  const problem = enabled ? checkDurations(lease) : undefined;
+  if (problem !== undefined) throw new ConfigError(`couldn't create leader elector: ${problem}`);
+  try {
+    return newResourceLock(enabled ? lease.resourceLock : "leases", lease.resourceNamespace, lease.resourceName);
+  } catch (err) {
+    throw new ConfigError(`couldn't create resource lock: ${(err as Error).message}`, { cause: err });
+  }
+}
+
+/** @throws ConfigError for profiles that cannot be put together */
+function schedulerOf(options: SchedulerOptions): Scheduler {
+  try {
+    return newScheduler(options);
+  } catch (err) {
+    throw new ConfigError(`couldn't create scheduler: initializing profiles: ${(err as Error).message}`, { cause: err });
+  }
+}
