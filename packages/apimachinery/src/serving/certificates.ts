@@ -1,24 +1,18 @@
 import "reflect-metadata";
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-  webcrypto,
-  type X509Certificate,
-} from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 import * as x509 from "@peculiar/x509";
 import { goQuote } from "../meta/go-quote.ts";
-import { readAll, readElement } from "./der.ts";
-import { nameToSign, type Subject, subjectOfName } from "./distinguished-name.ts";
+import { readElement } from "./der.ts";
+import { nameToSign, subjectOfName } from "./distinguished-name.ts";
 
 /**
  * Making and signing certificates; the only room that knows @peculiar/x509. Keys are ECDSA P-256, those for service
  * account tokens RSA 2048.
  */
 x509.cryptoProvider.set(webcrypto as never);
+
+export { subjectOf } from "./certificate-fields.ts";
 
 export interface KeyPair {
   readonly certPem: string;
@@ -232,29 +226,6 @@ const extendedUsageOids: Readonly<Record<string, string>> = {
   "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
   "netscape sgc": "2.16.840.1.113730.4.1",
 };
-
-/** Read from the certificate's own bytes: node's text form cannot tell separators from content. */
-export function subjectOf(certificate: X509Certificate): Subject {
-  const [tbs] = readAll(readElement(certificate.raw, 0).content);
-  const fields = readAll((tbs as { content: Buffer }).content);
-  const version = fields[0]?.tag === 0xa0 ? 1 : 0; // serial, algorithm, issuer, validity, then the subject
-  const subject = fields[version + 4];
-  if (subject === undefined) throw new Error("malformed certificate");
-  return subjectOfName(subject.content);
-}
-
-/** How many intermediates an authority allows below itself; undefined: any number. Source: RFC 5280 4.2.1.9 */
-export function pathLengthOf(certificate: X509Certificate): number | undefined {
-  let length = pathLengths.get(certificate);
-  if (length === undefined) {
-    const constraints = new x509.X509Certificate(certificate.raw).getExtension(x509.BasicConstraintsExtension);
-    length = { value: constraints?.pathLength };
-    pathLengths.set(certificate, length);
-  }
-  return length.value;
-}
-
-const pathLengths = new WeakMap<X509Certificate, { readonly value: number | undefined }>();
 
 interface SignOptions {
   publicKey: CryptoKey;

@@ -1,7 +1,6 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "../files/make-folder.ts";
-import { newCa, newCertificate } from "./certificates.ts";
 
 export interface SelfSignedOptions {
   /** `--cert-dir`; `""`: the pair lives in memory and ends with the process. */
@@ -24,6 +23,8 @@ export async function selfSignedPair(
   const certFile = join(options.certDir, `${options.pairName}.crt`);
   const keyFile = join(options.certDir, `${options.pairName}.key`);
   if (options.certDir !== "" && isReadable(certFile) && isReadable(keyFile)) return { certFile, keyFile };
+  // What makes certificates takes longer to load than all else of a server, and few need one made.
+  const { newCa, newCertificate } = await import("./certificates.ts");
   const stamp = Math.floor(Date.now() / 1000);
   const ca = await newCa({ commonName: `${options.host}-ca@${stamp}`, validDays: 365 });
   const { dnsNames, ips } = options;

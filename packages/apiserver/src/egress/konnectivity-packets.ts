@@ -2,7 +2,7 @@
  * Packets that a client and a konnectivity server send each other. Ids of connections are 64 bits wide: decimal text here.
  * Source: sigs.k8s.io/apiserver-network-proxy konnectivity-client/proto/client/client.proto
  */
-import protobuf from "protobufjs";
+import protobuf from "protobufjs/minimal.js";
 
 export type Packet =
   /** The answer to a request for a connection; `random` is the request's. */

@@ -1,16 +1,14 @@
 /**
  * The pages beside the API: health, metrics, the keys of service-account tokens. Health is asked for all the time and
- * is direct, the rest is Express.
+ * is direct, the rest is Express, which is loaded when the first of them is asked for.
  */
 
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { expressHandler } from "@coxswain/apimachinery/serving/express-handler";
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachinery/serving/health";
 import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/pprof";
-import express from "express";
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
 import { methodNotAllowed } from "../handlers/route-types.ts";
 
@@ -89,7 +87,11 @@ export function newEdge(options: EdgeOptions): Edge {
   };
   const debug: DebugPages | undefined =
     options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
-  const pages = expressHandler(newApp(options));
+  let pages: Promise<ExchangeHandler> | undefined;
+  const answerPage = async (exchange: Exchange): Promise<void> => {
+    pages ??= import("./pages.ts").then(({ newPages }) => newPages(options));
+    await (await pages)(exchange);
+  };
   const isDocument = (path: string): boolean => options.documents !== undefined && documentPaths.includes(path);
   const isPage = (path: string): boolean => path === "/metrics" || isDocument(path);
 
@@ -101,7 +103,7 @@ export function newEdge(options: EdgeOptions): Edge {
       if (health !== undefined) return answerHealth(exchange, health.page, health.check, checksOf(health.page), log);
       if (debug?.handles(path)) return debug.handle(exchange, path);
       if (isDocument(path) && exchange.method !== "GET") throw methodNotAllowed();
-      return isPage(path) ? pages(exchange) : undefined;
+      return isPage(path) ? answerPage(exchange) : undefined;
     },
     paths() {
       const health = ["healthz", "livez", "readyz"].flatMap((page) => [
@@ -124,27 +126,4 @@ export function newEdge(options: EdgeOptions): Edge {
       shuttingDown = true;
     },
   };
-}
-
-function newApp({ metrics, resetsMetrics, documents }: EdgeOptions): express.Express {
-  const app = express();
-  app.disable("x-powered-by");
-  app.disable("etag");
-  // Any method reads. Source: k8s.io/apiserver pkg/server/routes/metrics.go
-  app.all("/metrics", async (request, response) => {
-    if (request.method === "DELETE" && resetsMetrics) {
-      metrics.reset();
-      response.type("text/plain").send("metrics reset\n");
-    } else response.type(metrics.contentType).send(await metrics.render());
-  });
-  if (documents !== undefined) {
-    const headers = { "cache-control": "public, max-age=3600" };
-    app.get("/.well-known/openid-configuration", (_request, response) => {
-      response.writeHead(200, { ...headers, "content-type": "application/json" }).end(documents.configuration);
-    });
-    app.get("/openid/v1/jwks", (_request, response) => {
-      response.writeHead(200, { ...headers, "content-type": "application/jwk-set+json" }).end(documents.keySet);
-    });
-  }
-  return app;
 }

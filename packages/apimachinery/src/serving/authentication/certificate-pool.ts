@@ -6,7 +6,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Clock, realClock } from "../../clock/clock.ts";
-import { pathLengthOf } from "../certificates.ts";
+import { pathLengthOf } from "../certificate-fields.ts";
 import { watchFiles } from "../file-watch.ts";
 
 const clientAuth = "1.3.6.1.5.5.7.3.2";

@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
 import type { Clock } from "../../clock/clock.ts";
-import { subjectOf } from "../certificates.ts";
+import { subjectOf } from "../certificate-fields.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";

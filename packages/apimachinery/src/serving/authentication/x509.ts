@@ -6,7 +6,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../clock/clock.ts";
-import { subjectOf } from "../certificates.ts";
+import { subjectOf } from "../certificate-fields.ts";
 import type { AuthenticationResult, Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 

@@ -5,7 +5,6 @@
  */
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import type { Authorizer } from "../../authorization/authorizer.ts";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
@@ -54,6 +53,7 @@ export const certificateSubjectRestriction = (): AdmissionPlugin => ({
     if (!isRequest(attributes) || attributes.subresource !== "") return;
     const { spec } = attributes.object as SigningRequest;
     if (spec.signerName !== "kubernetes.io/kube-apiserver-client") return;
+    const { parseCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
     let organizations: readonly string[];
     try {
       ({ organizations } = await parseCertificateRequest(Buffer.from(spec.request ?? "", "base64").toString("utf8")));

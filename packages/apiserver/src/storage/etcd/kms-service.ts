@@ -1,6 +1,6 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
-import protobuf from "protobufjs";
+import protobuf from "protobufjs/minimal.js";
 import { KeyOutOfReach } from "./transformer.ts";
 
 /** A key management service: it keeps the key that the data keys are encrypted with. */

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+/** Large, and of no use to most servers before somebody asks. */
+const late = ["express", "@peculiar/x509", "@grpc/grpc-js", "etcd3", "protobufjs/src/root.js"];
+
+test("a start does not load what it may never need", async () => {
+  const program = `
+    import { createRequire } from "node:module";
+    process.argv.push("kube-apiserver", "--version");
+    await import(${JSON.stringify(join(import.meta.dirname, "main.ts"))});
+    console.log(JSON.stringify(Object.keys(createRequire(import.meta.url).cache)));`;
+  const args = ["-C", "cox-source", "--input-type=module", "--eval", program];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  const [version, loaded = ""] = stdout.split("\n");
+  assert.equal(version, "Kubernetes v1.23.0");
+  const files = JSON.parse(loaded) as string[];
+  assert.ok(files.some((file) => file.includes("/node_modules/protobufjs/minimal.js")));
+  const found = late.filter((name) => files.some((file) => file.includes(`/node_modules/${name}`)));
+  assert.deepEqual(found, []);
+});
