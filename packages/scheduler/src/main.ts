@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { readCompiledCode } from "@coxswain/apimachinery/flags/compiled-code";
+import { quickenImports } from "@coxswain/apimachinery/flags/quick-imports";
 
-readCompiledCode(import.meta.dirname);
+quickenImports(import.meta.dirname);
 await import("./kube-scheduler.ts");

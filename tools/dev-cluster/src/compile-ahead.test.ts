@@ -9,7 +9,7 @@ import { compileAhead } from "./compile-ahead.ts";
 import { daemonNames } from "./daemons.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
-const reader = join(root, "packages/apimachinery/src/flags/compiled-code.ts");
+const reader = join(root, "packages/apimachinery/src/flags/quick-imports.ts");
 
 /** A repository with one built daemon, which is like ours but small. */
 function aRepository(t: TestContext) {
@@ -20,7 +20,7 @@ function aRepository(t: TestContext) {
   mkdirSync(dist, { recursive: true });
   writeFileSync(
     file("main.js"),
-    `import { readCompiledCode } from ${JSON.stringify(reader)};\nreadCompiledCode(import.meta.dirname);\nawait import("./small.js");\n`,
+    `import { quickenImports } from ${JSON.stringify(reader)};\nquickenImports(import.meta.dirname);\nawait import("./small.js");\n`,
   );
   writeFileSync(file("small.js"), 'console.log("small 1.23");\n');
   writeFileSync(file("package.json"), '{ "type": "module" }\n');
@@ -83,8 +83,8 @@ test("every daemon loads nothing else before it reads its compiled code", () => 
   assert.equal(mains.length, daemonNames.length);
   for (const name of mains) {
     const text = readFileSync(join(root, name), "utf8");
-    const [early, late] = text.split("readCompiledCode(import.meta.dirname);\n");
-    assert.deepEqual(early?.match(/from "[^"]+"/g), ['from "@coxswain/apimachinery/flags/compiled-code"'], name);
+    const [early, late] = text.split("quickenImports(import.meta.dirname);\n");
+    assert.deepEqual(early?.match(/from "[^"]+"/g), ['from "@coxswain/apimachinery/flags/quick-imports"'], name);
     assert.match(late ?? "", /^await import\("\.\/[a-z-]+\.ts"\);\n$/, name);
   }
 });

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { compiledCodeFolder } from "@coxswain/apimachinery/flags/compiled-code";
+import { compiledCodeFolder } from "@coxswain/apimachinery/flags/quick-imports";
 
 /** Which build the compiled code is of, in its folder. */
 const markFile = "made-of";

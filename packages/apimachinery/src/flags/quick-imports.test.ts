@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+
+const quickImports = join(import.meta.dirname, "quick-imports.ts");
+
+/** Runs `packages/a/dist/late.js` of these files after what a daemon begins with. @returns what it prints */
+async function run(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+  const root = mkdtempSync(join(tmpdir(), "cox-imports-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  const begin = `import { quickenImports } from ${JSON.stringify(quickImports)};\nquickenImports(import.meta.dirname);\n`;
+  const all = {
+    ...files,
+    "package.json": '{ "type": "module" }',
+    "packages/a/dist/main.js": `${begin}await import("./late.js");`,
+  };
+  for (const [name, text] of Object.entries(all)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return (await promisify(execFile)(process.execPath, [join(root, "packages/a/dist/main.js")])).stdout;
+}
+
+test("an import of ours is the file that it names, one module however often it is named", async (t) => {
+  const printed = await run(t, {
+    "packages/a/dist/late.js": 'import "./sub/x.js"; import { seen } from "../../b/dist/seen b.js"; console.log(seen.join());',
+    "packages/a/dist/sub/x.js": 'import "../y.js"; import { seen } from "../../../b/dist/seen b.js"; seen.push("x");',
+    "packages/a/dist/y.js": 'import { seen } from "../../b/dist/seen b.js"; seen.push("y");',
+    "packages/b/dist/seen b.js": "export const seen = [];",
+  });
+  assert.equal(printed, "y,x\n");
+});
+
+test("Node does not look where it leads", async (t) => {
+  const late = 'import("./none.js").catch((err) => console.log(err.code));';
+  assert.equal(await run(t, { "packages/a/dist/late.js": late }), "ENOENT\n");
+});
+
+test("what others have written is found as ever", async (t) => {
+  const printed = await run(t, {
+    "packages/a/dist/late.js":
+      'import { one } from "other"; import data from "./data.json" with { type: "json" }; console.log(one, data);',
+    "packages/a/dist/data.json": "[2]",
+    "node_modules/other/package.json": '{ "main": "./main" }',
+    "node_modules/other/main.js": 'exports.one = require("./folder").one;',
+    "node_modules/other/folder/index.js": "exports.one = 1;",
+  });
+  assert.equal(printed, "1 [ 2 ]\n");
+});
