@@ -40,6 +40,18 @@ test("Node does not look where it leads", async (t) => {
   assert.equal(await run(t, { "packages/a/dist/late.js": late }), "ENOENT\n");
 });
 
+test("a package of ours is looked for once", async (t) => {
+  const move =
+    'import { renameSync } from "node:fs"; const b = new URL("../../../node_modules/@coxswain/b", import.meta.url).pathname; renameSync(b, b + "-gone");';
+  const printed = await run(t, {
+    "packages/a/dist/late.js": `import "@coxswain/b"; import "./move.js"; await import("./again.js");`,
+    "packages/a/dist/move.js": move,
+    "packages/a/dist/again.js": 'import "@coxswain/b"; console.log("found");',
+    "node_modules/@coxswain/b/index.js": "",
+  });
+  assert.equal(printed, "found\n");
+});
+
 test("what others have written is found as ever", async (t) => {
   const printed = await run(t, {
     "packages/a/dist/late.js":
