@@ -2,11 +2,8 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
-import type { ServerConnection } from "../http2/server-connection.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
-import type { Http1Exchange } from "./http1-exchange.ts";
-import type { Http2Exchange } from "./http2-exchange.ts";
 import { Roster } from "./roster.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
@@ -21,6 +18,32 @@ export interface ConnectionsOptions {
   readonly answerTimeoutMs?: number | undefined;
 }
 
+/** A connection whose protocol is ours. */
+export interface ServedConnection {
+  /** Requests that are under way. */
+  readonly size: number;
+  /** Tells the client to go, and lets what is under way come to its end. */
+  leave(): void;
+  /** Takes no more requests. */
+  close(): void;
+  /** Ends it when the client has exceeded its times. To be called now and then. */
+  check(now: number): void;
+}
+
+/** An exchange as it is served. */
+export interface ServedExchange extends Exchange {
+  /** In the server's roster. */
+  place: number;
+  /** There were more header fields than a request may have. */
+  readonly isCut: boolean;
+  /** Is the whole answer given? The client may not have taken it. */
+  readonly isAnswered: boolean;
+  /** When it was found to be so, as `performance.now()`. */
+  answeredMs: number | undefined;
+  /** The server's drain ran out, or the client did not take its answer. */
+  abort(): void;
+}
+
 export const defaultCheckMs = 5_000;
 /** At the end, for clients to hear of it. */
 const goodbyeMs = 1_000;
@@ -29,8 +52,8 @@ const goodbyeMs = 1_000;
 export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #sockets = new Set<Socket>();
-  readonly #http2 = new Set<ServerConnection>();
-  readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
+  readonly #connections = new Set<ServedConnection>();
+  readonly #exchanges = new Roster<ServedExchange>();
   #draining = false;
   /** An exchange or a connection has ended while this drains. */
   #onLess: (() => void) | undefined;
@@ -44,7 +67,7 @@ export class Connections {
 
   #sweep(): void {
     const now = performance.now();
-    for (const connection of this.#http2) connection.check(now);
+    for (const connection of this.#connections) connection.check(now);
     const { answerTimeoutMs } = this.#options;
     if (answerTimeoutMs !== undefined) this.#endUnread(answerTimeoutMs, now);
   }
@@ -82,20 +105,20 @@ export class Connections {
     else plain.end(forgotTls, () => wrapped.destroy());
   }
 
-  addHttp2(connection: ServerConnection): void {
-    this.#http2.add(connection);
+  add(connection: ServedConnection): void {
+    this.#connections.add(connection);
   }
 
-  deleteHttp2(connection: ServerConnection): void {
-    this.#http2.delete(connection);
+  delete(connection: ServedConnection): void {
+    this.#connections.delete(connection);
   }
 
-  closeIdleHttp2(): void {
-    for (const connection of this.#http2) if (connection.size === 0) connection.close();
+  closeIdle(): void {
+    for (const connection of this.#connections) if (connection.size === 0) connection.close();
   }
 
   /** Runs the handler; whatever it throws ends here. @param handled called when it is done */
-  async serve(exchange: Http1Exchange | Http2Exchange, handled?: () => void): Promise<void> {
+  async serve(exchange: ServedExchange, handled?: () => void): Promise<void> {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
@@ -110,7 +133,7 @@ export class Connections {
     }
   }
 
-  done(exchange: Http1Exchange | Http2Exchange): void {
+  done(exchange: ServedExchange): void {
     this.#exchanges.delete(exchange);
     this.#onLess?.();
   }
@@ -136,7 +159,7 @@ export class Connections {
     this.#draining = true;
     clearInterval(this.#sweeper);
     http.closeIdleConnections();
-    for (const connection of this.#http2) {
+    for (const connection of this.#connections) {
       if (connection.size === 0 || graceMs === 0) connection.close();
       else connection.leave();
     }
@@ -144,7 +167,7 @@ export class Connections {
     for (const exchange of this.#exchanges.all()) exchange.abort();
     // Who is told which requests nobody has seen can send them elsewhere; who is only cut off has to guess.
     http.closeIdleConnections();
-    for (const connection of this.#http2) connection.close();
+    for (const connection of this.#connections) connection.close();
     await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));
     for (const socket of this.#sockets) socket.destroy();
   }

@@ -1,5 +1,6 @@
-import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
+import { type IncomingHttpHeaders, type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName } from "node:http";
 import type { Writable } from "node:stream";
+import type { ResponseStream } from "./exchange.ts";
 
 export type HeaderValue = string | number | string[];
 
@@ -40,12 +41,25 @@ function put(headers: Header[], name: string, value: HeaderValue): void {
   headers.push([name, value]);
 }
 
+/**
+ * For a request's fields by their names in lower case. Without a prototype: a client may call its fields what it likes. `authorization`
+ * should be put in last: it is taken away when it has been looked at, and taking another makes a hash table of them.
+ */
+export function newRequestFields(): IncomingHttpHeaders {
+  return new (RequestFields as unknown as new () => IncomingHttpHeaders)();
+}
+
+// `Object.create(null)` makes hash tables; these share their shapes.
+function RequestFields(): void {}
+RequestFields.prototype = Object.create(null);
+
 const canonical = new Map<string, string>();
 
-/** `content-type` → `Content-Type`, as Go writes names over HTTP/1.1. */
+/** `content-type` → `Content-Type`, as Go writes names over HTTP/1.1. @throws TypeError for what is no name */
 export function canonicalHeader(name: string): string {
   let form = canonical.get(name);
   if (form === undefined) {
+    validateHeaderName(name);
     form = name.replace(/(^|-)([a-z])/g, (_match, dash: string, letter: string) => dash + letter.toUpperCase());
     if (canonical.size < 1000) canonical.set(name, form);
   }
@@ -79,6 +93,9 @@ export function whenDrained(writable: Writable): Promise<void> {
     writable.once("close", onClose);
   });
 }
+
+/** Of an answer that has no content, whatever is given to it. */
+export const nowhere: ResponseStream = { write: () => true, drained: () => Promise.resolve(), end() {} };
 
 /** Of a request whose body is not there, or not all of it. */
 export const goneInRequest = "the client went away while it sent its request";

@@ -1,10 +1,11 @@
-import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
 import { GatheredBytes } from "../http2/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { Exchange, ResponseStream } from "./exchange.ts";
+import type { ServedExchange } from "./connections.ts";
+import type { ResponseStream } from "./exchange.ts";
 import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
 
 /** How much of a body that is too large is read and thrown away before the connection is cut. */
@@ -14,15 +15,13 @@ const discardedBytes = 64 << 20;
 const lingerMs = 5_000;
 
 /** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
-export class Http1Exchange implements Exchange {
+export class Http1Exchange implements ServedExchange {
   readonly httpVersion = "1.1" as const;
   /** Node refuses such requests. */
   readonly isCut = false;
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
   bytesWritten = 0;
-  /** In the server's roster. */
   place = -1;
-  /** See Connections. */
   answeredMs: number | undefined;
   readonly #request: IncomingMessage;
   readonly #socket: Socket;
@@ -62,7 +61,6 @@ export class Http1Exchange implements Exchange {
     }, lingerMs).unref();
   }
 
-  /** Is the whole answer given? The client may not have taken it. */
   get isAnswered(): boolean {
     return this.#response?.writableEnded === true;
   }
@@ -72,7 +70,6 @@ export class Http1Exchange implements Exchange {
     this.#controller?.abort(new Error("the client went away"));
   }
 
-  /** The server's drain ran out, or the client did not take its answer. */
   abort(): void {
     this.#onGone();
     this.#socket.destroy();
@@ -200,7 +197,7 @@ export class Http1Exchange implements Exchange {
     for (const [name, value] of this.#headers.merged(headers)) all[canonicalHeader(name)] = value;
     // That a connection stays open goes without saying in HTTP/1.1, and Go does not say it.
     if (response.shouldKeepAlive && this.#request.httpVersion === "1.1") response.removeHeader("connection");
-    response.writeHead(status, all);
+    response.writeHead(status, STATUS_CODES[status] ?? "unknown", all); // or it says what it said when this failed before
   }
 
   /** A plain answer to a request for an upgrade: made on the raw socket, which ends with it. */

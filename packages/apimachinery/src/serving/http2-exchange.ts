@@ -9,18 +9,25 @@ import { connectionFields } from "../http2/request-head.ts";
 import type { ServerConnection } from "../http2/server-connection.ts";
 import type { ServerStream } from "../http2/server-stream.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { Exchange, ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, goneInRequest, httpDate, plainAddress, ResponseHeaders } from "./exchange-parts.ts";
+import type { ServedExchange } from "./connections.ts";
+import type { ResponseStream } from "./exchange.ts";
+import {
+  bodyMayFollow,
+  goneInRequest,
+  httpDate,
+  newRequestFields,
+  nowhere,
+  plainAddress,
+  ResponseHeaders,
+} from "./exchange-parts.ts";
 
 /** One request over HTTP/2. */
-export class Http2Exchange implements Exchange {
+export class Http2Exchange implements ServedExchange {
   readonly httpVersion = "2.0" as const;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;
   bytesWritten = 0;
-  /** In the server's roster. */
   place = -1;
-  /** See Connections. */
   answeredMs: number | undefined;
   readonly #connection: ServerConnection;
   readonly #stream: ServerStream;
@@ -49,19 +56,16 @@ export class Http2Exchange implements Exchange {
     this.#controller?.abort(new Error("the client went away"));
   }
 
-  /** The server's drain ran out, or the client did not take its answer. */
   abort(): void {
     this.#gone = true;
     this.#controller?.abort(new Error("the server is shutting down"));
     this.destroy();
   }
 
-  /** There were more header fields than a request may have. */
   get isCut(): boolean {
     return this.#stream.isCut;
   }
 
-  /** Is the whole answer given? The client may not have taken it. */
   get isAnswered(): boolean {
     return this.#stream.ended;
   }
@@ -246,9 +250,6 @@ export class Http2Exchange implements Exchange {
 
 const readAheadBytes = 16 * 1024;
 
-/** Of an answer that has no content, whatever is given to it. */
-const nowhere: ResponseStream = { write: () => true, drained: () => Promise.resolve(), end() {} };
-
 function ignore(): void {}
 
 /** Fields of which a request has one; of more, the first one counts, as node does it for HTTP/1.1. */
@@ -261,17 +262,19 @@ const singleFields: ReadonlySet<string> = new Set(
 );
 
 function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
-  // Without a prototype: a client may call its fields what it likes.
-  const headers = Object.create(null) as IncomingHttpHeaders;
+  const headers = newRequestFields();
+  let authorization: string | undefined;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
     if (name.charCodeAt(0) === 58 /* : */) continue;
     const value = fields[at + 1] as string;
     const before = headers[name];
-    if (name === "set-cookie") headers[name] = [...(headers[name] ?? []), value];
+    if (name === "authorization") authorization ??= value;
+    else if (name === "set-cookie") headers[name] = [...(headers[name] ?? []), value];
     else if (before === undefined) headers[name] = value;
     else if (!singleFields.has(name)) headers[name] = `${before as string}${name === "cookie" ? "; " : ", "}${value}`;
   }
   if (head.authority !== undefined) headers.host = head.authority;
+  if (authorization !== undefined) headers.authorization = authorization;
   return headers;
 }

@@ -10,6 +10,7 @@ import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { refuseUnreadable } from "./http1-refusal.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
+import { SimpleConnection } from "./simple-connection.ts";
 import { newTlsListener, type TlsListener } from "./tls-listener.ts";
 import { filesOf, insecureCipherSuites, type TlsOptions } from "./tls-options.ts";
 
@@ -92,7 +93,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     reloadCertificates: () => tls?.reload(),
     closeIdle() {
       http.closeIdleConnections();
-      connections.closeIdleHttp2();
+      connections.closeIdle();
     },
   };
 }
@@ -160,7 +161,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
     onSecure(socket) {
       socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));
       if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections);
-      else http.emit("connection", socket);
+      else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
       if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // neither logged nor counted upstream
@@ -194,13 +195,37 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
         void connections.serve(exchange, handled);
       },
       closed(reason) {
-        connections.deleteHttp2(connection);
+        connections.delete(connection);
         if (reason !== undefined) log.v(4)?.info("HTTP/2 connection failed", { err: reason });
       },
     },
   );
   const handled = (): void => connection.handled();
-  connections.addHttp2(connection);
+  connections.add(connection);
+}
+
+function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: Connections, http: Server): void {
+  const timeouts = {
+    headersTimeoutMs: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
+    idleTimeoutMs: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
+  };
+  const connection = new SimpleConnection(
+    socket,
+    { ...timeouts, log: options.log },
+    {
+      request: (exchange) => void connections.serve(exchange),
+      done: (exchange) => connections.done(exchange),
+      handOver(bytes) {
+        connections.delete(connection);
+        socket.pause();
+        socket.unshift(bytes);
+        http.emit("connection", socket);
+        socket.resume();
+      },
+      closed: () => connections.delete(connection),
+    },
+  );
+  connections.add(connection);
 }
 
 /** "0.0.0.0" means both families, as Go's wildcard does; on a machine without IPv6 it is IPv4 alone. */

@@ -1,0 +1,211 @@
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, STATUS_CODES, validateHeaderValue } from "node:http";
+import { Readable } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import { connectionFields } from "../http2/request-head.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { ServedExchange } from "./connections.ts";
+import type { ResponseStream } from "./exchange.ts";
+import {
+  bodyMayFollow,
+  canonicalHeader,
+  httpDate,
+  newRequestFields,
+  nowhere,
+  plainAddress,
+  ResponseHeaders,
+} from "./exchange-parts.ts";
+import type { SimpleHead } from "./simple-head.ts";
+import type { SimpleOutput } from "./simple-output.ts";
+
+/** One request without a body over HTTP/1.1. See SimpleConnection. */
+export class SimpleExchange implements ServedExchange {
+  readonly httpVersion = "1.1" as const;
+  readonly method = "GET";
+  readonly isCut = false;
+  readonly upgrade = undefined;
+  readonly tls: TLSSocket;
+  bytesWritten = 0;
+  place = -1;
+  answeredMs: number | undefined;
+  /** No request may follow on this connection; the client is told so. */
+  isLast = false;
+  readonly #request: SimpleHead;
+  readonly #log: Logger;
+  /** When the client has taken the answer. */
+  readonly #onAnswered: () => void;
+  readonly #output: SimpleOutput;
+  readonly #headers = new ResponseHeaders();
+  #received: IncomingHttpHeaders | undefined;
+  #controller: AbortController | undefined;
+  #isGone = false;
+  #isAnswered = false;
+  #status = 0;
+
+  constructor(connection: { socket: TLSSocket; output: SimpleOutput; log: Logger }, request: SimpleHead, onAnswered: () => void) {
+    this.tls = connection.socket;
+    this.#output = connection.output;
+    this.#log = connection.log;
+    this.#request = request;
+    this.#onAnswered = onAnswered;
+  }
+
+  get url(): string {
+    return this.#request.url;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    this.#received ??= headersOf(this.#request);
+    return this.#received;
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.#request.fields;
+  }
+
+  get remoteAddress(): string {
+    return plainAddress(this.tls.remoteAddress);
+  }
+
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isGone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
+    return this.#controller.signal;
+  }
+
+  /** The client takes no answer any more. */
+  gone(): void {
+    if (this.#isAnswered) return;
+    this.#isGone = true;
+    this.#controller?.abort(new Error("the client went away"));
+  }
+
+  abort(): void {
+    this.gone();
+    this.tls.destroy();
+  }
+
+  destroy(): void {
+    this.tls.destroy();
+  }
+
+  body(): Promise<Buffer> {
+    return Promise.resolve(Buffer.alloc(0));
+  }
+
+  bodyStream(): NodeJS.ReadableStream {
+    return Readable.from([]);
+  }
+
+  get headersSent(): boolean {
+    return this.#status !== 0;
+  }
+
+  get status(): number {
+    return this.#status;
+  }
+
+  setHeader(name: string, value: string | string[]): void {
+    this.#headers.set(name, value);
+  }
+
+  appendHeader(name: string, value: string): void {
+    this.#headers.append(name, value);
+  }
+
+  goAway(): void {
+    if (!this.headersSent) this.setHeader("connection", "close");
+  }
+
+  respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
+    if (this.headersSent) {
+      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      return;
+    }
+    const isWhole = body === undefined || !bodyMayFollow(status);
+    const bytes = isWhole ? noBytes : typeof body === "string" ? Buffer.from(body) : body;
+    const length = bodyMayFollow(status) ? `Content-Length: ${bytes.length}\r\n` : "";
+    const head = `${this.#head(status, headers, length)}\r\n`;
+    if (this.#isGone) return;
+    this.#isAnswered = true;
+    this.bytesWritten += bytes.length;
+    this.#output.answer(head, bytes, this.#onAnswered);
+  }
+
+  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    const output = this.#output;
+    // An answer that is passed on may have said how long it is.
+    const isChunked = headers["content-length"] === undefined && bodyMayFollow(status);
+    const head = `${this.#head(status, headers, "")}${isChunked ? "Transfer-Encoding: chunked\r\n" : ""}\r\n`;
+    const end = (): void => {
+      if (this.#isAnswered || this.#isGone) return;
+      this.#isAnswered = true;
+      if (isChunked) output.push(lastChunk);
+      output.end(this.#onAnswered);
+    };
+    const write = (chunk: Buffer | string): boolean => {
+      if (this.#isAnswered || this.#isGone) return false;
+      if (chunk.length === 0) return !output.isFull;
+      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+      this.bytesWritten += bytes.length;
+      if (isChunked) output.push(Buffer.from(`${bytes.length.toString(16)}\r\n`, "latin1"));
+      output.push(bytes);
+      if (isChunked) output.push(endOfChunk);
+      return !output.isFull;
+    };
+    output.push(Buffer.from(head, "latin1"));
+    if (!bodyMayFollow(status)) {
+      end();
+      return nowhere;
+    }
+    return {
+      write,
+      drained: () => output.drained(),
+      end(chunk) {
+        if (chunk !== undefined) write(chunk);
+        end();
+      },
+    };
+  }
+
+  /** @param length a line of its own @returns all of an answer's head that does not depend on how it is sent @throws TypeError for a value that cannot be sent */
+  #head(status: number, headers: OutgoingHttpHeaders, length: string): string {
+    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
+    let isDated = false;
+    for (const [name, value] of this.#headers.merged(headers)) {
+      if (name === "connection" && value === "close") this.isLast = true;
+      else if (connectionFields.has(name) || (name === "content-length" && length !== "")) continue;
+      if (name === "date") isDated = true; // a proxied answer has its own
+      for (const one of Array.isArray(value) ? value : [String(value)]) {
+        validateHeaderValue(name, one);
+        text += `${canonicalHeader(name)}: ${one}\r\n`;
+      }
+    }
+    text += length;
+    if (!isDated) text += `Date: ${httpDate()}\r\n`;
+    this.#status = status;
+    return text;
+  }
+}
+
+const noBytes = Buffer.alloc(0);
+const endOfChunk = Buffer.from("\r\n");
+const lastChunk = Buffer.from("0\r\n\r\n");
+
+function headersOf({ names, fields }: SimpleHead): IncomingHttpHeaders {
+  const headers = newRequestFields();
+  let authorization = -1;
+  for (let at = 0; at < names.length; at++) {
+    if (names[at] === "authorization") authorization = 2 * at + 1;
+    else headers[names[at] as string] = fields[2 * at + 1] as string;
+  }
+  if (authorization >= 0) headers.authorization = fields[authorization];
+  return headers;
+}

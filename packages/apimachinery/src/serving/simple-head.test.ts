@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimpleHeadReader } from "./simple-head.ts";
+
+const read = (text: string) => new SimpleHeadReader().read(Buffer.from(text, "latin1"));
+const lines = (...all: string[]): string => [...all, "", ""].join("\r\n");
+
+test("a simple request is read as it was sent", () => {
+  assert.deepEqual(read(lines("GET /api/v1/pods?limit=5&a=%20#x HTTP/1.1", "Host: x:1", "X-Empty:", "accept: \t a b \t")), {
+    url: "/api/v1/pods?limit=5&a=%20#x",
+    fields: ["Host", "x:1", "X-Empty", "", "accept", "a b"],
+    names: ["host", "x-empty", "accept"],
+  });
+});
+
+test("fields that are repeated are not read again, and others are", () => {
+  const reader = new SimpleHeadReader();
+  const ask = (...all: string[]) => reader.read(Buffer.from(lines(...all)));
+  const first = ask("GET /a HTTP/1.1", "Host: x");
+  const second = ask("GET /b HTTP/1.1", "Host: x");
+  assert.deepEqual([second?.url, second?.fields === first?.fields], ["/b", true]);
+  assert.deepEqual(ask("GET /b HTTP/1.1", "Host: y")?.fields, ["Host", "y"]);
+  assert.equal(ask("GET /b HTTP/1.1", "Host: y", "Upgrade: x"), undefined);
+  assert.equal(ask("GET /b HTTP/1.1", "Host: y", "Upgrade: x"), undefined);
+  assert.deepEqual(ask("GET /b HTTP/1.1", "Host: y")?.fields, ["Host", "y"]);
+});
+
+const host = "Host: x";
+const others: Readonly<Record<string, string>> = {
+  "nothing but the line": "GET / HTTP/1.1\r\n",
+  "no end": `GET / HTTP/1.1\r\n${host}\r\n`,
+  "the end of another": "\r\n\r\n",
+  "two of them": lines("GET /a HTTP/1.1", host) + lines("GET /b HTTP/1.1", host),
+  "one and a half": `${lines("GET /a HTTP/1.1", host)}GET`,
+  "a body": `${lines("GET / HTTP/1.1", host)}x\r\n\r\n`,
+  "another method": lines("POST / HTTP/1.1", host),
+  "a method in small letters": lines("get / HTTP/1.1", host),
+  "HEAD, whose answer has no body": lines("HEAD / HTTP/1.1", host),
+  "an empty line first": `\r\n${lines("GET / HTTP/1.1", host)}`,
+  "an older version": lines("GET / HTTP/1.0", host),
+  "no version": lines("GET /", host),
+  "a whole address": lines("GET http://x/ HTTP/1.1", host),
+  "a space in the path": lines("GET /a b HTTP/1.1", host),
+  "a tab in the path": lines("GET /a\tb HTTP/1.1", host),
+  "a path that is not ASCII": lines("GET /\xe4 HTTP/1.1", host),
+  "two spaces": lines("GET  / HTTP/1.1", host),
+  "no host": lines("GET / HTTP/1.1", "A: b"),
+  "two hosts": lines("GET / HTTP/1.1", host, host),
+  "a field twice": lines("GET / HTTP/1.1", host, "A: b", "a: c"),
+  "a length": lines("GET / HTTP/1.1", host, "Content-Length: 0"),
+  chunks: lines("GET / HTTP/1.1", host, "Transfer-Encoding: chunked"),
+  "an upgrade": lines("GET / HTTP/1.1", host, "Connection: Upgrade", "Upgrade: websocket"),
+  "the end of the connection": lines("GET / HTTP/1.1", host, "Connection: close"),
+  "more of the connection": lines("GET / HTTP/1.1", host, "Connection: keep-alive, x"),
+  "what is expected": lines("GET / HTTP/1.1", host, "Expect: 100-continue"),
+  "a name with a space": lines("GET / HTTP/1.1", host, "A : b"),
+  "a field over two lines": lines("GET / HTTP/1.1", host, "A: b", " c"),
+  "no name": lines("GET / HTTP/1.1", host, ": b"),
+  "no colon": lines("GET / HTTP/1.1", host, "A"),
+  "a bare line feed": lines("GET / HTTP/1.1", host, "A: b\nC: d"),
+  "a bare carriage return": lines("GET / HTTP/1.1", host, "A: b\rc"),
+  "a zero": lines("GET / HTTP/1.1", host, "A: \0"),
+  "a value that is not ASCII": lines("GET / HTTP/1.1", host, "A: \xe4"),
+  "other spaces around a value": lines("GET / HTTP/1.1", host, "A: \xa0b"),
+  "very long fields": lines("GET / HTTP/1.1", host, `A: ${"b".repeat(10_000)}`),
+};
+for (const [name, text] of Object.entries(others)) test(`${name} is not simple`, () => assert.equal(read(text), undefined));
+
+test("fields that were made to be slow are not", () => {
+  const before = process.cpuUsage().user;
+  for (let i = 0; i < 200; i++) {
+    read(lines("GET / HTTP/1.1", host, `A: b${" \t".repeat(3900)}b`));
+    read(lines("GET / HTTP/1.1", host, ...Array.from({ length: 1500 }, (_, n) => `${n}:`)));
+  }
+  assert.ok(process.cpuUsage(undefined).user - before < 3_000_000);
+});
