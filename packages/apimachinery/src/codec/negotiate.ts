@@ -33,6 +33,9 @@ export interface OutputOptions {
   readonly stream?: boolean;
 }
 
+/** What most ask for. */
+const plainJson: NegotiatedOutput = { mediaType: jsonMediaType, pretty: false, stream: false };
+
 /**
  * Chooses the representation of an answer by the Accept header: the best clause that can be served, by q-value, then as
  * written. No header, an empty one and `*` + `/*` are JSON.
@@ -40,8 +43,9 @@ export interface OutputOptions {
  * Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go
  */
 export function negotiateOutput(accept: string | undefined, options: OutputOptions = {}): NegotiatedOutput {
+  if (accept === undefined || accept === "" || accept === jsonMediaType) return plainJson;
   const offered = mediaTypes.filter((type) => options.protobuf !== false || type !== protobufMediaType);
-  const found = firstMatch(accept ?? "", offered, options);
+  const found = firstMatch(accept, offered, options);
   if (found === undefined || (options.stream && found.mediaType === yamlMediaType)) {
     const named = options.stream ? offered.filter((t) => t !== yamlMediaType).map((t) => `${t};stream=watch`) : offered;
     throw notAcceptable(`only the following media types are accepted: ${named.join(", ")}`);
@@ -76,7 +80,6 @@ interface Clause {
 }
 
 function firstMatch(accept: string, offered: readonly MediaType[], options: OutputOptions): NegotiatedOutput | undefined {
-  if (accept === "") return { mediaType: jsonMediaType, pretty: false, stream: false };
   for (const clause of parseAccept(accept)) {
     for (const mediaType of offered) {
       const [type, subtype] = mediaType.split("/");

@@ -17,7 +17,7 @@ export const onlyJson: ReadonlySet<string> = new Set(["*/*", jsonType]);
  */
 export function checkAccept({ exchange }: RequestContext, types = produced): void {
   const accept = exchange.headers.accept || "*/*";
-  if (accept.split(",").some((clause) => types.has(bareType(clause)))) return;
+  if (types.has(accept) || accept.split(",").some((clause) => types.has(bareType(clause)))) return;
   throw routeRefusal(406, "406: Not Acceptable");
 }
 

@@ -87,10 +87,9 @@ function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
  */
 function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const { info } = ctx;
-  const prefix = legacyPrefix(info);
   const [resource = "", name = "", subresource = "", ...rest] = info.parts;
   const served = env.resources.find(info.group, info.version, resource);
-  if (served === undefined || prefix === "proxy") throw noSuchPath();
+  if (served === undefined || info.legacyPrefix === "proxy") throw noSuchPath();
   const { definition } = served;
   const namespace = definition.namespaced ? info.namespace : "";
   if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();
@@ -109,7 +108,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
     if (env.metrics !== undefined) countDeprecated(env.metrics, { ...info, resource, subresource }, removed ?? "");
   }
   const call: Call = { env, ctx, served, namespace, name, subresource };
-  if (prefix === "watch") return runLegacyWatch(call);
+  if (info.legacyPrefix === "watch") return runLegacyWatch(call);
   if (below !== undefined) return runSubresource(call, below, restOfPath(info, rest));
   const virtual = definition.subresources?.[""];
   if (virtual !== undefined) return runVirtual(call, virtual);
@@ -119,13 +118,6 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
 /** A cluster-scoped resource is not found below a namespace; a namespace itself has its own name there. */
 function isClusterPath(info: RequestInfo, name: string): boolean {
   return info.namespace === "" || (info.resource === "namespaces" && info.group === "" && info.namespace === name);
-}
-
-/** `/api/v1/watch/…`, the old way to ask for a watch, and `/api/v1/proxy/…`, which is gone. */
-function legacyPrefix(info: RequestInfo): string {
-  const parts = info.path.split("/").filter((part) => part !== "");
-  const first = parts[info.apiPrefix === "apis" ? 3 : 2];
-  return first === "watch" || first === "proxy" ? first : "";
 }
 
 /** What follows a subresource, with its slash and the one at the end: proxies pass it on. */

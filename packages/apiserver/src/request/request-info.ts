@@ -20,7 +20,9 @@ export interface RequestInfo {
   readonly resource: string;
   readonly subresource: string;
   readonly name: string;
-  /** Everything after the version, split at slashes. */
+  /** The old form, `/api/v1/watch/pods`. */
+  readonly legacyPrefix: "" | "watch" | "proxy";
+  /** Everything after the version and that prefix, split at slashes. */
   readonly parts: readonly string[];
 }
 
@@ -45,10 +47,10 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
   const versionAt = prefix === "apis" ? 2 : 1;
   let current = parts.slice(versionAt + 1);
   let verb = verbOfMethod[method] ?? "";
-  const legacyVerb = current[0];
-  if (legacyVerb === "watch" || legacyVerb === "proxy") {
+  const legacyPrefix = current[0] === "watch" || current[0] === "proxy" ? current[0] : "";
+  if (legacyPrefix !== "") {
     if (current.length < 2) throw new Error(`unable to determine kind and namespace from url, ${path}`);
-    verb = legacyVerb;
+    verb = legacyPrefix;
     current = current.slice(1);
   }
 
@@ -60,7 +62,7 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
 
   const resource = current[0] ?? "";
   let name = current[1] ?? "";
-  const subresource = legacyVerb === "proxy" ? "" : (current[2] ?? "");
+  const subresource = legacyPrefix === "proxy" ? "" : (current[2] ?? "");
   if (name === "" && verb === "get") {
     verb = "list";
     if (queryAt >= 0) {
@@ -82,6 +84,7 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
     resource,
     subresource,
     name,
+    legacyPrefix,
     parts: current,
   };
 }
@@ -98,6 +101,7 @@ function nonResource(method: string, path: string): RequestInfo {
     resource: "",
     subresource: "",
     name: "",
+    legacyPrefix: "",
     parts: [],
   };
 }

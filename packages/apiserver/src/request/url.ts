@@ -17,13 +17,16 @@ export function decodePath(path: string): string {
   }
 }
 
+/** Most requests have none, and nobody changes what they have. */
+const noQuery = new URLSearchParams();
+
 /**
  * The query of a URL. A parameter with a broken escape or a semicolon, which used to separate parameters, is not there
  * for Go's readers.
  */
 export function queryOf(url: string): URLSearchParams {
   const at = url.indexOf("?");
-  if (at < 0) return new URLSearchParams();
+  if (at < 0) return noQuery;
   const query = url.slice(at + 1);
   if (!query.includes("%") && !query.includes(";")) return new URLSearchParams(query);
   const readable = query.split("&").filter((pair) => !pair.includes(";") && !brokenEscape.test(pair));

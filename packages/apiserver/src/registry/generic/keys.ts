@@ -34,5 +34,6 @@ export function storagePrefix(namespaced: boolean, namespace: string, fields: Fi
 /** Why a text cannot be a segment of a path. Source: k8s.io/apimachinery pkg/api/validation/path */
 export function pathSegmentFaults(name: string): string[] {
   if (name === "." || name === "..") return [`may not be '${name}'`];
+  if (!name.includes("/") && !name.includes("%")) return [];
   return ["/", "%"].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`);
 }
