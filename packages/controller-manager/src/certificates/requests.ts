@@ -5,7 +5,7 @@ import type {
   CertificateSigningRequestCondition,
 } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
-import { type CertificateRequest, parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../controller-context.ts";
 
@@ -46,6 +46,7 @@ export async function readRequest({
   metadata,
   spec,
 }: CertificateSigningRequest): Promise<{ csrPem: string; asked: CertificateRequest }> {
+  const { parseCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
   const csrPem = Buffer.from(spec.request, "base64").toString("utf8");
   try {
     return { csrPem, asked: await parseCertificateRequest(csrPem) };

@@ -10,7 +10,6 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
-import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 
 export interface CertificateOptions {
@@ -165,6 +164,7 @@ async function obtainCertificate(
 ): Promise<string> {
   const { nodeName, certDir, clock, purpose } = options;
   const { signer, files, usage } = purposes[purpose];
+  const { newCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
   const { csrPem, keyPem } = await newCertificateRequest({
     commonName: `system:node:${nodeName}`,
     organizations: ["system:nodes"],

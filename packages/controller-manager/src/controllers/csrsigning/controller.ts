@@ -2,7 +2,7 @@ import { done } from "@coxswain/apimachinery/controller/controller";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
-import { type CertificateRequest, signCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { kubeletClientFault, kubeletServingFault } from "../../certificates/kubelet-rules.ts";
 import { conditionOf, newCertificateController, readRequest, withCondition } from "../../certificates/requests.ts";
 import type { SignerName } from "../../certificates/signing-flags.ts";
@@ -88,6 +88,7 @@ async function issued(
     signerNotAfter: ca.notAfter,
     now: ctx.clock.now(),
   });
+  const { signCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
   const pem = await signCertificateRequest({ csrPem, ca, usages: csr.spec.usages ?? [], ...validity });
   return { ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString("base64") } };
 }
