@@ -236,6 +236,30 @@ for (const request of unreadable) {
   });
 }
 
+test("who answers late does not answer the next request", async (t) => {
+  const next = Promise.withResolvers<void>();
+  let refused: unknown;
+  const server = await start(t, async (exchange) => {
+    if (exchange.url === "/next") return next.promise.then(() => exchange.respond(200, {}, "for the next"));
+    exchange.respond(504, {}, "too late");
+    await waitFor(() => late.text().endsWith("too late"), { what: "the answer" });
+    late.socket.write(get("/next"));
+    await waitFor(() => server.active === 1, { what: "the next request" });
+    exchange.respond(200, {}, "twice");
+    try {
+      exchange.stream(200, {}).end("twice");
+    } catch (err) {
+      refused = err;
+    }
+    next.resolve();
+  });
+  const late = await connect(t, server);
+  late.socket.write(get("/"));
+  await waitFor(() => late.text().endsWith("for the next"), { what: "the next answer" });
+  assert.doesNotMatch(late.text(), /twice/);
+  assert.match(String(refused), /given twice/);
+});
+
 test("the handler hears that the client went away", async (t) => {
   const handled = Promise.withResolvers<Exchange>();
   const server = await start(t, async (exchange) => {

@@ -140,6 +140,8 @@ export class SimpleExchange implements ServedExchange {
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    // What it writes would come into the answer of another.
+    if (this.headersSent) throw new Error("an answer was given twice");
     const output = this.#output;
     // An answer that is passed on may have said how long it is.
     const isChunked = headers["content-length"] === undefined && bodyMayFollow(status);
