@@ -9,7 +9,7 @@ export const compiledCodeFolder = "compiled-code";
 /**
  * What is imported from now on is not compiled where the build has left the compiled form of it. What is missing there, or of
  * another text or another Node, is compiled as ever. Nothing is ever written: the folder is only as good as who can.
- * And where imports among our own packages lead is not looked for each of five thousand times: a relative one is the file that it
+ * And where imports among our own packages lead is not looked for thousands of times: a relative one is the file that it
  * names, and a package's is the same for all who name it.
  * @param folder of the file that the daemon is started by, `packages/apiserver/dist`
  */
