@@ -95,6 +95,7 @@ async function endToEnd(selected: string[]): Promise<void> {
   await runStep("clean up after an earlier run", cluster("down", "--purge"), e2eEnv);
   try {
     const built = paths.length === 0 || (await runStep("build", [bin("tsc"), "--build"])) === 0;
+    if (built) await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
     const isUp = built && (await runStep("start a cluster", cluster("up"), e2eEnv)) === 0;
     total[isUp ? "passed" : "failed"]++;
     if (isUp) await tests("end to end", selected, 1, e2eEnv);
