@@ -35,6 +35,8 @@ export interface EtcdListsOptions {
 
 /** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
 const pageKeys = 1_000;
+/** Read in one turn when all are wanted: a start has more to do than that, and a server that was filled anew has requests. */
+const turnKeys = 25;
 
 export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }: EtcdListsOptions): EtcdLists {
   function assertReached(minimum: number | undefined, revision: number): void {
@@ -137,7 +139,8 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
       next?.catch(() => {}); // seen below, later
       const entries: Entry[] = [];
-      for (const kv of page.kvs) {
+      for (const [i, kv] of page.kvs.entries()) {
+        if (i % turnKeys === turnKeys - 1) await nextTurn();
         try {
           const found = readCold(kv);
           entries.push(found instanceof Promise ? await found : found);
