@@ -107,6 +107,7 @@ export class SimpleConnection {
     if (exchange === undefined) return;
     this.#exchange = undefined;
     this.#events.done(exchange);
+    if (this.socket.destroyed) return;
     if (this.#isLeaving || exchange.isLast) {
       this.#isLeaving = true;
       this.socket.destroySoon();

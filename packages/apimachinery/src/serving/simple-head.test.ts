@@ -62,15 +62,18 @@ const others: Readonly<Record<string, string>> = {
   "a zero": lines("GET / HTTP/1.1", host, "A: \0"),
   "a value that is not ASCII": lines("GET / HTTP/1.1", host, "A: \xe4"),
   "other spaces around a value": lines("GET / HTTP/1.1", host, "A: \xa0b"),
+  "very many fields": lines("GET / HTTP/1.1", host, ...Array.from({ length: 64 }, (_, n) => `A${n}: b`)),
   "very long fields": lines("GET / HTTP/1.1", host, `A: ${"b".repeat(10_000)}`),
 };
 for (const [name, text] of Object.entries(others)) test(`${name} is not simple`, () => assert.equal(read(text), undefined));
 
 test("fields that were made to be slow are not", () => {
+  const spaces = lines("GET / HTTP/1.1", host, `A: b${" \t".repeat(3900)}b`);
+  const names = lines("GET / HTTP/1.1", host, ...Array.from({ length: 1500 }, (_, n) => `${n}:`));
   const before = process.cpuUsage().user;
   for (let i = 0; i < 200; i++) {
-    read(lines("GET / HTTP/1.1", host, `A: b${" \t".repeat(3900)}b`));
-    read(lines("GET / HTTP/1.1", host, ...Array.from({ length: 1500 }, (_, n) => `${n}:`)));
+    read(spaces);
+    read(names);
   }
-  assert.ok(process.cpuUsage(undefined).user - before < 3_000_000);
+  assert.ok(process.cpuUsage().user - before < 300_000);
 });

@@ -11,6 +11,9 @@ export interface SimpleHead {
 /** Longer ones are rare, and may come in pieces. */
 const longestHeadBytes = 8 * 1024;
 
+/** Each is compared with all before it. */
+const mostFields = 64;
+
 /** What one connection sends. Clients repeat their fields with each request: those of the last one are not read again. */
 export class SimpleHeadReader {
   #block = "";
@@ -51,7 +54,9 @@ function fieldsOf(block: string): Fields | undefined {
   if (!block.endsWith("\r\n\r\n")) return undefined;
   const fields: string[] = [];
   const names: string[] = [];
-  for (const line of block.slice(2, -4).split("\r\n")) {
+  const lines = block.slice(2, -4).split("\r\n", mostFields + 1);
+  if (lines.length > mostFields) return undefined;
+  for (const line of lines) {
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(0, colon));
     const value = line.slice(colon + 1);
