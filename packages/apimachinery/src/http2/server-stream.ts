@@ -1,5 +1,6 @@
 import { defaultMaxFrameBytes, flags, frameTypes, headBytes, writeHead } from "./frames.ts";
 import { GatheredBytes } from "./gathered-bytes.ts";
+import { takePieces } from "./pieces.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import type { RequestHead } from "./request-head.ts";
 
@@ -229,7 +230,8 @@ export class ServerStream {
       if (length <= 0 || (length === room && length < Math.min(this.#unsent, leastBytes))) return at;
       const isLast = this.#ended && length === this.#unsent;
       writeHead(slab, at, length, frameTypes.data, isLast ? flags.endStream : 0, this.id);
-      this.#takeInto(slab, at + headBytes, length);
+      takePieces(this.#pieces, slab, at + headBytes, length);
+      this.#unsent -= length;
       at += headBytes + length;
       most -= length;
       this.sendWindow -= length;
@@ -267,21 +269,5 @@ export class ServerStream {
     this.#drained = undefined;
     this.#connection.closed(this);
     this.onClosed?.();
-  }
-
-  #takeInto(slab: Buffer, at: number, length: number): void {
-    let done = 0;
-    let whole = 0;
-    while (done < length) {
-      const piece = this.#pieces[whole] as Buffer;
-      const taken = Math.min(piece.length, length - done);
-      piece.copy(slab, at + done, 0, taken);
-      done += taken;
-      if (taken < piece.length) this.#pieces[whole] = piece.subarray(taken);
-      else whole++;
-    }
-    this.#unsent -= length;
-    if (whole === this.#pieces.length) this.#pieces.length = 0;
-    else if (whole > 0) this.#pieces.splice(0, whole);
   }
 }

@@ -6,7 +6,8 @@ import { GatheredBytes } from "../http2/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+import { ExchangeBase } from "./exchange-base.ts";
+import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";
 
 /** How much of a body that is too large is read and thrown away before the connection is cut. */
 const discardedBytes = 64 << 20;
@@ -15,29 +16,24 @@ const discardedBytes = 64 << 20;
 const lingerMs = 5_000;
 
 /** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
-export class Http1Exchange implements ServedExchange {
+export class Http1Exchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "1.1" as const;
   /** Node refuses such requests. */
   readonly isCut = false;
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
-  bytesWritten = 0;
-  place = -1;
-  answeredMs: number | undefined;
   readonly #request: IncomingMessage;
   readonly #socket: Socket;
   readonly #log: Logger;
-  readonly #headers = new ResponseHeaders();
   #response: ServerResponse | undefined;
-  #controller: AbortController | undefined;
-  #gone = false;
 
   constructor(request: IncomingMessage, response: ServerResponse | undefined, upgradeHead: Buffer | undefined, log: Logger) {
+    super();
     this.#request = request;
     this.#socket = request.socket;
     this.#log = log;
     if (response === undefined) {
       this.upgrade = { socket: request.socket, head: upgradeHead ?? Buffer.alloc(0) };
-      request.socket.once("close", () => this.#onGone());
+      request.socket.once("close", () => this.setGone());
       request.socket.on("error", () => {});
     } else this.#adopt(response);
     request.on("error", () => {});
@@ -48,7 +44,7 @@ export class Http1Exchange implements ServedExchange {
     response.on("error", () => {});
     response.once("finish", () => this.#linger());
     response.once("close", () => {
-      if (!response.writableFinished) this.#onGone();
+      if (!response.writableFinished) this.setGone();
     });
   }
 
@@ -65,13 +61,8 @@ export class Http1Exchange implements ServedExchange {
     return this.#response?.writableEnded === true;
   }
 
-  #onGone(): void {
-    this.#gone = true;
-    this.#controller?.abort(new Error("the client went away"));
-  }
-
   abort(): void {
-    this.#onGone();
+    this.setGone();
     this.#socket.destroy();
   }
 
@@ -93,16 +84,6 @@ export class Http1Exchange implements ServedExchange {
   get tls(): TLSSocket | undefined {
     return this.#socket instanceof TLSSocket ? this.#socket : undefined;
   }
-  get isGone(): boolean {
-    return this.#gone;
-  }
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
-    return this.#controller.signal;
-  }
-
   body(limitBytes: number): Promise<Buffer> {
     const request = this.#request;
     if (this.upgrade !== undefined) return Promise.resolve(Buffer.alloc(0));
@@ -142,14 +123,6 @@ export class Http1Exchange implements ServedExchange {
   }
   get status(): number {
     return this.#response?.headersSent === true ? this.#response.statusCode : 0;
-  }
-
-  setHeader(name: string, value: string | string[]): void {
-    this.#headers.set(name, value);
-  }
-
-  appendHeader(name: string, value: string): void {
-    this.#headers.append(name, value);
   }
 
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
@@ -194,7 +167,7 @@ export class Http1Exchange implements ServedExchange {
 
   #writeHead(response: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
     const all: OutgoingHttpHeaders = {};
-    for (const [name, value] of this.#headers.merged(headers)) all[canonicalHeader(name)] = value;
+    for (const [name, value] of this.answerHeaders.merged(headers)) all[canonicalHeader(name)] = value;
     // That a connection stays open goes without saying in HTTP/1.1, and Go does not say it.
     if (response.shouldKeepAlive && this.#request.httpVersion === "1.1") response.removeHeader("connection");
     response.writeHead(status, STATUS_CODES[status] ?? "unknown", all); // or it says what it said when this failed before

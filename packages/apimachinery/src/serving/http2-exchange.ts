@@ -11,35 +11,23 @@ import type { ServerStream } from "../http2/server-stream.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import {
-  bodyMayFollow,
-  goneInRequest,
-  httpDate,
-  newRequestFields,
-  nowhere,
-  plainAddress,
-  ResponseHeaders,
-} from "./exchange-parts.ts";
+import { ExchangeBase } from "./exchange-base.ts";
+import { bodyMayFollow, goneInRequest, httpDate, newRequestFields, nowhere, plainAddress } from "./exchange-parts.ts";
 
 /** One request over HTTP/2. */
-export class Http2Exchange implements ServedExchange {
+export class Http2Exchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "2.0" as const;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;
-  bytesWritten = 0;
-  place = -1;
-  answeredMs: number | undefined;
   readonly #connection: ServerConnection;
   readonly #stream: ServerStream;
   readonly #log: Logger;
-  readonly #headers = new ResponseHeaders();
   #received: IncomingHttpHeaders | undefined;
   #bodyFailed: ((err: Error) => void) | undefined;
-  #controller: AbortController | undefined;
-  #gone = false;
   #status = 0;
 
   constructor(connection: ServerConnection, stream: ServerStream, socket: TLSSocket, log: Logger) {
+    super();
     this.#connection = connection;
     this.#stream = stream;
     this.#log = log;
@@ -52,13 +40,11 @@ export class Http2Exchange implements ServedExchange {
     if (!this.#stream.received) this.#bodyFailed?.(new Error(goneInRequest));
     this.#bodyFailed = undefined;
     if (this.#stream.sent) return;
-    this.#gone = true;
-    this.#controller?.abort(new Error("the client went away"));
+    this.setGone();
   }
 
   abort(): void {
-    this.#gone = true;
-    this.#controller?.abort(new Error("the server is shutting down"));
+    this.setGone("the server is shutting down");
     this.destroy();
   }
 
@@ -89,16 +75,6 @@ export class Http2Exchange implements ServedExchange {
 
   get remoteAddress(): string {
     return plainAddress(this.tls.remoteAddress);
-  }
-
-  get isGone(): boolean {
-    return this.#gone;
-  }
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
-    return this.#controller.signal;
   }
 
   body(limitBytes: number): Promise<Buffer> {
@@ -171,14 +147,6 @@ export class Http2Exchange implements ServedExchange {
     return this.#status;
   }
 
-  setHeader(name: string, value: string | string[]): void {
-    this.#headers.set(name, value);
-  }
-
-  appendHeader(name: string, value: string): void {
-    this.#headers.append(name, value);
-  }
-
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
     const stream = this.#stream;
     if (stream.headersGiven) {
@@ -234,7 +202,7 @@ export class Http2Exchange implements ServedExchange {
   #fields(status: number, headers: OutgoingHttpHeaders, length?: number): string[] {
     const all = [":status", String(status)];
     let isDated = false;
-    for (const [name, value] of this.#headers.merged(headers)) {
+    for (const [name, value] of this.answerHeaders.merged(headers)) {
       if (connectionFields.has(name) || (name === "content-length" && length !== undefined)) continue;
       if (name === "date") isDated = true; // a proxied answer has its own
       for (const one of Array.isArray(value) ? value : [String(value)]) {

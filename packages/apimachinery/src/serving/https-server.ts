@@ -107,16 +107,20 @@ function tryReload(tls: TlsListener, log: Logger): void {
   }
 }
 
-const defaultHeadersTimeoutMs = 32_000;
-const defaultIdleTimeoutMs = 90_000;
+/** How long a client may take over a request's headers, and until the next one. */
+function timesOf({ headersTimeoutMs = 32_000, idleTimeoutMs = 90_000 }: HttpServerOptions) {
+  return { headersTimeoutMs, idleTimeoutMs };
+}
+
 const defaultHeaderBytes = 256 * 1024;
 
 function newHttp1Server(options: HttpServerOptions, connections: Connections): Server {
+  const { headersTimeoutMs, idleTimeoutMs } = timesOf(options);
   const settings: ServerOptions & { shouldUpgradeCallback: (request: IncomingMessage) => boolean } = {
-    headersTimeout: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
+    headersTimeout: headersTimeoutMs,
     // A body may take as long as the request's own deadline allows.
     requestTimeout: 0,
-    keepAliveTimeout: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
+    keepAliveTimeout: idleTimeoutMs,
     connectionsCheckingInterval: options.headersCheckMs ?? defaultCheckMs,
     maxHeaderSize: options.maxHeaderBytes ?? defaultHeaderBytes,
     noDelay: true,
@@ -182,8 +186,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
     {
       maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
       maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
-      headersTimeoutMs: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
-      idleTimeoutMs: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
+      ...timesOf(options),
     },
     {
       request(stream) {
@@ -205,13 +208,9 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
 }
 
 function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: Connections, http: Server): void {
-  const timeouts = {
-    headersTimeoutMs: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
-    idleTimeoutMs: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
-  };
   const connection = new SimpleConnection(
     socket,
-    { ...timeouts, log: options.log },
+    { ...timesOf(options), log: options.log },
     {
       request: (exchange) => void connections.serve(exchange),
       done: (exchange) => connections.done(exchange),

@@ -5,28 +5,18 @@ import { connectionFields } from "../http2/request-head.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import {
-  bodyMayFollow,
-  canonicalHeader,
-  httpDate,
-  newRequestFields,
-  nowhere,
-  plainAddress,
-  ResponseHeaders,
-} from "./exchange-parts.ts";
+import { ExchangeBase } from "./exchange-base.ts";
+import { bodyMayFollow, canonicalHeader, httpDate, newRequestFields, nowhere, plainAddress } from "./exchange-parts.ts";
 import type { SimpleHead } from "./simple-head.ts";
 import type { SimpleOutput } from "./simple-output.ts";
 
 /** One request without a body over HTTP/1.1. See SimpleConnection. */
-export class SimpleExchange implements ServedExchange {
+export class SimpleExchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "1.1" as const;
   readonly method = "GET";
   readonly isCut = false;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;
-  bytesWritten = 0;
-  place = -1;
-  answeredMs: number | undefined;
   /** No request may follow on this connection; the client is told so. */
   isLast = false;
   readonly #request: SimpleHead;
@@ -34,14 +24,12 @@ export class SimpleExchange implements ServedExchange {
   /** When the client has taken the answer. */
   readonly #onAnswered: () => void;
   readonly #output: SimpleOutput;
-  readonly #headers = new ResponseHeaders();
   #received: IncomingHttpHeaders | undefined;
-  #controller: AbortController | undefined;
-  #isGone = false;
   #isAnswered = false;
   #status = 0;
 
   constructor(connection: { socket: TLSSocket; output: SimpleOutput; log: Logger }, request: SimpleHead, onAnswered: () => void) {
+    super();
     this.tls = connection.socket;
     this.#output = connection.output;
     this.#log = connection.log;
@@ -66,25 +54,14 @@ export class SimpleExchange implements ServedExchange {
     return plainAddress(this.tls.remoteAddress);
   }
 
-  get isGone(): boolean {
-    return this.#isGone;
-  }
-
   get isAnswered(): boolean {
     return this.#isAnswered;
-  }
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#isGone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
-    return this.#controller.signal;
   }
 
   /** The client takes no answer any more. */
   gone(): void {
     if (this.#isAnswered) return;
-    this.#isGone = true;
-    this.#controller?.abort(new Error("the client went away"));
+    this.setGone();
   }
 
   abort(): void {
@@ -112,14 +89,6 @@ export class SimpleExchange implements ServedExchange {
     return this.#status;
   }
 
-  setHeader(name: string, value: string | string[]): void {
-    this.#headers.set(name, value);
-  }
-
-  appendHeader(name: string, value: string): void {
-    this.#headers.append(name, value);
-  }
-
   goAway(): void {
     if (!this.headersSent) this.setHeader("connection", "close");
   }
@@ -133,7 +102,7 @@ export class SimpleExchange implements ServedExchange {
     const bytes = isWhole ? noBytes : typeof body === "string" ? Buffer.from(body) : body;
     const length = bodyMayFollow(status) ? `Content-Length: ${bytes.length}\r\n` : "";
     const head = `${this.#head(status, headers, length)}\r\n`;
-    if (this.#isGone) return;
+    if (this.isGone) return;
     this.#isAnswered = true;
     this.bytesWritten += bytes.length;
     this.#output.answer(head, bytes, this.#onAnswered);
@@ -147,13 +116,13 @@ export class SimpleExchange implements ServedExchange {
     const isChunked = headers["content-length"] === undefined && bodyMayFollow(status);
     const head = `${this.#head(status, headers, "")}${isChunked ? "Transfer-Encoding: chunked\r\n" : ""}\r\n`;
     const end = (): void => {
-      if (this.#isAnswered || this.#isGone) return;
+      if (this.#isAnswered || this.isGone) return;
       this.#isAnswered = true;
       if (isChunked) output.push(lastChunk);
       output.end(this.#onAnswered);
     };
     const write = (chunk: Buffer | string): boolean => {
-      if (this.#isAnswered || this.#isGone) return false;
+      if (this.#isAnswered || this.isGone) return false;
       if (chunk.length === 0) return !output.isFull;
       const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
       this.bytesWritten += bytes.length;
@@ -177,11 +146,15 @@ export class SimpleExchange implements ServedExchange {
     };
   }
 
-  /** @param length a line of its own @returns all of an answer's head that does not depend on how it is sent @throws TypeError for a value that cannot be sent */
+  /**
+   * @param length a line of its own
+   * @returns all of an answer's head that does not depend on how it is sent
+   * @throws TypeError for a value that cannot be sent
+   */
   #head(status: number, headers: OutgoingHttpHeaders, length: string): string {
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
     let isDated = false;
-    for (const [name, value] of this.#headers.merged(headers)) {
+    for (const [name, value] of this.answerHeaders.merged(headers)) {
       if (name === "connection" && value === "close") this.isLast = true;
       else if (connectionFields.has(name) || (name === "content-length" && length !== "")) continue;
       if (name === "date") isDated = true; // a proxied answer has its own

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { takePieces } from "../http2/pieces.ts";
 import { giveSlabBack, largestSlabBytes, takeSlab } from "../http2/slabs.ts";
 
 /** Beyond so many bytes that wait, who writes more should await `drained`. */
@@ -11,7 +12,7 @@ const gone = "the client went away";
  */
 export class SimpleOutput {
   readonly #socket: Duplex;
-  #parts: Buffer[] = [];
+  #pieces: Buffer[] = [];
   #unsent = 0;
   #slab: Buffer | undefined;
   #isScheduled = false;
@@ -40,7 +41,7 @@ export class SimpleOutput {
   /** Goes out at the end of the turn, with what else comes until then. @param bytes not to be changed any more */
   push(bytes: Buffer): void {
     if (this.#isClosed) return;
-    this.#parts.push(bytes);
+    this.#pieces.push(bytes);
     this.#unsent += bytes.length;
     this.#schedule();
   }
@@ -65,15 +66,15 @@ export class SimpleOutput {
 
   /** Hands over what is there: nothing can be sent after this turn. */
   flush(): void {
-    for (const part of this.#parts) this.#socket.write(part);
-    this.#parts = [];
+    for (const piece of this.#pieces) this.#socket.write(piece);
+    this.#pieces = [];
     this.#unsent = 0;
   }
 
   /** The client takes nothing any more. */
   close(): void {
     this.#isClosed = true;
-    this.#parts = [];
+    this.#pieces = [];
     this.#unsent = 0;
     this.#drained?.reject(new Error(gone));
     this.#drained = undefined;
@@ -94,7 +95,8 @@ export class SimpleOutput {
     }
     const length = Math.min(this.#unsent, largestSlabBytes);
     const slab = takeSlab(length);
-    this.#take(slab, length);
+    takePieces(this.#pieces, slab, 0, length);
+    this.#unsent -= length;
     this.#write(slab, length);
   };
 
@@ -119,18 +121,4 @@ export class SimpleOutput {
       onEnd?.();
     }
   };
-
-  #take(slab: Buffer, length: number): void {
-    let at = 0;
-    let whole = 0;
-    while (at < length) {
-      const part = this.#parts[whole] as Buffer;
-      const taken = part.copy(slab, at, 0, Math.min(part.length, length - at));
-      at += taken;
-      if (taken < part.length) this.#parts[whole] = part.subarray(taken);
-      else whole++;
-    }
-    this.#unsent -= length;
-    this.#parts.splice(0, whole);
-  }
 }
