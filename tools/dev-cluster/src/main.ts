@@ -10,7 +10,7 @@ import { kubeconfigFile, pkiPlan, writePki } from "./pki.ts";
 import { logFile } from "./processes.ts";
 import { readSettings } from "./settings.ts";
 import { status } from "./status.ts";
-import { howToUse, processNames, rememberSettings, up } from "./up.ts";
+import { howToUse, processNames, up } from "./up.ts";
 
 const settings = readSettings(join(dirname(fileURLToPath(import.meta.url)), "..", "..", ".."));
 
@@ -18,7 +18,6 @@ const settings = readSettings(join(dirname(fileURLToPath(import.meta.url)), ".."
 const verbs: Readonly<Record<string, (args: string[]) => Promise<number> | number>> = {
   async up() {
     await up(settings, newProgress());
-    rememberSettings(settings);
     console.log(howToUse(settings));
     return 0;
   },

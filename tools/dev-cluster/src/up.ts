@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
@@ -166,9 +166,4 @@ export function howToUse(settings: Settings): string {
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
-}
-
-/** Kept for `down`, which may be called with other variables set. */
-export function rememberSettings(settings: Settings): void {
-  writeFileSync(join(settings.state, "cluster.json"), JSON.stringify(settings, undefined, 2));
 }
