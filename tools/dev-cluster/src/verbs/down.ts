@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { down } from "../down.ts";
 import { newProgress } from "../failure.ts";
-import { withClusterLock } from "../lock.ts";
+import { clusterLockFile, withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
 import { unregister } from "../registry.ts";
 import { readSettings, type Settings } from "../settings.ts";
@@ -28,17 +28,25 @@ export function downVerb(root: string): Command {
         console.log(`no cluster${name === "default" ? "" : ` ${name}`} was started here; nothing to do`);
         return;
       }
-      await withClusterLock(settings, "down", () => down(settings, newProgress(), purge), { waitMs: wait });
-      if (purge) forget(settings);
+      const work = async (): Promise<void> => {
+        await down(settings, newProgress(), purge);
+        if (purge) forget(settings);
+      };
+      await withClusterLock(settings, "down", work, { waitMs: wait });
     });
 }
 
-/** Leaves no empty folders of a cluster with a name. */
+/** The last act under the lock, whose file goes too; leaves no empty folders of a cluster with a name. */
 function forget({ id, name, state }: Settings): void {
   unregister(id);
-  if (name === "default" || !existsSync(state) || readdirSync(state).some((entry) => entry !== "lock")) return;
-  rmSync(state, { recursive: true, force: true });
-  if (readdirSync(dirname(state)).length === 0) rmdirSync(dirname(state));
+  rmSync(clusterLockFile(state), { force: true });
+  for (const folder of name === "default" ? [] : [state, dirname(state)]) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      return; // something else is in it, perhaps the next cluster of this name
+    }
+  }
 }
 
 /** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */

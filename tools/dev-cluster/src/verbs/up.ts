@@ -159,7 +159,6 @@ async function decide(root: string, name: string, state: string, asked: Asked, s
     const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
     await endStrays(before); // their ports count as taken otherwise
     const decided = await choose(asked, {
-      id: before.id,
       nameFlag: nameFlag(name),
       record,
       hasData: existsSync(join(state, "etcd")),
