@@ -25,6 +25,7 @@ for (const { name, line, want } of [
     line: 'time="2022-01-02T10:00:00.140274097Z" level=info msg="a"',
     want: Date.UTC(2022, 0, 2, 10, 0, 0, 140),
   },
+  { name: "etcd 3.4", line: "2022-01-02 10:00:00.580638 W | etcdserver: a", want: new Date(2022, 0, 2, 10, 0, 0, 580).getTime() },
   { name: "a stack", line: "    at x (file:///x.js:1:1)", want: undefined },
   { name: "a time inside of a message", line: "read 2022-01-02T10:00:00Z", want: undefined },
 ]) {

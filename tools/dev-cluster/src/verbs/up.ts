@@ -7,7 +7,7 @@ import { Failure, newProgress } from "../failure.ts";
 import { flagOf, portFlag } from "../flag-names.ts";
 import { interruptible } from "../interrupt.ts";
 import { withClusterLock } from "../lock.ts";
-import { isPortFree, readRoutes } from "../machine.ts";
+import { checkLoopback, isPortFree, readRoutes } from "../machine.ts";
 import { checkFolder } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
 import { register, withRegistry } from "../registry.ts";
@@ -141,6 +141,7 @@ async function runUp(root: string, options: Options): Promise<void> {
   const name = options["name"] as string;
   const state = stateFolder(root, name);
   checkFolder(state);
+  checkLoopback();
   await interruptible(async (signal) => {
     const asked = mergeAsked(askedByVariables(process.env), askedByFlags(options));
     const work = async (): Promise<void> => {
