@@ -1,6 +1,7 @@
-import { existsSync, rmdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
+import { removeEmptyFolder } from "../cluster-record.ts";
 import { down } from "../down.ts";
 import { newProgress } from "../failure.ts";
 import { clusterLockFile, withClusterLock } from "../lock.ts";
@@ -40,13 +41,7 @@ export function downVerb(root: string): Command {
 function forget({ id, name, state }: Settings): void {
   unregister(id);
   rmSync(clusterLockFile(state), { force: true });
-  for (const folder of name === "default" ? [] : [state, dirname(state)]) {
-    try {
-      rmdirSync(folder);
-    } catch {
-      return; // something else is in it, perhaps the next cluster of this name
-    }
-  }
+  removeEmptyFolder(name, state);
 }
 
 /** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */
