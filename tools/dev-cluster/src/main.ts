@@ -2,11 +2,12 @@ import { spawn } from "node:child_process";
 import { createReadStream, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runCerts } from "@coxswain/pki/command";
 import { type DaemonName, daemonNames, programOf } from "./daemons.ts";
 import { down } from "./down.ts";
 import { Failure, newProgress } from "./failure.ts";
 import { findKubectl } from "./kubectl.ts";
-import { kubeconfigFile, pkiPlan, writePki } from "./pki.ts";
+import { certsCommand, kubeconfigFile } from "./pki.ts";
 import { logFile } from "./processes.ts";
 import { readSettings } from "./settings.ts";
 import { status } from "./status.ts";
@@ -50,11 +51,7 @@ const verbs: Readonly<Record<string, (args: string[]) => Promise<number> | numbe
       throw new Failure(`usage: ./cox run <daemon> [flags], one of ${daemonNames.join(", ")}`);
     return passThrough(process.execPath, [programOf(settings, name as DaemonName), ...flags]);
   },
-  async certs() {
-    await writePki(pkiPlan(settings));
-    console.log(`certificates are in ${join(settings.state, "pki")}, kubeconfigs in ${settings.state}`);
-    return 0;
-  },
+  certs: (args) => runCerts(certsCommand(settings).name("./cox certs"), args),
 };
 
 /** Runs a program in our place: its input, output, signals and exit code are ours. */

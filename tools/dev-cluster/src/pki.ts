@@ -1,6 +1,12 @@
 import { join } from "node:path";
-import { type Made, makeMissing } from "@coxswain/pki/make";
+import { describeMade, describeRenewed, newCertsCommand } from "@coxswain/pki/command";
+import { PkiError } from "@coxswain/pki/files";
+import { expiredCertificates } from "@coxswain/pki/inventory";
+import { makeMissing } from "@coxswain/pki/make";
 import type { KubeconfigName, PkiPlan } from "@coxswain/pki/plan";
+import { renewExpiring } from "@coxswain/pki/renew";
+import type { Command } from "commander";
+import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
 export { type KubeconfigName, kubeletClientName } from "@coxswain/pki/plan";
@@ -20,5 +26,30 @@ export const pkiPlan = (settings: Settings): PkiPlan => ({
   isEarlierServer: (url) => /^https:\/\/127\.0\.0\.1:\d+$/.test(url),
 });
 
-/** @throws PkiError with what cannot be made */
-export const writePki = (plan: PkiPlan): Promise<Made[]> => makeMissing(plan);
+/**
+ * Certificates and kubeconfigs before the daemons start: makes what is missing and renews what has expired or ends soon.
+ * @returns a line for each file that was written, and names of daemons that have to be started again if they run: they read their
+ * kubeconfig only once
+ * @throws Failure with what cannot be made or renewed
+ */
+export async function prepareCertificates(settings: Settings): Promise<{ lines: string[]; restart: readonly string[] }> {
+  const plan = pkiPlan(settings);
+  try {
+    const made = await makeMissing(plan);
+    const renewed = await renewExpiring(plan);
+    const lines = renewed.paths.length === 0 ? describeMade(made) : [...describeMade(made), ...describeRenewed(renewed)];
+    return { lines, restart: renewed.restart };
+  } catch (err) {
+    throw err instanceof PkiError ? new Failure(err.message) : err;
+  }
+}
+
+/** Why nothing works when certificates have expired: for `up`, where it would otherwise give up waiting, and `status`. */
+export function certificateProblem(settings: Settings): string | undefined {
+  const expired = expiredCertificates(pkiPlan(settings));
+  return expired.length === 0 ? undefined : `${expired.join("\n")}\nrenew them: ./cox certs renew`;
+}
+
+/** `./cox certs`, `certs check`, `certs renew`. */
+export const certsCommand = (settings: Settings): Command =>
+  newCertsCommand({ program: "./cox certs", plan: () => pkiPlan(settings) });

@@ -1,3 +1,4 @@
+import { certificateProblem } from "./pki.ts";
 import { runningPid } from "./processes.ts";
 import type { Settings } from "./settings.ts";
 import { adminClient, processNames } from "./up.ts";
@@ -17,7 +18,7 @@ export async function status(settings: Settings): Promise<number> {
     console.log(answer.status === 200 ? "the API server is ready" : answer.body.toString());
     return complete && answer.status === 200 ? 0 : 1;
   } catch (err) {
-    console.log(`the API server does not answer: ${(err as Error).message}`);
+    console.log(`the API server does not answer: ${certificateProblem(settings) ?? (err as Error).message}`);
     return 1;
   } finally {
     client.close();

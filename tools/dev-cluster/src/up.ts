@@ -11,7 +11,7 @@ import { type DaemonName, daemonProcess, etcdProcess, programOf } from "./daemon
 import { tearDownNode } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts";
 import { checkMachine } from "./preflight.ts";
 import { type ProcessSpec, runningPid, start, stop, waitUntil } from "./processes.ts";
 import type { PortName, Settings } from "./settings.ts";
@@ -41,6 +41,7 @@ const portsOf: Readonly<Record<string, readonly PortName[]>> = {
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
+  if (running.size > 0) await renewOfRunning(settings, progress, running);
   if (running.size === names.length) {
     await waitForReady(settings, progress);
     progress.step("everything is running already");
@@ -63,6 +64,16 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
   }
 }
 
+/** Most daemons take up new certificates by themselves; those that read them once are stopped, to be started again. */
+async function renewOfRunning(settings: Settings, progress: Progress, running: Set<string>): Promise<void> {
+  const { lines, restart } = await prepareCertificates(settings);
+  for (const line of lines) progress.step(line);
+  for (const name of restart.filter((name) => running.has(name))) {
+    await stop(settings, name);
+    running.delete(name);
+  }
+}
+
 async function startAll(settings: Settings, progress: Progress, isNeeded: (name: string) => boolean): Promise<void> {
   const begin = (spec: ProcessSpec): boolean => {
     if (!isNeeded(spec.name)) return false;
@@ -70,7 +81,8 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     progress.step(`started ${spec.name}`);
     return true;
   };
-  await writePki(pkiPlan(settings));
+  const { lines } = await prepareCertificates(settings);
+  for (const line of lines) progress.step(line);
   progress.step("certificates and kubeconfigs are in place");
   begin(etcdProcess(settings));
   if (settings.asRoot) {

@@ -33,11 +33,11 @@ export function readIfThere(path: string): string | undefined {
  * and owner; a link stays, and what it leads to is replaced.
  */
 export function writeWhole(path: string, text: string, mode: number): void {
-  makeFolderSync(dirname(path));
   const before = statSync(path, { throwIfNoEntry: false });
   const target = before === undefined ? path : realpathSync(path);
   const temporary = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
   try {
+    makeFolderSync(dirname(target));
     const file = openSync(temporary, "wx", mode);
     try {
       writeSync(file, text);

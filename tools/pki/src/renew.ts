@@ -50,7 +50,10 @@ export async function renew(plan: PkiPlan, options: RenewOptions = {}): Promise<
     if (onlyExpiring && validity !== "ends soon" && validity !== "expired") continue;
     const reason = whyNot(plan, entry, now);
     if (reason === undefined) due.push(entry);
-    else (isNamed || validity === "expired" ? problems : skipped).push(`${shown(entry)} cannot be renewed here: ${reason}`);
+    else {
+      const ended = validity === "expired" ? `expired on ${timeOf(entry.certificate.validToDate)} and ` : "";
+      (isNamed || ended ? problems : skipped).push(`${shown(entry)} ${ended}cannot be renewed here: ${reason}`);
+    }
   }
   for (const { name, path, reason } of unreadable)
     (wanted.includes(canonical(name)) ? problems : skipped).push(`${path} cannot be renewed: ${reason}`);
@@ -72,7 +75,7 @@ const canonical = (name: string): string => name.replace(/\.(?:crt|conf)$/, "").
 
 function whyNot(plan: PkiPlan, entry: Found, now: number): string | undefined {
   const { certificate, ca, isAuthority, isEmbedded, keyPem, detail } = entry;
-  if (isAuthority) return "it is an authority, which everybody who trusts it would have to be given anew";
+  if (isAuthority) return "it is an authority: for a new one remove it and all that it signed";
   if (!isEmbedded && detail !== undefined) return "it is in a file that its owner renews (a kubelet's own certificate)";
   if (ca === undefined)
     return `it was signed by ${certificate.issuer.split("\n").join(", ")}, which is no authority of this folder`;
