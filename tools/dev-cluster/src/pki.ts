@@ -1,11 +1,10 @@
 import { join } from "node:path";
-import { describeMade, describeRenewed, newCertsCommand } from "@coxswain/pki/command";
+import { describeMade, describeRenewed } from "@coxswain/pki/command";
 import { PkiError } from "@coxswain/pki/files";
 import { expiredCertificates } from "@coxswain/pki/inventory";
 import { makeMissing } from "@coxswain/pki/make";
 import type { KubeconfigName, PkiPlan } from "@coxswain/pki/plan";
 import { renewExpiring } from "@coxswain/pki/renew";
-import type { Command } from "commander";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
@@ -47,9 +46,7 @@ export async function prepareCertificates(settings: Settings): Promise<{ lines: 
 /** Why nothing works when certificates have expired: for `up`, where it would otherwise give up waiting, and `status`. */
 export function certificateProblem(settings: Settings): string | undefined {
   const expired = expiredCertificates(pkiPlan(settings));
-  return expired.length === 0 ? undefined : `${expired.join("\n")}\nrenew them: ./cox certs renew`;
+  return expired.length === 0
+    ? undefined
+    : `${expired.join("\n")}\nrenew them: ./cox certs renew${settings.name === "default" ? "" : ` --name ${settings.name}`}`;
 }
-
-/** `./cox certs`, `certs check`, `certs renew`. */
-export const certsCommand = (settings: Settings): Command =>
-  newCertsCommand({ program: "./cox certs", plan: () => pkiPlan(settings) });

@@ -6,9 +6,11 @@ import type { PkiPlan } from "./plan.ts";
 import { type Renewed, renew } from "./renew.ts";
 
 export interface CertsCommandOptions<Flags> {
+  /** What the subcommands are added to; default a new one. */
+  readonly command?: Command;
   /** As users type it: `./cox certs`. */
   readonly program: string;
-  /** Adds what the plan is made from, to each subcommand. */
+  /** Adds what the plan is made from: to each subcommand, and to `certs` itself where that is not given. */
   readonly configure?: (command: Command) => void;
   readonly plan: (flags: Flags) => PkiPlan;
   /** After files were made or renewed, not with `--dry-run`. Its lines are printed. */
@@ -24,14 +26,8 @@ export interface CertsCommandOptions<Flags> {
  */
 export function newCertsCommand<Flags extends object>(options: CertsCommandOptions<Flags>): Command {
   const { program, configure, plan, afterwards, print = console.log, now = Date.now } = options;
-  const command = new Command("certs")
-    .description(
-      "Writes what is missing of a cluster's certificates and kubeconfigs, in the layout of kubeadm. Files that exist stay as they are.",
-    )
-    .usage("[check | renew [name...]] [options]")
-    .option("--dry-run", "say what would be written, and write nothing")
-    .allowExcessArguments(false);
-  configure?.(command);
+  const command = options.command ?? newCommand(configure);
+  command.usage("[check | renew [name...]] [options]").option("--dry-run", "say what would be written, and write nothing");
   command.action(async (flags: Flags & { dryRun?: boolean }) => {
     const own = plan(flags);
     const dryRun = flags.dryRun === true;
@@ -66,6 +62,16 @@ export function newCertsCommand<Flags extends object>(options: CertsCommandOptio
     for (const line of describeRenewed(renewed, dryRun)) print(line);
     if (!dryRun && renewed.paths.length > 0) for (const line of afterwards?.(own, flags) ?? []) print(line);
   });
+  return command;
+}
+
+function newCommand(configure: ((command: Command) => void) | undefined): Command {
+  const command = new Command("certs")
+    .description(
+      "Writes what is missing of a cluster's certificates and kubeconfigs, in the layout of kubeadm. Files that exist stay as they are.",
+    )
+    .allowExcessArguments(false);
+  configure?.(command);
   return command;
 }
 

@@ -222,7 +222,7 @@ test("a failed look-up ends the start, or with --authentication-tolerate-lookup-
 
 test("an API server that is not there yet does not end the start: nobody is trusted until it is", async (t) => {
   const api = await startApi(t);
-  api.stop();
+  await api.stop();
   const get = await startComponent(t, api.flags);
   assert.equal((await get("/healthz")).code, 200);
   assert.notEqual((await get("/metrics")).code, 200);
