@@ -39,7 +39,11 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
   const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
   if (config.runOnce) {
-    await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
+    try {
+      await waitUntilRunning(agent.pending, realClock, signal);
+    } finally {
+      await agent.stop();
+    }
     return;
   }
   void notifySystemd(log);

@@ -25,14 +25,15 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
   }
   if (purge) {
     for (const entry of existsSync(settings.state) ? readdirSync(settings.state) : []) {
-      if (!keptByPurge.has(entry)) rmSync(join(settings.state, entry), { recursive: true, force: true });
+      const isOtherCluster = existsSync(join(settings.state, entry, "cluster.json"));
+      if (!keptByPurge.has(entry) && !isOtherCluster) rmSync(join(settings.state, entry), { recursive: true, force: true });
     }
     progress.step("the cluster's files are removed");
   }
 }
 
-/** Downloads, which say nothing of the cluster. */
-const keptByPurge = new Set(["tools", "kubectl"]);
+/** Downloads, which say nothing of the cluster, and the other clusters. */
+const keptByPurge = new Set(["tools", "kubectl", "clusters"]);
 
 /** Everything of a node but its daemons: also what a node that was killed has left. */
 export async function tearDownNode(settings: Settings): Promise<void> {

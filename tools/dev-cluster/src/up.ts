@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
@@ -12,27 +12,18 @@ import { tearDownNode } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
 import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
-import { checkMachine } from "./preflight.ts";
 import { type ProcessSpec, runningPid, start, stop, waitUntil } from "./processes.ts";
-import type { PortName, Settings } from "./settings.ts";
+import type { Settings } from "./settings.ts";
 
 /** Names of everything that `up` starts, in the order it starts them. */
 export const processNames = (settings: Settings): string[] => [
   "etcd",
-  ...(settings.asRoot ? ["containerd"] : []),
+  ...(settings.withNode ? ["containerd"] : []),
   "kube-apiserver",
   "kube-controller-manager",
   "kube-scheduler",
-  ...(settings.asRoot ? ["kubelet", "service-routes"] : []),
+  ...(settings.withNode ? ["kubelet", "service-routes"] : []),
 ];
-
-const portsOf: Readonly<Record<string, readonly PortName[]>> = {
-  etcd: ["etcd", "etcdPeer"],
-  "kube-apiserver": ["apiserver"],
-  "kube-controller-manager": ["controllerManager"],
-  "kube-scheduler": ["scheduler"],
-  kubelet: ["kubelet", "kubeletHealthz"],
-};
 
 /**
  * Starts what is not running yet and waits until the API and the node are ready. What this call started is stopped
@@ -46,7 +37,6 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
     progress.step("everything is running already");
     return;
   }
-  await checkMachine(settings, new Set([...running].flatMap((name) => portsOf[name] ?? [])));
   if (!existsSync(programOf(settings, "kube-apiserver"))) throw new Failure("the daemons are not built: run ./cox build");
   const started: string[] = [];
   try {
@@ -58,7 +48,7 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
     await waitForReady(settings, progress);
   } catch (err) {
     for (const name of started.toReversed()) await stop(settings, name, 3_000);
-    if (settings.asRoot && running.size === 0) await tearDownNode(settings).catch(() => {});
+    if (settings.withNode && running.size === 0) await tearDownNode(settings).catch(() => {});
     throw err;
   }
 }
@@ -73,7 +63,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   await writePki(pkiPlan(settings));
   progress.step("certificates and kubeconfigs are in place");
   begin(etcdProcess(settings));
-  if (settings.asRoot) {
+  if (settings.withNode) {
     makeFolderSync(join(settings.state, "manifests"));
     await setUpNetwork(settings);
     writeContainerdConfig(settings);
@@ -83,8 +73,8 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   begin(daemonProcess(settings, "kube-apiserver"));
   begin(daemonProcess(settings, "kube-controller-manager"));
   begin(daemonProcess(settings, "kube-scheduler"));
-  if (!settings.asRoot) return;
-  await waitUntil(settings, "containerd", "containerd answers", 90_000, () => containerdReady(settings));
+  if (!settings.withNode) return;
+  await waitUnlessAborted(progress.signal)(settings, "containerd", "containerd answers", 90_000, () => containerdReady(settings));
   await importImages(settings);
   progress.step("images are imported");
   begin(daemonProcess(settings, "kubelet"));
@@ -124,6 +114,7 @@ export async function adminClient(settings: Settings): Promise<Client> {
 }
 
 async function waitForReady(settings: Settings, progress: Progress): Promise<void> {
+  const waitUntil = waitUnlessAborted(progress.signal);
   const client = await adminClient(settings);
   try {
     await waitUntil(settings, "kube-apiserver", "the API server is ready", 180_000, async () => {
@@ -143,7 +134,7 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
       ]);
       return account !== undefined && authority !== undefined;
     });
-    if (!settings.asRoot) return;
+    if (!settings.withNode) return;
     await waitUntil(settings, "kubelet", `node ${settings.nodeName} is Ready`, 180_000, async () => {
       const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
       return node?.status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
@@ -154,21 +145,26 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
   }
 }
 
+/** Ends with the signal's reason. */
+const waitUnlessAborted =
+  (signal: AbortSignal): typeof waitUntil =>
+  (settings, name, what, timeoutMs, check) =>
+    waitUntil(settings, name, what, timeoutMs, () => {
+      signal.throwIfAborted();
+      return check();
+    });
+
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
+  const name = settings.name === "default" ? "" : ` --name ${settings.name}`;
   const lines = [
     "",
     "The cluster is up. Use it with",
-    "  ./cox kubectl get nodes",
+    `  ./cox kubectl${name} get nodes`,
     `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
-    "  ./cox status | logs <daemon> | down",
+    `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
-}
-
-/** Kept for `down`, which may be called with other variables set. */
-export function rememberSettings(settings: Settings): void {
-  writeFileSync(join(settings.state, "cluster.json"), JSON.stringify(settings, undefined, 2));
 }

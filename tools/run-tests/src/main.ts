@@ -36,6 +36,7 @@ const e2eEnv = {
 
 if (paths.length === 0) {
   await check("lint", [bin("biome"), "check", "--diagnostic-level=error", "."]);
+  await check("promises", [bin("oxlint"), "--tsconfig", "tsconfig.check.json"]);
   await check("types and build", [bin("tsc"), "--build"]);
   await check("types of tests and tools", [bin("tsc"), "--noEmit", "-p", "tsconfig.check.json"]);
   await check("layers", node("tools/check-layers/src/main.ts"));
