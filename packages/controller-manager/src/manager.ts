@@ -21,6 +21,7 @@ import type { ControllerManagerConfig } from "./config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
+import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
 export interface ManagerOptions {
   readonly config: ControllerManagerConfig;
@@ -31,6 +32,10 @@ export interface ManagerOptions {
   readonly featureGates: FeatureGates;
   /** Of the first lock; for who has a page of health. */
   readonly leadership?: LeaderStatus | undefined;
+  /** Told of controllers that fail; for who has a page of health. */
+  readonly health?: ControllerHealth | undefined;
+  /** Instead of those of Kubernetes. */
+  readonly controllers?: readonly CatalogueEntry[] | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -38,7 +43,7 @@ export interface ManagerOptions {
 export type ManagerEnd = "stopped" | "leadership-lost";
 
 /**
- * Leader election, then informers, then controllers. Resolves when `signal` is aborted or a leadership is lost. With
+ * Leader election, then informers, then controllers, of which each one's failures are its own. Resolves when `signal` is aborted or a leadership is lost. With
  * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
  */
 export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
@@ -123,16 +128,17 @@ export async function loadClientConfig(
 }
 
 async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
-  const { config, log, clock } = options;
+  const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
   const jitter = 1 + Math.random();
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),
     clock,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
-  const made = catalogue.flatMap((entry): { name: string; controller: Runnable }[] => {
+  const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {
     if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
-    const controller = entry.make(contextOf(options, family, informers, entry));
+    const ctx = contextOf(options, family, informers, entry);
+    const controller = supervise({ name: entry.name, ctx, make: entry.make, health, log, clock });
     if (controller === undefined) log.info("Skipping", { controller: entry.name });
     return controller === undefined ? [] : [{ name: entry.name, controller }];
   });
