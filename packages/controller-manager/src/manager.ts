@@ -94,7 +94,7 @@ async function lead(
   let running: Promise<unknown> = Promise.resolve();
   await runLeaderElection({
     ...config.leaderElection,
-    client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+    client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
     lock,
     identity: `${hostname()}_${randomUUID()}`,
     // The next one need not wait for the lease to run out after a restart.
