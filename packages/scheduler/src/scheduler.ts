@@ -1,6 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";

@@ -1,5 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";

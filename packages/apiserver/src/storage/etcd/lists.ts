@@ -1,4 +1,4 @@
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { isSelective, matches } from "../selection.ts";

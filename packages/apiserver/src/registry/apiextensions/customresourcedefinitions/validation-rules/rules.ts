@@ -2,7 +2,7 @@
  * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
-import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
