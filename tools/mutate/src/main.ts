@@ -15,6 +15,9 @@ import { importGraph, testsOf } from "./tests-of.ts";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const equivalentsPath = join(root, "tools/mutate/equivalent.json");
 
+/** Of all sources, by their paths from the root. */
+type Texts = ReadonlyMap<string, string>;
+
 async function run(options: Options): Promise<number> {
   const sources = globSync(["packages/*/src/**/*.ts", "tools/*/src/**/*.ts"], {
     cwd: root,
@@ -23,13 +26,15 @@ async function run(options: Options): Promise<number> {
   const files = sources.filter((file) => isMutable(file) && options.folders.some((folder) => isBelow(file, folder))).sort();
   const empty = options.folders.find((folder) => !files.some((file) => isBelow(file, folder)));
   if (empty !== undefined) throw new UsageError(`there is no source file at ${empty}; give a path from the repository's root`);
+  // As they are now: somebody may go on writing while faults are tried.
+  const texts: Texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), "utf8")]));
   const compiler = new Compiler(root, join(root, "tsconfig.check.json"));
   try {
-    const drawn = chosen(options, files, compiler);
-    if (options.list) return list(drawn);
-    const graph = importGraph(new Map(sources.map((file) => [file, readFileSync(join(root, file), "utf8")])));
+    const drawn = chosen(options, files, texts, compiler);
+    if (options.list) return list(drawn, texts);
+    const graph = importGraph(texts);
     const folders = options.folders.filter((folder) => statSync(join(root, folder)).isDirectory());
-    return await tryAll(options, drawn, (file) => testsOf(file, graph, folders).slice(0, options.mostTests));
+    return await tryAll(options, drawn, texts, (file) => testsOf(file, graph, folders).slice(0, options.mostTests));
   } finally {
     compiler.close();
   }
@@ -42,7 +47,7 @@ const isMutable = (file: string): boolean =>
   !/\.test\.ts$|\.generated\.ts$|\/schema\/kinds\/|\/testing\/|\/suite\.ts$/.test(file);
 
 /** The faults that compile, in the order in which they are drawn, and not those that are known to be none. */
-function* chosen(options: Options, files: readonly string[], compiler: Compiler): Generator<Mutant> {
+function* chosen(options: Options, files: readonly string[], texts: Texts, compiler: Compiler): Generator<Mutant> {
   const wanted = kinds.filter(({ name }) => options.kinds.length === 0 || options.kinds.includes(name));
   const mutants = files.flatMap((file) => mutantsOf(file, compiler.sourceFile(join(root, file)), wanted));
   const known = readEquivalents(equivalentsPath);
@@ -56,8 +61,7 @@ function* chosen(options: Options, files: readonly string[], compiler: Compiler)
   for (const mutant of draw(mutants, options.seed)) {
     if (left === 0) return;
     if (options.only.length > 0 ? !options.only.includes(mutant.id) : known.has(mutant.id)) continue;
-    const path = join(root, mutant.file);
-    if (compiler.faultsOf(path, mutatedText(readFileSync(path, "utf8"), mutant)).length > 0) {
+    if (compiler.faultsOf(join(root, mutant.file), mutatedText(textOf(mutant, texts), mutant)).length > 0) {
       if (options.only.length === 0) continue;
       throw new UsageError(`the fault ${mutant.id} does not compile`);
     }
@@ -66,9 +70,11 @@ function* chosen(options: Options, files: readonly string[], compiler: Compiler)
   }
 }
 
-function list(drawn: Iterable<Mutant>): number {
+const textOf = (mutant: Mutant, texts: Texts): string => texts.get(mutant.file) as string;
+
+function list(drawn: Iterable<Mutant>, texts: Texts): number {
   for (const mutant of drawn) {
-    const before = readFileSync(join(root, mutant.file), "utf8");
+    const before = textOf(mutant, texts);
     console.log(`\n${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}\n${diffOf(before, mutatedText(before, mutant))}`);
   }
   return 0;
@@ -93,7 +99,7 @@ async function tryAll(options: Options, drawn: Iterable<Mutant>, tests: (file: s
   });
   try {
     for (const mutant of drawn) {
-      const outcome = await session.try(mutant);
+      const outcome = await session.try(mutant, textOf(mutant, texts));
       outcomes.push(outcome);
       console.log(`${String(outcomes.length).padStart(3)}  ${lineOf(outcome)}`);
     }

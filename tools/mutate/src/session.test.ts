@@ -34,7 +34,7 @@ async function tried(t: TestContext, tests: readonly (keyof typeof texts)[]): Pr
   const start = source.indexOf("+");
   const mutant: Mutant = { id: "x", kind: "k", file: "sum.ts", line: 1, edit: { start, end: start + 1, text: "*" } };
   try {
-    return { ...(await session.try(mutant)), warnings };
+    return { ...(await session.try(mutant, source)), warnings };
   } finally {
     session.close();
     assert.equal(readFileSync(join(root, "sum.ts"), "utf8"), source);

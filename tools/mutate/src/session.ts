@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { diffOf } from "./diff.ts";
@@ -25,10 +25,10 @@ export class Session {
     this.#options = options;
   }
 
-  async try(mutant: Mutant): Promise<Outcome> {
+  /** @param before the text of the file in which the fault was found */
+  async try(mutant: Mutant, before: string): Promise<Outcome> {
     const { root, testsOf } = this.#options;
     const file = join(root, mutant.file);
-    const before = readFileSync(file, "utf8");
     const after = mutatedText(before, mutant);
     const source = join(this.#folder, basename(mutant.file));
     writeFileSync(source, after);
