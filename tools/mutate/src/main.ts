@@ -80,7 +80,12 @@ function list(drawn: Iterable<Mutant>, texts: Texts): number {
   return 0;
 }
 
-async function tryAll(options: Options, drawn: Iterable<Mutant>, tests: (file: string) => readonly string[]): Promise<number> {
+async function tryAll(
+  options: Options,
+  drawn: Iterable<Mutant>,
+  texts: Texts,
+  tests: (file: string) => readonly string[],
+): Promise<number> {
   const session = new Session({
     root,
     timeoutMs: options.timeoutSeconds * 1000,
