@@ -1,9 +1,11 @@
+import { certificateProblem } from "./pki.ts";
 import { processState, runningPid } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
 import { supervisorPid } from "./supervisor-client.ts";
 import type { ProcessState } from "./supervisor-decisions.ts";
 import { readState, supervisorName } from "./supervisor-state.ts";
+import { table } from "./table.ts";
 import { processNames } from "./up.ts";
 
 /** Prints what runs, since when, how often it was started again and why, and what is not ready. @returns 0 when all is ready, else 1. */
@@ -41,6 +43,8 @@ export async function status(settings: Settings): Promise<number> {
     if (reasons[index] !== undefined && runningPid(settings, name) !== undefined)
       console.log(`${name} is not ready: ${reasons[index]}`);
   });
+  const expired = certificateProblem(settings);
+  if (expired !== undefined) console.log(expired);
   const isRunning = names.some((name) => runningPid(settings, name) !== undefined);
   if (supervisor === undefined && isRunning)
     console.log("the supervisor does not run: what ends is not started again; ./cox up starts it");
@@ -60,16 +64,4 @@ function ageOf(ms: number): string {
   if (seconds < 7_200) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 172_800) return `${Math.floor(seconds / 3_600)}h`;
   return `${Math.floor(seconds / 86_400)}d`;
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
 }

@@ -13,11 +13,10 @@ import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
 import { down } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
-import { checkMachine } from "./preflight.ts";
+import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts";
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
-import type { PortName, Settings } from "./settings.ts";
+import type { Settings } from "./settings.ts";
 import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
 import { newWatch, type Watch } from "./watch.ts";
 
@@ -31,14 +30,6 @@ export const processNames = (settings: Settings): string[] => [
   ...(settings.withNode ? ["kubelet", "service-routes"] : []),
 ];
 
-const portsOf: Readonly<Record<string, readonly PortName[]>> = {
-  etcd: ["etcd", "etcdPeer"],
-  "kube-apiserver": ["apiserver"],
-  "kube-controller-manager": ["controllerManager"],
-  "kube-scheduler": ["scheduler"],
-  kubelet: ["kubelet", "kubeletHealthz"],
-};
-
 /**
  * Starts what is not running yet and waits until the API and the node are ready. What this call started is stopped
  * again when a later step fails, or the user interrupts it.
@@ -47,13 +38,12 @@ const portsOf: Readonly<Record<string, readonly PortName[]>> = {
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
+  if (running.size > 0) await renewOfRunning(settings, progress, running);
   if (running.size === names.length && supervisorPid(settings) !== undefined) {
     await waitForReady(settings, progress, newWatch(settings, progress));
     progress.step("everything is running already");
     return;
   }
-  await endStrays(settings, running);
-  await checkMachine(settings, new Set([...running].flatMap((name) => portsOf[name] ?? [])));
   if (!existsSync(programOf(settings, "kube-apiserver"))) throw new Failure("the daemons are not built: run ./cox build");
   const started: string[] = [];
   try {
@@ -70,11 +60,19 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
   }
 }
 
+/** Most daemons take up new certificates by themselves; those that read them once are stopped, to be started again. */
+async function renewOfRunning(settings: Settings, progress: Progress, running: Set<string>): Promise<void> {
+  const { lines, restart } = await prepareCertificates(settings);
+  for (const line of lines) progress.step(line);
+  for (const name of restart.filter((name) => running.has(name))) {
+    await stop(settings, name);
+    running.delete(name);
+  }
+}
+
 /** Processes of this cluster that no state file knows, since it was lost or damaged: their ports and locks are needed. */
-async function endStrays(settings: Settings, running: ReadonlySet<string>): Promise<void> {
-  const strays = startedBySupervisor(settings.id).filter(
-    ({ name, pid }) => !(running.has(name) && runningPid(settings, name) === pid),
-  );
+export async function endStrays(settings: Settings): Promise<void> {
+  const strays = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
   signalAll(strays, "SIGTERM");
   if (await haveEnded(strays, 10_000)) return;
   signalAll(strays, "SIGKILL");
@@ -94,7 +92,10 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     if (isNew) progress.step("started the supervisor");
   });
   const network = settings.withNode ? setUpNetwork(settings) : undefined;
-  await Promise.all([writePki(pkiPlan(settings)), supervisor, network]);
+  const certificates = prepareCertificates(settings).then(({ lines }) => {
+    for (const line of lines) progress.step(line);
+  });
+  await settleAll([certificates, supervisor, network]);
   progress.step("certificates and kubeconfigs are in place");
   await begin({ ...etcdProcess(settings), ...(await versionOf("etcd")) });
   await begin(daemonProcess(settings, "kube-apiserver"));
@@ -105,7 +106,13 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   }
   await begin(daemonProcess(settings, "kube-controller-manager"), daemonProcess(settings, "kube-scheduler"));
   const images = settings.withNode ? startNode(settings, progress, watch, begin) : undefined;
-  await Promise.all([images, waitForReady(settings, progress, watch)]);
+  await settleAll([images, waitForReady(settings, progress, watch)]);
+}
+
+/** Fails as `Promise.all` does, but not before all have ended: what is undone then is not begun again by one of them. */
+async function settleAll(work: readonly (Promise<void> | undefined)[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 async function startNode(
@@ -194,12 +201,13 @@ async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch,
 
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
+  const name = settings.name === "default" ? "" : ` --name ${settings.name}`;
   const lines = [
     "",
     "The cluster is up. Use it with",
-    "  ./cox kubectl get nodes",
+    `  ./cox kubectl${name} get nodes`,
     `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
-    "  ./cox status | logs <daemon> | down",
+    `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
