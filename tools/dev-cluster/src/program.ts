@@ -1,3 +1,4 @@
+import { PkiError } from "@coxswain/pki/files";
 import { Command, CommanderError } from "commander";
 import { Failure } from "./failure.ts";
 
@@ -26,7 +27,7 @@ export async function newProgram(root: string, verb?: string): Promise<Command> 
   const program = new Command("./cox").enablePositionalOptions().helpOption(false).helpCommand(false);
   const names = verb !== undefined && Object.hasOwn(verbs, verb) ? [verb] : Object.keys(verbs);
   for (const name of names) program.addCommand(await (verbs[name] as (typeof verbs)[string])(root));
-  for (const command of [program, ...program.commands]) {
+  for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
     command.exitOverride().configureOutput({ outputError: () => {} }); // printed by runProgram, on one line
   }
   return program;
@@ -55,6 +56,7 @@ export function explain(err: unknown, verb: string): { text: string | undefined;
     return { text: `${message.replace(/\.$/, "")}; see ./cox ${verb === "" ? "" : `${verb} `}--help`, code: usageExitCode };
   }
   if (err instanceof Failure) return { text: err.message, code: err.exitCode };
+  if (err instanceof PkiError) return { text: err.message.replaceAll("\n", "\ncox: "), code: 1 };
   const { code, message, stack } = err as NodeJS.ErrnoException;
   const remedy = code === undefined ? undefined : remedies[code];
   // What the system refuses is the user's to put right; anything else is a fault of ours, for which the stack is needed.

@@ -1,3 +1,4 @@
+import { certificateProblem } from "./pki.ts";
 import { processState, runningPid } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
@@ -42,6 +43,8 @@ export async function status(settings: Settings): Promise<number> {
     if (reasons[index] !== undefined && runningPid(settings, name) !== undefined)
       console.log(`${name} is not ready: ${reasons[index]}`);
   });
+  const expired = certificateProblem(settings);
+  if (expired !== undefined) console.log(expired);
   const isRunning = names.some((name) => runningPid(settings, name) !== undefined);
   if (supervisor === undefined && isRunning)
     console.log("the supervisor does not run: what ends is not started again; ./cox up starts it");

@@ -45,12 +45,16 @@ export function newSupervisor(place: SupervisorPlace, log: (line: string) => voi
     processes: Object.fromEntries([...processes].map(([name, one]) => [name, one.view()])),
   });
   let retry: NodeJS.Timeout | undefined;
+  let failure = "";
   const save = (): void => {
     clearTimeout(retry);
     try {
       writeState(place, state());
+      failure = "";
     } catch (err) {
-      log(`cannot keep the state, trying again: ${(err as Error).message}`); // the disk is full: what runs goes on
+      const message = (err as Error).message; // the disk is full: what runs goes on
+      if (message !== failure) log(`cannot keep the state, trying again: ${message}`);
+      failure = message;
       retry = setTimeout(save, stateRetryMs);
     }
   };

@@ -13,7 +13,7 @@ import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
 import { down } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts";
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
@@ -38,6 +38,7 @@ export const processNames = (settings: Settings): string[] => [
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
+  if (running.size > 0) await renewOfRunning(settings, progress, running);
   if (running.size === names.length && supervisorPid(settings) !== undefined) {
     await waitForReady(settings, progress, newWatch(settings, progress));
     progress.step("everything is running already");
@@ -56,6 +57,16 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
     if (running.size === 0) await down(settings, quiet, false).catch((left: Error) => process.stderr.write(`${left.message}\n`));
     else for (const name of started.toReversed()) await stop(settings, name, 3_000).catch(() => {});
     throw err;
+  }
+}
+
+/** Most daemons take up new certificates by themselves; those that read them once are stopped, to be started again. */
+async function renewOfRunning(settings: Settings, progress: Progress, running: Set<string>): Promise<void> {
+  const { lines, restart } = await prepareCertificates(settings);
+  for (const line of lines) progress.step(line);
+  for (const name of restart.filter((name) => running.has(name))) {
+    await stop(settings, name);
+    running.delete(name);
   }
 }
 
@@ -81,7 +92,10 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     if (isNew) progress.step("started the supervisor");
   });
   const network = settings.withNode ? setUpNetwork(settings) : undefined;
-  await settleAll([writePki(pkiPlan(settings)), supervisor, network]);
+  const certificates = prepareCertificates(settings).then(({ lines }) => {
+    for (const line of lines) progress.step(line);
+  });
+  await settleAll([certificates, supervisor, network]);
   progress.step("certificates and kubeconfigs are in place");
   await begin({ ...etcdProcess(settings), ...(await versionOf("etcd")) });
   await begin(daemonProcess(settings, "kube-apiserver"));

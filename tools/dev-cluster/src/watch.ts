@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Failure, type Progress } from "./failure.ts";
+import { certificateProblem } from "./pki.ts";
 import { logFile, tailOf } from "./processes.ts";
 import type { Settings } from "./settings.ts";
 import { readState } from "./supervisor-state.ts";
@@ -35,7 +36,9 @@ export function newWatch(settings: Settings, progress: Progress): Watch {
     }
   };
   const failed = (reason: string, name: string): Failure =>
-    new Failure(`${reason}\nthe end of ${logFile(settings, name)}:\n${tailOf(settings, name, logLines)}`);
+    new Failure(
+      certificateProblem(settings) ?? `${reason}\nthe end of ${logFile(settings, name)}:\n${tailOf(settings, name, logLines)}`,
+    );
 
   let failure: unknown;
   return {
@@ -47,7 +50,9 @@ export function newWatch(settings: Settings, progress: Progress): Watch {
           const reason = await ask();
           if (reason === undefined) return;
           look();
-          if (performance.now() > endBy) throw new Failure(`${what}: not within ${longestMs / 1000} s: ${reason}`);
+          if (performance.now() > endBy) {
+            throw new Failure(certificateProblem(settings) ?? `${what}: not within ${longestMs / 1000} s: ${reason}`);
+          }
         } catch (err) {
           failure ??= err;
           throw failure;
