@@ -38,7 +38,7 @@ const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-sch
 
 const why =
   process.env["COX_TEST_LONG"] === undefined
-    ? "long: COX_TEST_LONG=1"
+    ? "long: only with ./cox test --long"
     : (whyNoMachine() ?? (existsSync("/usr/lib/python3/dist-packages/yaml") ? undefined : "Debian's Python lacks YAML"));
 
 describe("the compose file with a real Docker", { skip: why }, () => {

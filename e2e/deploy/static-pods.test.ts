@@ -9,7 +9,7 @@ import { components, manifest } from "./kubeadm-manifests.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const names = Object.keys(components);
-const why = process.env["COX_TEST_LONG"] === undefined ? "long: COX_TEST_LONG=1" : whyNoMachine();
+const why = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : whyNoMachine();
 
 describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   let machine: Machine;

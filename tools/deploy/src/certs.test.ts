@@ -56,7 +56,7 @@ test("certificates of somebody else's making are left alone", async (t) => {
 });
 
 test("a key is read by the group of the daemon that needs it, and by nobody else", {
-  skip: process.getuid?.() !== 0,
+  skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const folder = aFolder(t);
   await certs(`--folder=${folder}`);
