@@ -24,7 +24,7 @@ const packages = [
   "python3-pyrsistent",
   "python3-texttable",
   "python3-websocket",
-];
+] as const;
 const folders = packages.map((name) => `/opt/debian/${name}`);
 /** Runs a program with those packages as if they were installed. */
 const unpacked = "/opt/coxswain/unpacked";

@@ -159,7 +159,7 @@ for (const way of ways) {
 
 /** Debian 13's; this machine's own may be too old for its progress replies to be true. */
 function laterEtcd(): string {
-  return join(unpackedPackage("etcd-server", "trixie"), "usr/bin/etcd");
+  return join(unpackedPackage("etcd-server-trixie"), "usr/bin/etcd");
 }
 
 /** Now and then a revision of which no watch has anything to say, so that readers have to find out. */
