@@ -39,7 +39,7 @@ export async function startTcpBalancer(
     const [port, ...rest] = candidates;
     if (port === undefined) {
       refused++;
-      from.resetAndDestroy();
+      from.destroy();
       return;
     }
     const to = connect(port, "127.0.0.1");
@@ -49,14 +49,16 @@ export async function startTcpBalancer(
     to.once("error", next);
     to.once("connect", () => {
       to.off("error", next);
-      to.on("error", () => from.resetAndDestroy());
-      from.on("error", () => to.resetAndDestroy());
+      to.on("error", () => {});
+      to.once("close", () => from.destroySoon());
+      from.once("close", () => to.destroySoon());
+      if (from.destroyed) return void to.destroy();
       to.setNoDelay(true);
       from.pipe(to);
       to.pipe(from);
     });
   };
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (from) => {
+  const server = createServer({ noDelay: true }, (from) => {
     open.add(from);
     from.once("close", () => open.delete(from));
     from.on("error", () => {});
