@@ -1,9 +1,7 @@
-import { join } from "node:path";
+import { PkiError } from "@coxswain/pki/files";
 import { Command, CommanderError } from "commander";
 import { Failure } from "./failure.ts";
-import { pkiPlan, writePki } from "./pki.ts";
-import { readSettings } from "./settings.ts";
-import { newClusterVerb } from "./verbs/command.ts";
+import { certsVerb } from "./verbs/certs.ts";
 import { downVerb } from "./verbs/down.ts";
 import { kubeconfigVerb } from "./verbs/kubeconfig.ts";
 import { kubectlVerb } from "./verbs/kubectl.ts";
@@ -32,21 +30,10 @@ export function newProgram(root: string): Command {
     certsVerb,
   ])
     program.addCommand(verb(root));
-  for (const command of [program, ...program.commands]) {
+  for (const command of [program, ...program.commands.flatMap((verb) => [verb, ...verb.commands])]) {
     command.exitOverride().configureOutput({ outputError: () => {} }); // printed by runProgram, on one line
   }
   return program;
-}
-
-function certsVerb(root: string): Command {
-  return newClusterVerb("certs", "write the PKI and kubeconfigs alone", {
-    examples: ["./cox certs"],
-    files: [".cox/pki/, .cox/*.conf"],
-  }).action(async ({ name }: { name: string }) => {
-    const settings = readSettings(root, process.env, name);
-    await writePki(pkiPlan(settings));
-    console.log(`certificates are in ${join(settings.state, "pki")}, kubeconfigs in ${settings.state}`);
-  });
 }
 
 /**
@@ -71,6 +58,7 @@ export function explain(err: unknown, verb: string): { text: string | undefined;
     return { text: `${message.replace(/\.$/, "")}; see ./cox ${verb === "" ? "" : `${verb} `}--help`, code: usageExitCode };
   }
   if (err instanceof Failure) return { text: err.message, code: err.exitCode };
+  if (err instanceof PkiError) return { text: err.message.replaceAll("\n", "\ncox: "), code: 1 };
   const { code, message, stack } = err as NodeJS.ErrnoException;
   const remedy = code === undefined ? undefined : remedies[code];
   // What the system refuses is the user's to put right; anything else is a fault of ours, for which the stack is needed.
