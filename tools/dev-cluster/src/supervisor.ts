@@ -201,21 +201,28 @@ function openLog(file: string, fresh: boolean): number {
   return openSync(file, "a", 0o600);
 }
 
-/** The last line that says something: no stack frame, and not what Node prints below one. */
+const longestOutput = 64 << 10;
+
+/** What a process said last about its end: its last error, else its last line that is no stack frame. */
 function lastLine(file: string, from: number): string | undefined {
   try {
     const handle = openSync(file, "r");
     try {
       const { size } = fstatSync(handle);
-      const start = Math.max(from, size - 8_192);
+      const start = Math.max(from, size - longestOutput);
       const bytes = Buffer.alloc(Math.max(size - start, 0));
       const length = readSync(handle, bytes, 0, bytes.length, start);
-      const lines = bytes.toString("utf8", 0, length).split("\n");
-      return lines.findLast((line) => /^[^\s}]/.test(line) && !line.startsWith("Node.js v"))?.slice(0, 500);
+      return reasonIn(bytes.toString("utf8", 0, length))?.slice(0, 500);
     } finally {
       closeSync(handle);
     }
   } catch {
     return undefined;
   }
+}
+
+/** Pure: the line of a log that says why its process ended. Some print their whole usage below it. */
+export function reasonIn(log: string): string | undefined {
+  const lines = log.split("\n").filter((line) => /^[^\s}]/.test(line) && !line.startsWith("Node.js v"));
+  return lines.findLast((line) => /^(\w*Error: |F\d{4} )/.test(line)) ?? lines.at(-1);
 }

@@ -17,7 +17,7 @@ import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
-import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
+import { ensureSupervisor } from "./supervisor-client.ts";
 import { newWatch, type Watch } from "./watch.ts";
 
 /** Names of everything that `up` starts, in the order it starts them. */
@@ -38,8 +38,11 @@ export const processNames = (settings: Settings): string[] => [
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
-  if (running.size > 0) await renewOfRunning(settings, progress, running);
-  if (running.size === names.length && supervisorPid(settings) !== undefined) {
+  if (running.size > 0) {
+    if (await ensureSupervisor(settings)) progress.step("started the supervisor, which looks after what runs");
+    await renewOfRunning(settings, progress, running);
+  }
+  if (running.size === names.length) {
     await waitForReady(settings, progress, newWatch(settings, progress));
     progress.step("everything is running already");
     return;
