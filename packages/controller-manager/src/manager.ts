@@ -23,6 +23,7 @@ import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
 import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
+import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
 export interface ManagerOptions {
   readonly config: ControllerManagerConfig;
@@ -33,6 +34,10 @@ export interface ManagerOptions {
   readonly featureGates: FeatureGates;
   /** Of the first lock; for who has a page of health. */
   readonly leadership?: LeaderStatus | undefined;
+  /** Told of controllers that fail; for who has a page of health. */
+  readonly health?: ControllerHealth | undefined;
+  /** Instead of those of Kubernetes. */
+  readonly controllers?: readonly CatalogueEntry[] | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +45,7 @@ export interface ManagerOptions {
 export type ManagerEnd = "stopped" | "leadership-lost";
 
 /**
- * Leader election, then informers, then controllers. Resolves when `signal` is aborted or a leadership is lost. With
+ * Leader election, then informers, then controllers, of which each one's failures are its own. Resolves when `signal` is aborted or a leadership is lost. With
  * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
  */
 export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
@@ -94,7 +99,7 @@ async function lead(
   let running: Promise<unknown> = Promise.resolve();
   await runLeaderElection({
     ...config.leaderElection,
-    client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+    client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
     lock,
     identity: `${hostname()}_${randomUUID()}`,
     // The next one need not wait for the lease to run out after a restart.
@@ -128,7 +133,7 @@ export async function loadClientConfig(
 }
 
 async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
-  const { config, log, clock } = options;
+  const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
   const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
   if (!(await unlessAborted(requireHealthyServer(asking, clock, log, signal), signal))) return;
   const jitter = 1 + Math.random();
@@ -137,9 +142,10 @@ async function runControllers(options: ManagerOptions, family: ClientFamily, sha
     clock,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
-  const made = catalogue.flatMap((entry): { name: string; controller: Runnable }[] => {
+  const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {
     if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
-    const controller = entry.make(contextOf(options, family, informers, entry));
+    const ctx = contextOf(options, family, informers, entry);
+    const controller = supervise({ name: entry.name, ctx, make: entry.make, health, log, clock });
     if (controller === undefined) log.info("Skipping", { controller: entry.name });
     return controller === undefined ? [] : [{ name: entry.name, controller }];
   });

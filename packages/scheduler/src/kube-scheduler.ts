@@ -81,7 +81,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
       let leading = Promise.resolve();
       await runLeaderElection({
         ...leaderElection,
-        client: family.member({ qps: -1, userAgent: userAgentOf("kube-scheduler", "leader-election") }),
+        client: family.apart({ qps: -1, userAgent: userAgentOf("kube-scheduler", "leader-election") }),
         status,
         recorder: newEventRecorder({ client: eventClient, component: config.profiles[0]?.schedulerName ?? "", log, clock }),
         lock,

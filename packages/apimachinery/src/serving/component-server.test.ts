@@ -69,6 +69,22 @@ test("a secure port of 0 turns HTTPS off", async () => {
   assert.equal(server, undefined);
 });
 
+test("an informative check answers by its name, and does not fail the page", async (t) => {
+  let ill = true;
+  const check = (): void => {
+    if (ill) throw new Error("no such range");
+  };
+  const paths = { "authorization-always-allow-paths": ["/healthz", "/healthz/*"] };
+  const get = await startComponent(t, paths, realClock, { nodeipam: check, job() {} });
+  const failed = "[+]ping ok\n[-]nodeipam failed: reason withheld\n[+]job ok\nhealthz check passed\n";
+  assert.deepEqual(await get("/healthz"), { code: 200, body: "ok" });
+  assert.deepEqual(await get("/healthz?verbose"), { code: 200, body: failed });
+  assert.deepEqual(await get("/healthz/nodeipam"), { code: 500, body: "internal server error: no such range\n" });
+  assert.deepEqual(await get("/healthz/job"), { code: 200, body: "ok" });
+  ill = false;
+  assert.deepEqual(await get("/healthz/nodeipam"), { code: 200, body: "ok" });
+});
+
 test("a token is what the API server says, asked once for its time", async (t) => {
   const api = await startApi(t);
   const clock = newFakeClock();
@@ -392,6 +408,7 @@ async function startComponent(
   t: TestContext,
   given: Partial<ComponentServingFlags>,
   clock = realClock,
+  informativeChecks: Record<string, () => void> = {},
 ): Promise<Get & Pick<ComponentServer, "failed">> {
   const serving = await newCertificate({ commonName: "component", ips: ["127.0.0.1"], usages: ["server"], ca: serverCa });
   const server = await startComponentServer({
@@ -407,6 +424,7 @@ async function startComponent(
     clock,
     metrics: newMetricsRegistry({}),
     checks: {},
+    informativeChecks,
     configz: () => ({}),
   });
   assert.ok(server);

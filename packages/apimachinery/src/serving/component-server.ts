@@ -47,6 +47,8 @@ export interface ComponentServerOptions {
   readonly metrics: MetricsRegistry;
   /** Name → throws when it is not well. Without any there is `ping`. */
   readonly checks: Readonly<Record<string, () => void | Promise<void>>>;
+  /** As `checks`, for what a restart would not mend: shown, and answered for by name, without failing the page. */
+  readonly informativeChecks?: Readonly<Record<string, () => void | Promise<void>>>;
   /** The configuration in force, by its name. */
   readonly configz: () => Readonly<Record<string, unknown>>;
   /** More pages of metrics, by their path: `/metrics/resources`. */
@@ -79,7 +81,8 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
   const { guard, failed } = await guardOf(options, ending.signal);
   const debug = newDebugPages({ log, clock: options.clock });
   const own = Object.entries(options.checks).map(([name, run]) => ({ name, run }));
-  const checks = own.length > 0 ? own : [{ name: "ping", run: () => {} }];
+  const informative = Object.entries(options.informativeChecks ?? {}).map(([name, run]) => ({ name, run, informative: true }));
+  const checks = [...(own.length > 0 ? own : [{ name: "ping", run: () => {} }]), ...informative];
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
     const health = healthPage(path);
     if (health !== undefined) return answerHealth(exchange, health.page, health.check, checks, log);
