@@ -34,12 +34,13 @@ const largeLogBytes = 64 << 20;
 /**
  * Runs what `decide` decides: starts processes, each in a session of its own, and starts those again that end.
  * Processes that an earlier supervisor has left running are adopted. Nothing is ended when this process ends.
+ * @param version of itself, for `status`
  * @param log told of every start and end
  */
-export function newSupervisor(place: SupervisorPlace, log: (line: string) => void): Supervisor {
+export function newSupervisor(place: SupervisorPlace, version: string, log: (line: string) => void): Supervisor {
   const processes = new Map<string, Supervised>();
   const since = Date.now();
-  const self = { pid: process.pid, startTime: startTimeOf(process.pid) ?? "", since };
+  const self = { pid: process.pid, startTime: startTimeOf(process.pid) ?? "", since, version };
   const state = (): SupervisorState => ({
     supervisor: self,
     processes: Object.fromEntries([...processes].map(([name, one]) => [name, one.view()])),

@@ -4,6 +4,7 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { release } from "@coxswain/apimachinery/metrics/registry";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
@@ -150,6 +151,7 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
     ],
     // Spares later starts to compile its sources anew.
     env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
+    version: release.gitVersion,
   };
 }
 
