@@ -2,11 +2,11 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { down } from "../down.ts";
-import { newProgress } from "../failure.ts";
+import { Failure, newProgress } from "../failure.ts";
 import { withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
 import { unregister } from "../registry.ts";
-import { readSettings, type Settings } from "../settings.ts";
+import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
 /** `./cox down`: stops a cluster and removes what it has changed on the machine. */
@@ -22,7 +22,7 @@ export function downVerb(root: string): Command {
     .option("--purge", "remove the cluster's data, certificates, logs and settings too")
     .addOption(waitOption())
     .action(async ({ name, purge = false, wait }: { name: string; purge?: boolean; wait: number }) => {
-      const settings = readSettings(root, process.env, name);
+      const settings = settingsFor(root, name);
       checkOwner(settings.state, `down${nameFlag(name)}`);
       if (!hasTraces(settings)) {
         console.log(`no cluster${name === "default" ? "" : ` ${name}`} was started here; nothing to do`);
@@ -31,6 +31,17 @@ export function downVerb(root: string): Command {
       await withClusterLock(settings, "down", () => down(settings, newProgress(), purge), { waitMs: wait });
       if (purge) forget(settings);
     });
+}
+
+/** What identifies a cluster follows from its folder alone: a damaged cluster.json keeps nobody from removing it. */
+function settingsFor(root: string, name: string): Settings {
+  try {
+    return readSettings(root, process.env, name);
+  } catch (err) {
+    if (!(err instanceof Failure)) throw err;
+    process.stderr.write(`cox: ${err.message}\n`);
+    return newSettings(root, name, stateFolder(root, name), defaultChoices());
+  }
 }
 
 /** Leaves no empty folders of a cluster with a name. */
