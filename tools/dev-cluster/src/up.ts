@@ -213,10 +213,13 @@ export function howToUse(settings: Settings): string {
     "",
     "The cluster is up. Use it with",
     `  ./cox kubectl${name} get nodes`,
-    `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
+    `  KUBECONFIG=${quoted(kubeconfigFile(settings, "admin"))} kubectl get pods -A`,
     `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
 }
+
+/** As a shell reads it as one word. */
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
