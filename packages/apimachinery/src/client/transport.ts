@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Connect, connectingOver, connectTls } from "./connect.ts";
+import { type Connect, connectingOver, connectTls, ownExpiry } from "./connect.ts";
 import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
 import { onUnaskedUpgrade } from "./unasked-upgrade.ts";
 
@@ -42,6 +42,8 @@ export interface Transport {
   reconnect(): void;
   /** Ends open requests too. */
   close(): void;
+  /** What is wrong with the time of the client certificate that was shown last; undefined: nothing. */
+  certificateFault?(): string | undefined;
 }
 
 export interface TransportOptions {
@@ -218,8 +220,12 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
     usable = undefined;
   };
 
+  let shown: tls.ConnectionOptions["cert"];
+  const certFile = config.cert ? config.kubeconfigFile : config.certFile;
+
   const dial = async (): Promise<Connection> => {
-    const secure = await tlsOptions(url, config, options.certificate?.());
+    const secure = { ...(await tlsOptions(url, config, options.certificate?.())), certFile };
+    shown = secure.cert;
     const socket = await connectHost(url, secure, options.connect);
     if (socket.alpnProtocol !== "h2") {
       socket.destroy();
@@ -279,6 +285,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
       return requestOverHttp2(made.http2, url, request);
     },
     reconnect,
+    certificateFault: () => ownExpiry(shown, certFile, options.clock.now()),
     close() {
       closed = true;
       forget();
