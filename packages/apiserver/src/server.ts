@@ -340,35 +340,40 @@ async function openWithRetry(
 ): Promise<StorageSet> {
   const { flags } = config;
   const calls = newGrpcMetrics(metrics);
+  const stopped = aborted(signal);
+  stopped.catch(() => {});
   for (;;) {
     signal.throwIfAborted();
+    const opening = openStorage({
+      etcd: {
+        servers: flags["etcd-servers"],
+        overrides: config.etcdOverrides,
+        prefix: flags["etcd-prefix"],
+        ...config.etcdTls,
+        identity: () => identityOf(certificate, flags["etcd-certfile"]),
+        compactionIntervalMs: flags["etcd-compaction-interval"],
+        healthTimeoutMs: flags["etcd-healthcheck-timeout"],
+        leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
+        around,
+        calls: tracer?.calls(calls) ?? calls,
+        connect: tunnels.etcd,
+      },
+      watchCache: flags["watch-cache"],
+      cachedWhenNamed: flags["default-watch-cache-size"] === 0,
+      watchCacheSizes: config.watchCacheSizes,
+      mediaType: flags["storage-media-type"],
+      ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
+      clock,
+      log: log.named("storage"),
+      metrics: newStorageMetrics(metrics, counted),
+      countPollMs: flags["etcd-count-metric-poll-period"],
+      databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
+    });
     try {
-      return await openStorage({
-        etcd: {
-          servers: flags["etcd-servers"],
-          overrides: config.etcdOverrides,
-          prefix: flags["etcd-prefix"],
-          ...config.etcdTls,
-          identity: () => identityOf(certificate, flags["etcd-certfile"]),
-          compactionIntervalMs: flags["etcd-compaction-interval"],
-          healthTimeoutMs: flags["etcd-healthcheck-timeout"],
-          leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
-          around,
-          calls: tracer?.calls(calls) ?? calls,
-          connect: tunnels.etcd,
-        },
-        watchCache: flags["watch-cache"],
-        cachedWhenNamed: flags["default-watch-cache-size"] === 0,
-        watchCacheSizes: config.watchCacheSizes,
-        mediaType: flags["storage-media-type"],
-        ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
-        clock,
-        log: log.named("storage"),
-        metrics: newStorageMetrics(metrics, counted),
-        countPollMs: flags["etcd-count-metric-poll-period"],
-        databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
-      });
+      return await Promise.race([opening, stopped]);
     } catch (err) {
+      if (signal.aborted) void opening.then((late) => late.stop()).catch(() => {});
+      signal.throwIfAborted();
       log.error("cannot reach etcd, trying again", err, { servers: flags["etcd-servers"].join(",") });
       await clock.sleep(storageRetryMs, signal);
     }

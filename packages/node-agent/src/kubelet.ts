@@ -31,7 +31,8 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
     const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
     const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
-    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, clock: realClock, log }, signal);
+    const rotates = config.rotateCertificates;
+    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, rotates, clock: realClock, log }, signal);
   }
   if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);

@@ -165,7 +165,7 @@ function clusterInTheWay(cidr: Cidr, others: readonly RegisteredCluster[]): stri
     for (const key of ["podCidr", "serviceCidr"] as const) {
       const theirs = parseCidr(other[key]);
       if (theirs !== undefined && overlaps(cidr, theirs))
-        return `${flagOf[key]} ${other[key]} of cluster ${other.name} in ${other.root}`;
+        return `the ${key === "podCidr" ? "pod" : "service"} network ${other[key]} of cluster ${other.name} in ${other.root}`;
     }
   }
   return undefined;
@@ -186,6 +186,7 @@ async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circums
   );
   const taken = new Set(Object.values(asked.ports ?? {}));
   const ports: Record<PortName, number> = { ...wanted.ports };
+  const replaced: string[] = [];
   for (const name of portNames) {
     const port = wanted.ports[name];
     // Where nothing of the node runs, nobody listens.
@@ -207,10 +208,11 @@ async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circums
       reserved.has(candidate) || taken.has(candidate) ? Promise.resolve(false) : circumstances.isPortFree(candidate),
     );
     if (free === undefined) throw new Failure(`no port is free; name one with ${portFlag(name)}`);
-    circumstances.say(`${portFlag(name)} is ${free}, since ${port} is taken`);
+    replaced.push(`${portFlag(name)} ${free} (not ${port})`);
     taken.add(free);
     ports[name] = free;
   }
+  if (replaced.length > 0) circumstances.say(`ports that are taken are replaced: ${replaced.join(", ")}`);
   return ports;
 }
 

@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { Failure } from "./failure.ts";
 
 const largestOutputBytes = 64 << 20;
@@ -9,7 +11,7 @@ const largestOutputBytes = 64 << 20;
  * Runs a program to its end. It is in a session of its own: Ctrl-C is for us to act on, and may come while we clean up.
  * @returns its standard output. @throws Failure with what it printed.
  */
-export async function exec(command: string, args: readonly string[], input?: string): Promise<string> {
+export async function exec(command: string, args: readonly string[], input?: string | Readable): Promise<string> {
   const output = { stdout: "", stderr: "" };
   const child = spawn(command, args, { detached: true, stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] });
   for (const name of ["stdout", "stderr"] as const) {
@@ -17,14 +19,19 @@ export async function exec(command: string, args: readonly string[], input?: str
       if (output[name].length < largestOutputBytes) output[name] += chunk;
     });
   }
-  child.stdin?.on("error", () => {}); // a program that reads only a part of it
-  child.stdin?.end(input);
+  let inputFailure: Error | undefined;
+  if (child.stdin !== null) {
+    pipeline(typeof input === "string" ? [input] : (input ?? []), child.stdin).catch((err: NodeJS.ErrnoException) => {
+      if (err.code !== "EPIPE") inputFailure = err; // a program may read only a part of it
+    });
+  }
   const ended = await new Promise<string | undefined>((resolve) => {
     child.once("error", (err) => resolve(err.message));
     child.once("close", (code, signal) =>
       resolve(code === 0 ? undefined : output.stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`),
     );
   });
+  if (inputFailure !== undefined) throw new Failure(`cannot read what ${command} is given: ${inputFailure.message}`);
   if (ended !== undefined) throw new Failure(`${command} ${args.join(" ")}: ${ended}`);
   return output.stdout;
 }

@@ -54,6 +54,7 @@ let lastReport = start;
 const timer = setInterval(() => {
   const now = performance.now();
   const used = usage(child.pid);
+  last = { bytes: Math.min(last.bytes, used.bytes), ticks: Math.min(last.ticks, used.ticks) };
   if (used.bytes - last.bytes >= progressBytes || used.ticks - last.ticks >= progressTicks) {
     last = used;
     lastProgress = now;

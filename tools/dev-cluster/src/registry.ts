@@ -82,3 +82,6 @@ export function register(settings: Settings, choices: Choices, folder = registry
     if (file.endsWith(".json") && file !== `${id}.json` && !known.has(file)) rmSync(join(folder, file), { force: true });
   }
 }
+
+/** Forgets a cluster whose data was removed. */
+export const unregister = (id: string, folder = registryFolder()): void => rmSync(join(folder, `${id}.json`), { force: true });

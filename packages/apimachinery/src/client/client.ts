@@ -10,15 +10,9 @@ import { type ClientConfig, userAgentOf } from "./config.ts";
 import type { Connect } from "./connect.ts";
 import { newCredentials } from "./credentials.ts";
 import { newTokenBucket, type TokenBucket, unlimited } from "./rate-limit.ts";
-import {
-  isConnectionLost,
-  newTransport,
-  readBody,
-  type Transport,
-  type TransportRequest,
-  type TransportResponse,
-  wasNotProcessed,
-} from "./transport.ts";
+import type { PoolObserver } from "./stream-pool.ts";
+import { newTransport, readBody, type Transport, type TransportRequest, type TransportResponse } from "./transport.ts";
+import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 import { parseWire } from "./wire-json.ts";
 
@@ -138,6 +132,8 @@ export interface ClientObserver {
   /** @param code the answer's status, or `<error>`. */
   requested(method: string, host: string, code: string, latencyMs: number): void;
   rateLimited(method: string, host: string, waitedMs: number): void;
+  /** Of one set of connections to the host. */
+  pool?(host: string): PoolObserver;
 }
 
 export interface ClientDependencies {
@@ -155,29 +151,47 @@ export function newClient(config: ClientConfig, dependencies: ClientDependencies
   return newClientFamily(config, dependencies).member(config, dependencies.limiter);
 }
 
-/** Clients of one server with one set of credentials and one connection, each with its own limit and user agent. */
+/** Clients of one server with one set of credentials and connections, each with its own limit and user agent. */
 export interface ClientFamily {
   member(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">, limiter?: TokenBucket): Client;
-  /** Ends the connection for all of them; so does `close` of any. */
+  /** A member with connections of its own: for leases, whose requests must not wait behind anything. */
+  apart(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">): Client;
+  /** Ends the connections of all of them; `close` of a member those that it uses. */
   close(): void;
 }
 
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
   const { clock = realClock, observer, connect } = dependencies;
-  const credentials = newCredentials(config, clock, () => transport.reconnect());
-  const transport =
-    dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate(), connect });
+  const transports: Transport[] = [];
+  const credentials = newCredentials(config, clock, () => {
+    for (const transport of transports) transport.reconnect();
+  });
+  const newOwn = (): Transport => {
+    const certificate = () => credentials.certificate();
+    const pool = observer?.pool?.(new URL(config.host).host);
+    return newTransport(config, { clock, certificate, connect, observer: pool });
+  };
+  const shared = dependencies.transport ?? newOwn();
+  transports.push(shared);
+  const memberOver = (transport: Transport, own: Parameters<ClientFamily["apart"]>[0], limiter?: TokenBucket): Client =>
+    memberOf({
+      config: { ...config, ...own },
+      clock,
+      credentials,
+      transport,
+      limiter: limiter ?? limiterOf(own, clock),
+      observer,
+    });
   return {
-    member: (own, limiter) =>
-      memberOf({
-        config: { ...config, ...own },
-        clock,
-        credentials,
-        transport,
-        limiter: limiter ?? limiterOf(own, clock),
-        observer,
-      }),
-    close: () => transport.close(),
+    member: (own, limiter) => memberOver(shared, own, limiter),
+    apart(own) {
+      const transport = dependencies.transport ?? newOwn();
+      transports.push(transport);
+      return memberOver(transport, own);
+    },
+    close() {
+      for (const transport of transports) transport.close();
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Client } from "../client/client.ts";
-import { isConnectionRefused } from "../client/transport.ts";
+import { isConnectionRefused } from "../client/transport-errors.ts";
 import type { Clock } from "../clock/clock.ts";
 import { isGone, isResourceExpired, isTooManyRequests } from "../errors/predicates.ts";
 import { StatusError } from "../errors/status-error.ts";

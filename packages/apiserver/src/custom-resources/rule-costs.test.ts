@@ -1,6 +1,7 @@
 /** What rules do with large objects and large schemas is counted, or done once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/clock/steps";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
@@ -11,7 +12,7 @@ import { ruleCheckOf } from "./rule-evaluation.ts";
 function faults(schema: Schema, value: unknown, rule: string): string[] {
   const v = { ...schema, "x-kubernetes-validations": [{ rule }] };
   const check = ruleCheckOf({ type: "object", properties: { v } });
-  return (check?.({ v: value } as unknown as KubeObject) ?? []).map(formatFieldError);
+  return (check ? atOnce(check({ v: value } as unknown as KubeObject)) : []).map(formatFieldError);
 }
 
 const times = (count: number, body: string): string => `[${Array(count).fill(1)}].all(each, ${body})`;

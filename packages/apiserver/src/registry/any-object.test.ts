@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/clock/steps";
 import { decodeJson } from "@coxswain/apimachinery/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
@@ -75,11 +76,19 @@ function writes(
   const current = inHub(stored);
   delete current.metadata.generation; // what is stored counts from 1, users cannot say it
   const attempts = [
-    () => beforeCreate(definition, strategy, { ...ctx, namespace: inHub(sent).metadata.namespace ?? "" }, inHub(sent)),
+    () => atOnce(beforeCreate(definition, strategy, { ...ctx, namespace: inHub(sent).metadata.namespace ?? "" }, inHub(sent))),
     () => {
       const next = inHub(sent);
       next.metadata.namespace = current.metadata.namespace as string;
-      beforeUpdate(definition, strategy, { ...ctx, namespace: current.metadata.namespace ?? "" }, next, structuredClone(current));
+      atOnce(
+        beforeUpdate(
+          definition,
+          strategy,
+          { ...ctx, namespace: current.metadata.namespace ?? "" },
+          next,
+          structuredClone(current),
+        ),
+      );
     },
   ];
   for (const attempt of attempts) {

@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { down } from "../down.ts";
 import { newProgress } from "../failure.ts";
 import { withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
+import { unregister } from "../registry.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
@@ -28,15 +29,16 @@ export function downVerb(root: string): Command {
         return;
       }
       await withClusterLock(settings, "down", () => down(settings, newProgress(), purge), { waitMs: wait });
-      // Nothing of a cluster of its own folder is worth keeping.
-      if (
-        purge &&
-        name !== "default" &&
-        existsSync(settings.state) &&
-        readdirSync(settings.state).every((entry) => entry === "lock")
-      )
-        rmSync(settings.state, { recursive: true, force: true });
+      if (purge) forget(settings);
     });
+}
+
+/** Leaves no empty folders of a cluster with a name. */
+function forget({ id, name, state }: Settings): void {
+  unregister(id);
+  if (name === "default" || !existsSync(state) || readdirSync(state).some((entry) => entry !== "lock")) return;
+  rmSync(state, { recursive: true, force: true });
+  if (readdirSync(dirname(state)).length === 0) rmdirSync(dirname(state));
 }
 
 /** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */

@@ -5,6 +5,7 @@ import { readRecord } from "../cluster-record.ts";
 import { runningPid } from "../processes.ts";
 import { readRegistry } from "../registry.ts";
 import { newSettings, type Settings, stateFolder } from "../settings.ts";
+import { table } from "../table.ts";
 import { processNames } from "../up.ts";
 import { newVerb } from "./command.ts";
 
@@ -48,17 +49,4 @@ function stateOf(settings: Settings): string {
   const running = names.filter((name) => runningPid(settings, name) !== undefined).length;
   if (running === 0) return "stopped";
   return running === names.length ? "running" : `${running} of ${names.length} run`;
-}
-
-/** Columns as wide as their widest cell. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("   ")
-        .trimEnd(),
-    )
-    .join("\n");
 }

@@ -1,4 +1,7 @@
 import { existsSync } from "node:fs";
+import { open } from "node:fs/promises";
+import type { Duplex, Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import type { Command } from "commander";
 import { exec, need } from "../commands.ts";
 import { containerdSocket } from "../containerd.ts";
@@ -31,12 +34,32 @@ export function loadVerb(root: string): Command {
 /** @returns the names that the images in the archive have. */
 async function load(socket: string, archive: string): Promise<string[]> {
   const ctr = need("ctr", "containerd");
-  const args = ["--address", socket, "--namespace", "k8s.io", "images", "import", archive];
-  const output = await exec(ctr, args).catch((err: Error) => {
+  const args = ["--address", socket, "--namespace", "k8s.io", "images", "import", "-"];
+  const output = await exec(ctr, args, await openArchive(archive)).catch((err: Error) => {
     const reason = err.message.slice(err.message.indexOf(": ") + 2).replace(/^ctr: /, "");
     throw new Failure(`cannot load ${archive}: ${reason}`);
   });
   const names = [...output.matchAll(/^unpacking (\S+)/gm)].map((match) => match[1] as string);
   if (names.length === 0) throw new Failure(`${archive} holds no image with a name; save it by its name: docker save NAME:TAG`);
   return names;
+}
+
+/** Unpacks what gzip has packed, which not every containerd does. @throws Failure for a file that cannot be read */
+async function openArchive(archive: string): Promise<Readable> {
+  try {
+    const file = await open(archive);
+    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
+    const content = file.createReadStream({ start: 0 });
+    return buffer.equals(gzipMagic) ? compose(content, createGunzip()) : content;
+  } catch (err) {
+    throw new Failure(`cannot read ${archive}: ${(err as Error).message}`);
+  }
+}
+
+const gzipMagic = Buffer.from([0x1f, 0x8b]);
+
+/** Errors of the first reach who reads the second. */
+function compose(content: Readable, unpacked: Duplex): Readable {
+  content.once("error", (err) => unpacked.destroy(err));
+  return content.pipe(unpacked);
 }

@@ -24,7 +24,7 @@ import {
   type Settings,
   stateFolder,
 } from "../settings.ts";
-import { howToUse, processNames, up } from "../up.ts";
+import { endStrays, howToUse, processNames, up } from "../up.ts";
 import { nameFlag, newClusterVerb, numberArgument, waitOption } from "./command.ts";
 
 type Options = Readonly<Record<string, string | number | boolean | string[] | undefined>>;
@@ -157,6 +157,7 @@ async function decide(root: string, name: string, state: string, asked: Asked, s
   return withRegistry(signal, async (clusters) => {
     const record = readRecord(state);
     const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
+    await endStrays(before); // their ports count as taken otherwise
     const decided = await choose(asked, {
       id: before.id,
       nameFlag: nameFlag(name),

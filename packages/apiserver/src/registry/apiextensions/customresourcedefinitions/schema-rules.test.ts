@@ -196,6 +196,10 @@ for (const [name, schema] of [
   });
 }
 
-test("an object may lack more fields than a call takes arguments, each once", () => {
-  assert.equal(schemaFaults({}, { ...object, required: [...many, "f0"] }, "").length, many.length);
+test("an object may lack more fields than a call takes arguments, of which the first 10,000 are told once each", () => {
+  const faults = schemaFaults({}, { ...object, required: ["f0", ...many] }, "");
+  assert.deepEqual(
+    faults.map(({ field }) => field),
+    many.slice(0, 10_000),
+  );
 });

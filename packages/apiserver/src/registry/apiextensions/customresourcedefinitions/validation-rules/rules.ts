@@ -2,13 +2,15 @@
  * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
-import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compile, type Program } from "../../../../cel/program.ts";
 import type { Type } from "../../../../cel/types.ts";
+import { patternOf } from "../schema-patterns.ts";
 import { type Schema, schemasWithin } from "../schemas.ts";
 import { isEmbedded, perSchema, ruleType } from "./rule-types.ts";
 
@@ -61,7 +63,7 @@ function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>)
 }
 
 /**
- * Compiles all rules of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
+ * Compiles all rules and patterns of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
  * hold everybody else up.
  */
 export async function compileAhead(definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
@@ -72,7 +74,10 @@ function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<v
   for (const { schema } of spec?.versions ?? []) {
     const root = schema?.openAPIV3Schema as Schema | undefined;
     if (root === undefined) continue;
-    for (const part of schemasWithin(root)) for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;
+    for (const part of schemasWithin(root)) {
+      for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;
+      if (patternOf(part) !== undefined) yield;
+    }
   }
 }
 
