@@ -203,8 +203,15 @@ async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch,
     const ready = node?.status?.conditions?.find((condition) => condition.type === "Ready");
     return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not registered it yet");
   });
+  await client.patch(nodes, { name: settings.nodeName }, { type: "merge", body: { metadata: { labels: roleLabels } } });
   progress.step(`node ${settings.nodeName} is Ready`);
 }
+
+/**
+ * The roles of the one node; a kubelet may not give them to itself. Without kubeadm's taint and without its label that keeps load
+ * balancers away: pods run here. Source: kubeadm's phase mark-control-plane, 1.23
+ */
+const roleLabels = { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "" };
 
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
