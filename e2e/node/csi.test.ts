@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { daemonProcess } from "@coxswain/dev-cluster/daemons";
-import { runningPid, start } from "@coxswain/dev-cluster/processes";
+import { start, stop } from "@coxswain/dev-cluster/processes";
 import { send } from "../framework/api.ts";
 import { newDriverProcess } from "../framework/csi-driver.ts";
 import { getJson, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
@@ -125,10 +125,9 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
   assert.deepEqual(publish?.request.publishContext, { lun: "4" });
   assert.equal(publish?.request.volumeContext["csi.storage.k8s.io/pod.name"], "user");
 
-  process.kill(runningPid(settings, "kubelet") as number, "SIGKILL");
-  await waitFor("the kubelet to be dead", async () => runningPid(settings, "kubelet") === undefined);
+  await stop(settings, "kubelet", 0); // killed
   await kubectl("delete", "pod", "user", "-n", namespace, "--wait=false");
-  start(settings, daemonProcess(settings, "kubelet"));
+  await start(settings, daemonProcess(settings, "kubelet"));
   await waitFor("the pod to be gone", async () => (await tryKubectl(["get", "pod", "user", "-n", namespace])).code !== 0);
   await waitFor("the volume to be no more in use", async () => {
     const { status } = await getJson<NodeView>("node", settings.nodeName);

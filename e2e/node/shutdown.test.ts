@@ -42,13 +42,13 @@ test("when the machine goes down pods end first, critical ones last; the node sa
   const usual = daemonProcess(settings, "kubelet");
   t.after(async () => {
     await stop(settings, "kubelet");
-    start(settings, usual);
+    await start(settings, usual);
     rmSync(dir, { recursive: true, force: true });
     await nodeIsReady();
   });
   await stop(settings, "kubelet");
   const args = [...usual.args, `--config=${config}`];
-  start(settings, { ...usual, args, env: { ...usual.env, DBUS_SYSTEM_BUS_ADDRESS: machine.address } });
+  await start(settings, { ...usual, args, env: { ...usual.env, DBUS_SYSTEM_BUS_ADDRESS: machine.address } });
   await waitFor("the kubelet to hold the shutdown up", async () =>
     (await machine.inhibitors()).some(([, who]) => who === "kubelet"),
   );

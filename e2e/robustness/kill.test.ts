@@ -2,15 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exec } from "@coxswain/dev-cluster/commands";
 import { containerdSocket } from "@coxswain/dev-cluster/containerd";
-import { type DaemonName, daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
-import { runningPid, start } from "@coxswain/dev-cluster/processes";
+import { runningPid } from "@coxswain/dev-cluster/processes";
 import { getJson, kubectl, settings } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { type PodView, podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
-
-const restart = (name: DaemonName | "etcd"): number =>
-  start(settings, name === "etcd" ? etcdProcess(settings) : daemonProcess(settings, name));
 
 /** Every container of the runtime with the pod and the attempt it belongs to. */
 async function containersOf(namespace: string): Promise<{ pod: string; attempt: string }[]> {
@@ -70,8 +66,10 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
     const pid = runningPid(settings, victim);
     assert.ok(pid !== undefined, `${victim} runs`);
     process.kill(pid, "SIGKILL");
-    await waitFor(`${victim} is gone`, async () => runningPid(settings, victim) === undefined);
-    restart(victim);
+    await waitFor(`the supervisor has started ${victim} again`, async () => {
+      const again = runningPid(settings, victim);
+      return again !== undefined && again !== pid;
+    });
 
     await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok");
     await kubectl("rollout", "status", "deployment/moving", "-n", namespace, "--timeout=180s", { timeoutMs: 240_000 });

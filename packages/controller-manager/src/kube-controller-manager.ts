@@ -34,7 +34,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
+    const running = runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
+    const end = await (server === undefined ? running : Promise.race([running, server.failed]));
     if (end === "leadership-lost") {
       log.error("leaderelection lost");
       process.exit(1); // another leads now: nothing of ours may go on

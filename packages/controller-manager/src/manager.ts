@@ -9,6 +9,7 @@ import { newEventRecorder } from "@coxswain/apimachinery/controller/event-record
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -20,6 +21,7 @@ import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
+import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
 import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
@@ -58,6 +60,9 @@ export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
     ending.abort(new Error("leaderelection lost"));
   };
   try {
+    const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
+    const waited = waitForServer(asking, { purpose: "the controllers", clock, log: options.log, signal });
+    if (!(await unlessAborted(waited, signal))) return "stopped";
     if (!leaderElection.enabled) {
       await runControllers(options, family, "main", signal);
       return "stopped";
@@ -129,6 +134,8 @@ export async function loadClientConfig(
 
 async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
   const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
+  const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
+  if (!(await unlessAborted(requireHealthyServer(asking, clock, log, signal), signal))) return;
   const jitter = 1 + Math.random();
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),
@@ -152,6 +159,14 @@ async function runControllers(options: ManagerOptions, family: ClientFamily, sha
   }
   log.info("controllers started", { count: made.length });
   await Promise.all(running);
+}
+
+/** @returns false when `signal` was aborted meanwhile */
+async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  await work.catch((err: unknown) => {
+    if (!signal.aborted) throw err;
+  });
+  return !signal.aborted;
 }
 
 function contextOf(

@@ -140,9 +140,11 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
   /** Renewed certificates or authorities: open requests finish on the old connections, new ones show the new. */
   const watchFiles = (used: tls.ConnectionOptions): Timer => {
     if (!config.certFile && !config.caFile) return { cancel() {} };
-    return options.clock.every(60_000, async () => {
-      const now = await tlsOptions(url, config, options.certificate?.()).catch(() => used); // half written: next time
+    const compare = (now: tls.ConnectionOptions): void => {
       if (now.cert !== used.cert || now.key !== used.key || now.ca !== used.ca) pool.renew();
+    };
+    return options.clock.every(60_000, () => {
+      tlsOptions(url, config, options.certificate?.()).then(compare, () => {}); // half written: read again at the next tick
     });
   };
 

@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
+import { beforeRequest } from "../event-loop/loop-slice.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { Roster } from "./roster.ts";
@@ -122,6 +123,11 @@ export class Connections {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
+      const turn = beforeRequest();
+      if (turn !== undefined) {
+        await turn;
+        if (exchange.isGone) return;
+      }
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
       else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");

@@ -210,7 +210,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       .then((present) => {
         if (present < known && of === generation) {
           log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, { known, present });
-          void onLost();
+          restart();
         }
         read.resolve(present);
       }, read.reject)
@@ -301,11 +301,15 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     }
     advance(present);
     const of = generation;
-    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost });
+    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost: restart });
   }
 
   /** The watch fell behind what etcd still has, or etcd was wrong about what was told, or forgot it: everything is read anew. */
-  async function onLost(): Promise<void> {
+  const restart = (): void => {
+    readAnew().catch((err: unknown) => log.error("cannot fill the caches again", err));
+  };
+
+  async function readAnew(): Promise<void> {
     if (watch === undefined) return;
     log.warn("what etcd's watch has told has a hole; the caches are filled again");
     watch.stop();

@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";

@@ -4,8 +4,9 @@ import { child } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { RE2JS } from "re2js";
+import { mostMatchSteps, PatternError } from "@coxswain/apimachinery/validation/pattern";
 import { hasFormat, isKnownFormat } from "./formats.ts";
+import { patternOf } from "./schema-patterns.ts";
 import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 /**
@@ -174,25 +175,24 @@ function best(results: readonly Result[]): Result {
 
 /** Only the first is told. */
 function stringFaults(value: string, schema: Schema, name: string): Fault[] {
-  const { maxLength, minLength, pattern } = schema;
+  const { maxLength, minLength } = schema;
   const length = [...value].length;
   if (isBound(maxLength) && length > maxLength) return [invalid(name, value, `should be at most ${maxLength} chars long`)];
   if (isBound(minLength) && length < minLength) return [invalid(name, value, `should be at least ${minLength} chars long`)];
-  // Compiled by the rules for structure already.
-  const differs = pattern && !compiled(schema, pattern).matcher(value).find();
-  return differs ? [invalid(name, value, `should match '${pattern}'`)] : [];
+  const fault = patternFault(value, schema);
+  return fault === undefined ? [] : [invalid(name, value, fault)];
 }
 
-const patterns = new WeakMap<Schema, RE2JS>();
-
-/** Once for each schema: a served definition checks many values. */
-function compiled(schema: Schema, pattern: string): RE2JS {
-  let expression = patterns.get(schema);
-  if (expression === undefined) {
-    expression = RE2JS.compile(pattern);
-    patterns.set(schema, expression);
+/** A definition that an older server stored may have a pattern that is none here. */
+function patternFault(value: string, schema: Schema): string | undefined {
+  const pattern = patternOf(schema);
+  if (pattern === undefined) return undefined;
+  if (pattern instanceof PatternError) return `cannot be matched against its pattern: ${pattern.message}`;
+  if (!pattern.canMatch(value)) {
+    const most = Math.floor(mostMatchSteps / pattern.instructions);
+    return `is too long for its pattern: it has ${value.length} characters, of which a pattern of ${pattern.instructions} instructions may match at most ${most}`;
   }
-  return expression;
+  return pattern.matches(value) ? undefined : `should match '${pattern.source}'`;
 }
 
 function formatCheck(value: string, { format = "" }: Schema, name: string): Result {
