@@ -93,6 +93,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const readers = newCacheReaders(options, {
     isReady: () => ready,
     readyInTime,
+    notOlderThan,
+    historyStart: () => feed.restoredAt,
     upToDate,
     revision,
     present: (request) => present({ prefix: request.prefix, ...selectionOf(request) }, "").entries,
