@@ -25,7 +25,7 @@ function setUp(...known: Change[]) {
     now: (known.at(-1) as Change).revision,
     isReady: () => memory.ready,
     restoredAt: 0,
-    async notOlderThan(revision: number) {
+    async reachedExisting(revision: number) {
       if (revision > memory.now) throw tooLargeResourceVersion(revision, memory.now, 1);
       return memory.ready;
     },

@@ -33,9 +33,9 @@ export interface Memory {
   isReady(): boolean;
   /**
    * Waits for a while until it is not older than this.
-   * @returns false when it is not there at all @throws Timeout for a revision that does not come
+   * @returns false when it is not there at all @throws Timeout for a revision that does not exist, or does not come in time
    */
-  notOlderThan(revision: number): Promise<boolean>;
+  reachedExisting(revision: number): Promise<boolean>;
   /** Watches from before this revision would go on from a history that is gone. */
   historyStart(): number;
   /** Waits for a while. */
@@ -65,7 +65,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       return follow(newWatcher(request, memory.revision(), memory.present(request)), request);
     }
     // From a revision that does not exist, after etcd was restored, nothing would be heard until there are as many again.
-    const isThere = await memory.notOlderThan(request.revision);
+    const isThere = await memory.reachedExisting(request.revision);
     if (request.revision < memory.historyStart())
       throw resourceExpired(`too old resource version: ${request.revision} (${memory.historyStart()})`);
     const missed = isThere ? memory.changesAfter(request.revision) : undefined;

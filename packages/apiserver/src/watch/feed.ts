@@ -26,6 +26,8 @@ export interface ChangeFeed {
    * @throws what the store throws when it cannot be asked.
    */
   fresh(): Promise<number | undefined>;
+  /** The store's own revision: nobody can have seen a later one. @throws what the store throws when it cannot be asked */
+  storedRevision(): Promise<number>;
   /** How often the store has told how far its watch is. */
   readonly bookmarks: number;
   /** Counts up whenever history was lost and all caches have to be read again. */
@@ -375,6 +377,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     },
     reached,
     fresh,
+    storedRevision: sharedRevision,
     start: () => begin(false),
     stop() {
       stopped = true;
