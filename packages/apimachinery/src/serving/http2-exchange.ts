@@ -182,7 +182,7 @@ export class Http2Exchange extends ExchangeBase implements ServedExchange {
     };
     return {
       write,
-      drained: () => stream.drained(),
+      drained: () => this.whenRead(stream.drained()),
       end(chunk) {
         if (chunk !== undefined) write(chunk);
         stream.end();
