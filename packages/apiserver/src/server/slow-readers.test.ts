@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { settings } from "@coxswain/apimachinery/http2/frames";
 import { connectRaw, type RawClient } from "@coxswain/apimachinery/http2/testing/raw-client";
-import { getFrame, windowFrame } from "@coxswain/apimachinery/http2/testing/raw-frames";
+import { getFrame, resetFrame, windowFrame } from "@coxswain/apimachinery/http2/testing/raw-frames";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { heldBytes } from "@coxswain/apimachinery/testing/held-bytes";
 import { startTestServer } from "../testing/start-test-server.ts";
 
 const server = await startTestServer({ after }, ["--max-requests-inflight=20", "--max-mutating-requests-inflight=10"]);
@@ -51,3 +53,22 @@ for (const { name, query } of [
     slow.socket.destroy();
   });
 }
+
+test("the initial events of 50 unread watches are made as they are read", async () => {
+  const slow = await connect();
+  const before = heldBytes();
+  const longest = await longestTurnOf(300, async (round) => {
+    const streams = Array.from({ length: 50 }, (_, at) => 1 + 2 * (at + 50 * round));
+    slow.send(...streams.map((stream) => getFrame(stream, `${path}?watch=true&resourceVersion=0`, as("slow"))));
+    await slow.until(() => streams.every((stream) => slow.of("headers", stream).length > 0), "the beginning of all watches");
+    if (round === 0) slow.send(...streams.map((stream) => resetFrame(stream)));
+  });
+  assert.ok(longest < 300, `a turn of ${longest} ms`);
+  const held = heldBytes() - before;
+  assert.ok(held < 50e6, `${held} bytes for 50 watches of a list of 3 MB`);
+  // Those that are read get everything.
+  const other = await connect();
+  other.send(windowFrame(0, 2 ** 30), getFrame(1, `${path}?watch=true&resourceVersion=0`, as("other")), windowFrame(1, 2 ** 30));
+  await other.until(() => other.body(1).toString("latin1").split('"ADDED"').length === 31, "all initial events");
+  slow.socket.destroy();
+});
