@@ -29,7 +29,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   } catch {
     // reported below
   }
-  throw new Failure(`${recordFile(state)} is damaged; remove it, then ./cox down --purge and ./cox up make the cluster anew`);
+  throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up make the cluster anew`);
 }
 
 export function writeRecord(state: string, record: ClusterRecord): void {

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { removeEmptyFolder } from "../cluster-record.ts";
 import { down } from "../down.ts";
-import { newProgress } from "../failure.ts";
+import { Failure, newProgress } from "../failure.ts";
 import { clusterLockFile, withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
 import { unregister } from "../registry.ts";
-import { readSettings, type Settings } from "../settings.ts";
+import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
 /** `./cox down`: stops a cluster and removes what it has changed on the machine. */
@@ -23,7 +23,7 @@ export function downVerb(root: string): Command {
     .option("--purge", "remove the cluster's data, certificates, logs and settings too")
     .addOption(waitOption())
     .action(async ({ name, purge = false, wait }: { name: string; purge?: boolean; wait: number }) => {
-      const settings = readSettings(root, process.env, name);
+      const settings = settingsFor(root, name);
       checkOwner(settings.state, `down${nameFlag(name)}`);
       if (!hasTraces(settings)) {
         console.log(`no cluster${name === "default" ? "" : ` ${name}`} was started here; nothing to do`);
@@ -35,6 +35,17 @@ export function downVerb(root: string): Command {
       };
       await withClusterLock(settings, "down", work, { waitMs: wait });
     });
+}
+
+/** What identifies a cluster follows from its folder alone: a damaged cluster.json keeps nobody from removing it. */
+function settingsFor(root: string, name: string): Settings {
+  try {
+    return readSettings(root, process.env, name);
+  } catch (err) {
+    if (!(err instanceof Failure)) throw err;
+    process.stderr.write(`cox: ${err.message}\n`);
+    return newSettings(root, name, stateFolder(root, name), defaultChoices());
+  }
 }
 
 /** The last act under the lock, whose file goes too; leaves no empty folders of a cluster with a name. */
