@@ -5,10 +5,10 @@ import { newSupervisor, type Supervisor } from "./supervisor.ts";
 import { type Request, type SupervisorPlace, socketFile } from "./supervisor-state.ts";
 
 /**
- * `supervisor-main.ts <state folder> <run folder> <cluster id>`: starts the processes of one cluster, and starts those again that
+ * `supervisor-main.ts <state folder> <run folder> <cluster id> <version>`: starts the processes of one cluster, and starts those again that
  * end. Serves the requests of `supervisor-client.ts` on `supervisor.sock` in the run folder. Its own end ends nothing else.
  */
-const [state = "", run = "", id = ""] = process.argv.slice(2);
+const [state = "", run = "", id = "", version = ""] = process.argv.slice(2);
 const place: SupervisorPlace = { state, run, id };
 
 function log(line: string): void {
@@ -42,21 +42,20 @@ function serve(supervisor: Supervisor, connection: Socket): void {
   let text = "";
   connection.setEncoding("utf8");
   connection.on("error", () => {}); // the client is gone
-  connection.on("data", async (chunk: string) => {
+  const reply = async (line: string): Promise<void> => {
+    const request = JSON.parse(line) as Request;
+    const answered = await answer(supervisor, request);
+    connection.end(`${JSON.stringify(answered)}\n`, () => {
+      if (request.verb === "exit") exit("was asked to");
+    });
+  };
+  connection.on("data", (chunk: string) => {
     text += chunk;
     if (text.length > largestRequestBytes) return void connection.destroy();
     if (!text.endsWith("\n")) return;
     const line = text;
     text = "";
-    try {
-      const request = JSON.parse(line) as Request;
-      const reply = await answer(supervisor, request);
-      connection.end(`${JSON.stringify(reply)}\n`, () => {
-        if (request.verb === "exit") exit("was asked to");
-      });
-    } catch (err) {
-      connection.end(`${JSON.stringify({ error: (err as Error).message })}\n`);
-    }
+    reply(line).catch((err: Error) => connection.end(`${JSON.stringify({ error: err.message })}\n`));
   });
 }
 
@@ -71,7 +70,7 @@ for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => exit(n
 mkdirSync(dirname(socketFile(place)), { recursive: true, mode: 0o711 });
 rmSync(socketFile(place), { force: true }); // of a supervisor that was killed; `up` holds the cluster's lock
 log(`the supervisor starts, pid ${process.pid}`);
-const supervisor = newSupervisor(place, log);
+const supervisor = newSupervisor(place, version, log);
 const usersUmask = process.umask(0o177); // the socket is for its owner alone
 createServer((connection) => serve(supervisor, connection))
   .listen(socketFile(place))
