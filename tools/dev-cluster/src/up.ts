@@ -204,8 +204,15 @@ async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch,
     const ready = node?.status?.conditions?.find((condition) => condition.type === "Ready");
     return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not registered it yet");
   });
+  await client.patch(nodes, { name: settings.nodeName }, { type: "merge", body: { metadata: { labels: roleLabels } } });
   progress.step(`node ${settings.nodeName} is Ready`);
 }
+
+/**
+ * The roles of the one node; a kubelet may not give them to itself. Without kubeadm's taint and without its label that keeps load
+ * balancers away: pods run here. Source: kubeadm's phase mark-control-plane, 1.23
+ */
+const roleLabels = { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "" };
 
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
@@ -214,10 +221,13 @@ export function howToUse(settings: Settings): string {
     "",
     "The cluster is up. Use it with",
     `  ./cox kubectl${name} get nodes`,
-    `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
+    `  KUBECONFIG=${quoted(kubeconfigFile(settings, "admin"))} kubectl get pods -A`,
     `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
 }
+
+/** As a shell reads it as one word. */
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
+import { removeEmptyFolder } from "../cluster-record.ts";
 import { down } from "../down.ts";
 import { Failure, newProgress } from "../failure.ts";
-import { withClusterLock } from "../lock.ts";
+import { clusterLockFile, withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
 import { unregister } from "../registry.ts";
 import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
@@ -28,8 +29,11 @@ export function downVerb(root: string): Command {
         console.log(`no cluster${name === "default" ? "" : ` ${name}`} was started here; nothing to do`);
         return;
       }
-      await withClusterLock(settings, "down", () => down(settings, newProgress(), purge), { waitMs: wait });
-      if (purge) forget(settings);
+      const work = async (): Promise<void> => {
+        await down(settings, newProgress(), purge);
+        if (purge) forget(settings);
+      };
+      await withClusterLock(settings, "down", work, { waitMs: wait });
     });
 }
 
@@ -44,12 +48,11 @@ function settingsFor(root: string, name: string): Settings {
   }
 }
 
-/** Leaves no empty folders of a cluster with a name. */
+/** The last act under the lock, whose file goes too; leaves no empty folders of a cluster with a name. */
 function forget({ id, name, state }: Settings): void {
   unregister(id);
-  if (name === "default" || !existsSync(state) || readdirSync(state).some((entry) => entry !== "lock")) return;
-  rmSync(state, { recursive: true, force: true });
-  if (readdirSync(dirname(state)).length === 0) rmdirSync(dirname(state));
+  rmSync(clusterLockFile(state), { force: true });
+  removeEmptyFolder(name, state);
 }
 
 /** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */
