@@ -74,6 +74,8 @@ for (const { kind, body, result, want } of [
   { kind: "off-by-one", body: "return xs.slice(a, b);", result: "number[]", want: ["return xs.slice(a, (b) + 1);"] },
   { kind: "off-by-one", body: "return a - 1;", result: "number", want: ["return (a);"] },
   { kind: "wrong-default", body: "return xs[a] ?? 1;", result: "number", want: ["return xs[a] ?? (1 + 1);"] },
+  { kind: "wrong-default", body: "const { length = 2 } = xs; g(length);", want: ["const { length = (2 + 1) } = xs; g(length);"] },
+  { kind: "wrong-default", body: "const [x = 2] = xs; g(x);", want: [] },
   { kind: "drop-default", body: "return xs.at(a) ?? 1;", result: "number | undefined", want: ["return (xs.at(a));"] },
   { kind: "swap-arguments", body: "f(a, b);", want: ["f(b, a);"] },
   { kind: "swap-arguments", body: "f(a, a);", want: [] },

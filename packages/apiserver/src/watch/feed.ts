@@ -26,10 +26,14 @@ export interface ChangeFeed {
    * @throws what the store throws when it cannot be asked.
    */
   fresh(): Promise<number | undefined>;
+  /** The store's own revision: nobody can have seen a later one. @throws what the store throws when it cannot be asked */
+  storedRevision(): Promise<number>;
   /** How often the store has told how far its watch is. */
   readonly bookmarks: number;
   /** Counts up whenever history was lost and all caches have to be read again. */
   readonly generation: number;
+  /** Where the caches began after etcd was found to be restored: revisions before it may be of a history that is gone. 0: never. */
+  readonly restoredAt: number;
   readonly running: boolean;
   start(): Promise<void>;
   stop(): void;
@@ -103,6 +107,8 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   let revision = 0;
   let startRevision = 0;
   let generation = 0;
+  let isRestored = false;
+  let restoredAt = 0;
   let bookmarks = 0;
   let stopped = false;
   let watch: ChangeWatch | undefined;
@@ -210,6 +216,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       .then((present) => {
         if (present < known && of === generation) {
           log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, { known, present });
+          isRestored = true;
           restart();
         }
         read.resolve(present);
@@ -295,6 +302,8 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     if (isLost) {
       // Before anybody who waits is told that this revision is reached: the caches are not there.
       generation++;
+      if (isRestored) restoredAt = present;
+      isRestored = false;
       revision = present;
       barrierRevision = 0;
       for (const list of consumers.values()) for (const consumer of list) consumer.reset();
@@ -352,6 +361,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     get generation() {
       return generation;
     },
+    get restoredAt() {
+      return restoredAt;
+    },
     get running() {
       return watch !== undefined;
     },
@@ -365,6 +377,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     },
     reached,
     fresh,
+    storedRevision: sharedRevision,
     start: () => begin(false),
     stop() {
       stopped = true;

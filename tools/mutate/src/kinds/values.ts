@@ -6,6 +6,7 @@ import {
   isCallExpression,
   isForOfStatement,
   isNumericLiteral,
+  isObjectBindingPattern,
   isObjectLiteralExpression,
   isParameterDeclaration,
   isPropertyAccessExpression,
@@ -84,8 +85,9 @@ export const values: readonly Kind[] = [
     name: "wrong-default",
     what: "the default behind ?? or ||, of a parameter or of a destructured field is another one",
     faultsIn(node, file) {
-      if ((isParameterDeclaration(node) || isBindingElement(node)) && node.initializer)
-        return otherLiteral(node.initializer, file);
+      // In lists they mostly stand for parts of a match that are always there.
+      const isField = isBindingElement(node) && isObjectBindingPattern(node.parent);
+      if ((isParameterDeclaration(node) || isField) && node.initializer) return otherLiteral(node.initializer, file);
       if (!isBinaryExpression(node)) return [];
       const isDefault = [SyntaxKind.QuestionQuestionToken, SyntaxKind.BarBarToken].includes(node.operatorToken.kind);
       return isDefault ? otherLiteral(node.right, file) : [];

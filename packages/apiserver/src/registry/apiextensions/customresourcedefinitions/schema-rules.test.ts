@@ -128,6 +128,14 @@ testRefusals<object>(
       ],
     },
     {
+      name: "an object that is a map of nothing",
+      input: withField({ ...object, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"] }),
+      want: [
+        `${spec}.type: Invalid value: "object": must be array if x-kubernetes-list-type is specified`,
+        `${spec}.items: Required value: must have a schema if x-kubernetes-list-type is map`,
+      ],
+    },
+    {
       name: "a list that is a map of nothing",
       input: withField({ type: "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"] }),
       want: [
