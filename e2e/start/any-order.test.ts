@@ -98,7 +98,8 @@ test("the processes of a cluster come up in whatever order and however far apart
       process.stdout.write(`${failures.at(-1)}\n`);
     });
     tookMs.push(performance.now() - atMs - start.gapsMs.reduce((sum, gapMs) => sum + gapMs, 0));
-    if (isLong) process.stdout.write(`${i + 1} starts, ${failures.length} failed; the last took ${tookMs.at(-1)?.toFixed(0)} ms\n`);
+    if (isLong)
+      process.stdout.write(`${i + 1} starts, ${failures.length} failed; the last took ${tookMs.at(-1)?.toFixed(0)} ms\n`);
   }
   const sorted = tookMs.toSorted((a, b) => a - b).map((ms) => (ms / 1000).toFixed(1));
   const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))] as string;

@@ -14,9 +14,10 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { tearDownNode } from "@coxswain/dev-cluster/down";
-import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import { kubeconfigFile, pkiFile, pkiPlan } from "@coxswain/dev-cluster/pki";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
 import { defaultChoices, newSettings, portNames, type Settings } from "@coxswain/dev-cluster/settings";
+import { makeMissing } from "@coxswain/pki/make";
 import { waitFor } from "../framework/wait-for.ts";
 
 export interface TestContext {
@@ -67,7 +68,7 @@ export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): P
   makeFolderSync(join(state, "logs"));
   makeFolderSync(join(state, "manifests"));
   const plan = pkiPlan(settings);
-  await writePki(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
+  await makeMissing(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
   return {
     settings,
     start(spec) {

@@ -12,8 +12,9 @@ import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
-import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import { kubeconfigFile, pkiFile, pkiPlan } from "@coxswain/dev-cluster/pki";
 import type { Settings } from "@coxswain/dev-cluster/settings";
+import { makeMissing } from "@coxswain/pki/make";
 import * as k8s from "@kubernetes/client-node";
 import { newOwnCluster, type OwnCluster, type OwnProcess, type TestContext, untilReady } from "./own-cluster.ts";
 import { startTcpBalancer } from "./tcp-balancer.ts";
@@ -40,7 +41,7 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
   const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
   const backends = servers.map(({ which }) => which.ports.apiserver);
   const balancer = await startTcpBalancer(t, backends, checksHealth ? ca : undefined);
-  await writePki({ ...pkiPlan(settings), server: () => `https://127.0.0.1:${balancer.port}` });
+  await makeMissing({ ...pkiPlan(settings), server: () => `https://127.0.0.1:${balancer.port}` });
   return {
     ...cluster,
     async restartEach(): Promise<void> {
