@@ -42,7 +42,7 @@ export async function prepareCertificates(settings: Settings): Promise<{ lines: 
     const all = describeMade(made);
     // All of them on a first start, which is no news.
     const news = all.length > mostLines ? [`made ${all.length} certificates, keys and kubeconfigs in ${settings.state}`] : all;
-    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed(renewed)];
+    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed({ ...renewed, restart: [] })]; // `up` starts them
     return { lines, restart: renewed.restart };
   } catch (err) {
     throw err instanceof PkiError ? new Failure(err.message) : err;
