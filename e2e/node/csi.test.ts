@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { isMissingFile } from "@coxswain/apimachinery/testing/wait-for";
 import { daemonProcess } from "@coxswain/dev-cluster/daemons";
 import { start, stop } from "@coxswain/dev-cluster/processes";
 import { send } from "../framework/api.ts";
@@ -118,7 +119,9 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
   const answer = await send("PATCH", path, status, { "content-type": "application/merge-patch+json" });
   assert.equal(answer.code, 200, answer.text);
   const before = await waitForPod(namespace, "user", "is ready", isReady);
-  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir("vol"), "file"), "utf8") === "kept\n");
+  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir("vol"), "file"), "utf8") === "kept\n", {
+    retry: isMissingFile,
+  });
   const volume = `kubernetes.io/csi/${name}^vol`;
   assert.ok((await getJson<NodeView>("node", settings.nodeName)).status.volumesInUse?.includes(volume));
   const publish = driver.calls().find(({ method }) => method === "NodePublishVolume");
@@ -206,7 +209,13 @@ test("a pod with an inline volume waits for a driver that is away, and says so; 
   driver.start();
   await waitForPod(namespace, "user", "is ready", isReady);
   const handle = driver.calls()[0]?.request.volumeId ?? "";
-  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir(handle), "file"), "utf8") === "here\n");
+  await waitFor(
+    "the pod to have written",
+    async () => readFileSync(join(driver.volumeDir(handle), "file"), "utf8") === "here\n",
+    {
+      retry: isMissingFile,
+    },
+  );
 
   await driver.kill();
   await kubectl("delete", "pod", "user", "-n", namespace, "--wait=false");

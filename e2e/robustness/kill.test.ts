@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { exec } from "@coxswain/dev-cluster/commands";
 import { containerdSocket } from "@coxswain/dev-cluster/containerd";
 import { runningPid } from "@coxswain/dev-cluster/processes";
-import { getJson, kubectl, settings } from "../framework/kubectl.ts";
+import { getJson, isAway, kubectl, settings } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { type PodView, podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
@@ -71,7 +72,7 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
       return again !== undefined && again !== pid;
     });
 
-    await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok");
+    await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok", { retry: isAway });
     await kubectl("rollout", "status", "deployment/moving", "-n", namespace, "--timeout=180s", { timeoutMs: 240_000 });
     const moved = await readyPods(namespace, "app=moving", 3);
     assert.ok(moved.every((pod) => pod.spec.containers[0]?.image === "busybox:1.36"));
@@ -84,9 +85,13 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
       ).length,
       5,
     );
-    await waitFor("one container for each pod", async () => {
-      const containers = await containersOf(namespace);
-      return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
-    });
+    await waitFor(
+      "one container for each pod",
+      async () => {
+        const containers = await containersOf(namespace);
+        return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
+      },
+      { retry: hasExitCode },
+    ); // containerd starts, or a container has gone since the list
   });
 }

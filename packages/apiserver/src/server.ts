@@ -13,7 +13,7 @@ import {
   type WatchedCertificatePool,
   watchedCertificatePool,
 } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
-import { watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
+import { type ProxyCertificate, watchedKeyPair, watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { untilCaughtUp } from "./bootstrap/caught-up.ts";
 import { ensureFlowConfiguration, keepFlowConfiguration } from "./bootstrap/flow-configuration.ts";
@@ -57,6 +57,7 @@ import { newSpanExporter } from "./server/tracing/exporter.ts";
 import { passThrough } from "./server/tracing/pass-through.ts";
 import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
+import type { EtcdIdentity } from "./storage/etcd/grpc.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { type EtcdOptions, openStorage, type StorageSet } from "./storage/open.ts";
 
@@ -106,6 +107,9 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const clientCa = poolOf(flags["client-ca-file"]);
   const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
   const proxyCertificate = watchedProxyCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"], clock, log);
+  const [kubeletCert, kubeletKey] = [flags["kubelet-client-certificate"], flags["kubelet-client-key"]];
+  const kubeletCertificate = watchedKeyPair("kubelets", kubeletCert, kubeletKey, clock, log);
+  const etcdCertificate = watchedKeyPair("etcd", flags["etcd-certfile"], flags["etcd-keyfile"], clock, log);
   const keys = serviceAccountKeys(config);
   const edge = newEdge({
     metrics,
@@ -137,7 +141,15 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   let kubernetesService: KubernetesServiceLoop | undefined;
   const start = async (): Promise<void> => {
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
-    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set, tracer, tunnels);
+    storage = await openWithRetry(
+      config,
+      { clock, log, metrics, signal },
+      runtime.aroundEtcd,
+      objectCounts.set,
+      tracer,
+      tunnels,
+      etcdCertificate,
+    );
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -147,6 +159,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       clientCa,
       requestHeaderCa,
       proxyCertificate,
+      kubeletCertificate,
       self: () => ({ host: ownHost(flags["bind-address"]), port: server.port }),
       edge,
       tunnels,
@@ -254,7 +267,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       await exporter?.close();
       clientCa?.close();
       requestHeaderCa?.close();
-      proxyCertificate.close();
+      for (const certificate of [proxyCertificate, kubeletCertificate, etcdCertificate]) certificate.close();
     },
   };
 }
@@ -312,6 +325,10 @@ interface Common {
   readonly signal: AbortSignal;
 }
 
+function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdentity | undefined {
+  return current && { cert: Buffer.from(current.cert), key: Buffer.from(current.key), certFile };
+}
+
 async function openWithRetry(
   config: ApiserverConfig,
   { clock, log, metrics, signal }: Common,
@@ -319,6 +336,7 @@ async function openWithRetry(
   counted: (resource: string, count: number) => void,
   tracer: Tracer | undefined,
   tunnels: Tunnels,
+  certificate: ProxyCertificate,
 ): Promise<StorageSet> {
   const { flags } = config;
   const calls = newGrpcMetrics(metrics);
@@ -332,6 +350,7 @@ async function openWithRetry(
         overrides: config.etcdOverrides,
         prefix: flags["etcd-prefix"],
         ...config.etcdTls,
+        identity: () => identityOf(certificate, flags["etcd-certfile"]),
         compactionIntervalMs: flags["etcd-compaction-interval"],
         healthTimeoutMs: flags["etcd-healthcheck-timeout"],
         leaseReuseSeconds: flags["lease-reuse-duration-seconds"],

@@ -36,10 +36,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   try {
     const running = runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
     const end = await (server === undefined ? running : Promise.race([running, server.failed]));
-    if (end === "leadership-lost") {
-      log.error("leaderelection lost");
-      process.exit(1); // another leads now: nothing of ours may go on
-    }
+    // Another leads now: nothing of ours may go on. Source: app/controllermanager.go OnStoppedLeading
+    if (end === "leadership-lost") log.fatal("leaderelection lost");
   } finally {
     await server?.close(0);
   }

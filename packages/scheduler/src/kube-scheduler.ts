@@ -94,8 +94,10 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
           });
         },
         onStopped() {
-          // Somebody else may schedule from now on: only a new process starts with a clean view.
-          if (!signal.aborted) log.fatal("leaderelection lost");
+          if (signal.aborted) return;
+          // Somebody else may schedule from now on: only a new process starts with a clean view. Source: app/server.go Run
+          log.error("Leaderelection lost");
+          process.exit(1);
         },
         log,
         clock,

@@ -68,7 +68,7 @@ test("check and renew take the folder before and after their name", async (t) =>
 });
 
 test("a key is read by the group of the daemon that needs it, and by nobody else", {
-  skip: process.getuid?.() !== 0,
+  skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const folder = aFolder(t);
   await certs(`--folder=${folder}`);

@@ -14,7 +14,6 @@ export interface Route {
 
 /** What a decision depends on besides the user's wishes. */
 export interface Circumstances {
-  readonly id: string;
   /** For remedies: ` --name b`, or nothing for the default cluster. */
   readonly nameFlag: string;
   readonly record: ClusterRecord | undefined;
@@ -37,8 +36,8 @@ export interface Circumstances {
 export async function choose(asked: Asked, circumstances: Circumstances): Promise<ClusterRecord> {
   const { record, isRunning } = circumstances;
   const base = record?.choices ?? defaultChoices();
-  checkForm(withAsked(base, asked));
   const all = record === undefined ? asked : mergeAsked(record.asked, asked);
+  checkForm(withAsked(base, asked), all);
   if (isRunning && record !== undefined) {
     const changed = changedFlags(base, withAsked(base, asked));
     if (changed.length > 0)
@@ -58,8 +57,8 @@ export async function choose(asked: Asked, circumstances: Circumstances): Promis
 const nodeNameForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 /** @throws UsageFailure for a value that no cluster could have. */
-function checkForm(choices: Choices): void {
-  const { nodeName, ports } = choices;
+function checkForm(choices: Choices, asked: Asked): void {
+  const { nodeName } = choices;
   if (nodeName.length > 63 || !nodeNameForm.test(nodeName))
     throw new UsageFailure(
       `${flagOf.nodeName}: ${JSON.stringify(nodeName)} is no name of a node: lower-case letters, digits, dashes and dots, at most 63`,
@@ -75,8 +74,7 @@ function checkForm(choices: Choices): void {
       );
   }
   const owners = new Map<number, PortName>();
-  for (const name of portNames) {
-    const port = ports[name];
+  for (const [name, port] of Object.entries(asked.ports ?? {}) as [PortName, number][]) {
     if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new UsageFailure(`${portFlag(name)} is not a port number`);
     const owner = owners.get(port);
     if (owner !== undefined) throw new UsageFailure(`${portFlag(owner)} and ${portFlag(name)} are both ${port}`);

@@ -1,5 +1,5 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { Failure } from "./failure.ts";
 import type { Asked, Choices } from "./settings.ts";
@@ -29,7 +29,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   } catch {
     // reported below
   }
-  throw new Failure(`${recordFile(state)} is damaged; remove it, then ./cox down --purge and ./cox up make the cluster anew`);
+  throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up make the cluster anew`);
 }
 
 export function writeRecord(state: string, record: ClusterRecord): void {
@@ -40,3 +40,14 @@ export function writeRecord(state: string, record: ClusterRecord): void {
 }
 
 export const removeRecord = (state: string): void => rmSync(recordFile(state), { force: true });
+
+/** Leaves no empty folders of a cluster with a name: its own, and that of all of them. */
+export function removeEmptyFolder(name: string, state: string): void {
+  for (const folder of name === "default" ? [] : [state, dirname(state)]) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      return; // something else is in it, perhaps the next cluster of this name
+    }
+  }
+}

@@ -49,7 +49,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
 
 /** What a cluster keeps in its state folder, where also downloads and other clusters may be. */
 const ofCluster = [
-  ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "cluster.json", "image.tar", "lock"],
+  ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "cluster.json", "image.tar"],
   ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run"],
 ];
 

@@ -22,14 +22,25 @@ const progressTicks = 100;
 /** @param {string} text */
 const say = (text) => void process.stderr.write(`cox: ${text}\n`);
 
+/** @type {string | undefined} */
+let endedBy;
+let interrupted = 0;
+for (const [name, number] of /** @type {const} */ ([
+  ["SIGHUP", 1],
+  ["SIGINT", 2],
+  ["SIGTERM", 15],
+]))
+  process.on(name, () => {
+    interrupted = 128 + number;
+    end(`stopped by ${name}`);
+  });
+
 say(`fetching ${what}`);
 writeFileSync(log, "");
 // A session of its own: its children are found by it, and Ctrl-C is ours to pass on.
 const child = spawn(command, args, { detached: true, stdio: ["ignore", "pipe", "pipe"] });
 for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => appendFileSync(log, chunk));
 
-/** @type {string | undefined} */
-let endedBy;
 /** @param {string} why */
 function end(why) {
   if (endedBy !== undefined) return;
@@ -89,17 +100,6 @@ function usage(session) {
   }
   return sum;
 }
-
-let interrupted = 0;
-for (const [name, number] of /** @type {const} */ ([
-  ["SIGHUP", 1],
-  ["SIGINT", 2],
-  ["SIGTERM", 15],
-]))
-  process.on(name, () => {
-    interrupted = 128 + number;
-    end(`stopped by ${name}`);
-  });
 
 child.once("error", (err) => finish(127, err.message));
 child.once("close", (code, signal) => finish(code ?? 1, signal === null ? `ended with exit code ${code}` : `ended by ${signal}`));

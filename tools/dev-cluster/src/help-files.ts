@@ -6,9 +6,9 @@ import { newProgram } from "./program.ts";
 export const helpFile = (root: string, verb: string): string => join(root, "tools", "dev-cluster", "help", `${verb}.txt`);
 
 /** What `--help` of each verb prints, as its command says it. */
-export function helpTexts(root: string): Map<string, string> {
+export async function helpTexts(root: string): Promise<Map<string, string>> {
   return new Map(
-    newProgram(root).commands.map((command) => {
+    (await newProgram(root)).commands.map((command) => {
       let text = "";
       command.configureOutput({ writeOut: (part) => (text += part), outputError: () => {} }).outputHelp();
       return [command.name(), text];
@@ -19,5 +19,5 @@ export function helpTexts(root: string): Map<string, string> {
 /** `help-files.ts`: writes the files anew. */
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..", "..", "..");
-  for (const [verb, text] of helpTexts(root)) writeFileSync(helpFile(root, verb), text);
+  for (const [verb, text] of await helpTexts(root)) writeFileSync(helpFile(root, verb), text);
 }

@@ -24,6 +24,8 @@ interface Entry {
 }
 
 const klogForm = /^[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})/;
+/** etcd 3.4's default, local time. */
+const capnslogForm = /^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d* [A-Z] \| /;
 const isoForm = /(?:^|"ts":"|\btime="|"time":"|"timestamp":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))/;
 
 /**
@@ -39,6 +41,8 @@ export function timeOfLine(line: string, now: number): number | undefined {
     const time = new Date(year, month - 1, day, hour, minute, second, ms).getTime();
     return time <= now + 86_400_000 ? time : new Date(year - 1, month - 1, day, hour, minute, second, ms).getTime();
   }
+  const capnslog = capnslogForm.exec(line)?.[1];
+  if (capnslog !== undefined) return new Date(capnslog.replace(" ", "T")).getTime();
   const iso = isoForm.exec(line.slice(0, 500))?.[1];
   if (iso === undefined) return undefined;
   const time = Date.parse(iso.replace(/([+-]\d\d)(\d\d)$/, "$1:$2"));

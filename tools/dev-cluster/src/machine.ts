@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { networkInterfaces } from "node:os";
 import type { Route } from "./choose.ts";
 import type { Cidr } from "./cidr.ts";
 import { Failure } from "./failure.ts";
@@ -10,7 +11,6 @@ export async function isPortFree(port: number): Promise<boolean> {
     const failure = await listenOnce(address, port);
     if (failure === undefined) continue;
     if (address === "::" && (failure === "EAFNOSUPPORT" || failure === "EADDRNOTAVAIL")) continue; // no IPv6 here
-    if (failure === "EADDRNOTAVAIL") throw new Failure("127.0.0.1 cannot be used; bring loopback up: ip link set lo up");
     if (failure === "EADDRINUSE") return false;
     throw new Failure(
       failure === "EACCES"
@@ -19,6 +19,12 @@ export async function isPortFree(port: number): Promise<boolean> {
     );
   }
   return true;
+}
+
+/** @throws Failure where the programs could not reach each other, as in a new network namespace. */
+export function checkLoopback(interfaces = networkInterfaces()): void {
+  const isUp = Object.values(interfaces).some((addresses) => addresses?.some(({ address }) => address === "127.0.0.1"));
+  if (!isUp) throw new Failure("the loopback interface is down; bring it up: ip link set lo up");
 }
 
 /** @returns the error's code; undefined when it worked. */

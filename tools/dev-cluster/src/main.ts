@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { newProgram, runProgram } from "./program.ts";
+import { runProgram } from "./program.ts";
 
 /** `main.ts <verb> …`: the verbs of `./cox` that are about clusters. */
-await runProgram(newProgram(join(import.meta.dirname, "..", "..", "..")), process.argv.slice(2));
+await runProgram(join(import.meta.dirname, "..", "..", ".."), process.argv.slice(2));

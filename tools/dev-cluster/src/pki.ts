@@ -25,6 +25,9 @@ export const pkiPlan = (settings: Settings): PkiPlan => ({
   isEarlierServer: (url) => /^https:\/\/127\.0\.0\.1:\d+$/.test(url),
 });
 
+/** Files that `up` names one by one. */
+const mostLines = 4;
+
 /**
  * Certificates and kubeconfigs before the daemons start: makes what is missing and renews what has expired or ends soon.
  * @returns a line for each file that was written, and names of daemons that have to be started again if they run: they read their
@@ -36,7 +39,10 @@ export async function prepareCertificates(settings: Settings): Promise<{ lines: 
   try {
     const made = await makeMissing(plan);
     const renewed = await renewExpiring(plan);
-    const lines = renewed.paths.length === 0 ? describeMade(made) : [...describeMade(made), ...describeRenewed(renewed)];
+    const all = describeMade(made);
+    // All of them on a first start, which is no news.
+    const news = all.length > mostLines ? [`made ${all.length} certificates, keys and kubeconfigs in ${settings.state}`] : all;
+    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed(renewed)];
     return { lines, restart: renewed.restart };
   } catch (err) {
     throw err instanceof PkiError ? new Failure(err.message) : err;

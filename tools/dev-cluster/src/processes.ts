@@ -27,10 +27,16 @@ export function runningPid(settings: Pick<Settings, "state">, name: string): num
   return pid !== undefined && startTime !== undefined && startTimeOf(pid) === startTime ? pid : undefined;
 }
 
-/** The end of a process's log. */
+/** The end of a process's log, without the usage that it prints below an error of its flags. */
 export function tailOf(settings: Settings, name: string, lines: number): string {
   try {
-    return readFileSync(logFile(settings, name), "utf8").trimEnd().split("\n").slice(-lines).join("\n");
+    const text = readFileSync(logFile(settings, name), "utf8");
+    return text
+      .replace(/\nUsage:\n[\s\S]*$/, "")
+      .trimEnd()
+      .split("\n")
+      .slice(-lines)
+      .join("\n");
   } catch {
     return "(no log)";
   }

@@ -1,35 +1,32 @@
 import { PkiError } from "@coxswain/pki/files";
 import { Command, CommanderError } from "commander";
 import { Failure } from "./failure.ts";
-import { certsVerb } from "./verbs/certs.ts";
-import { downVerb } from "./verbs/down.ts";
-import { kubeconfigVerb } from "./verbs/kubeconfig.ts";
-import { kubectlVerb } from "./verbs/kubectl.ts";
-import { listVerb } from "./verbs/list.ts";
-import { loadVerb } from "./verbs/load.ts";
-import { logsVerb } from "./verbs/logs.ts";
-import { runVerb } from "./verbs/run.ts";
-import { statusVerb } from "./verbs/status.ts";
-import { upVerb } from "./verbs/up.ts";
 
 const usageExitCode = 2;
 
-/** All verbs of `./cox` that are about clusters. @param root the repository */
-export function newProgram(root: string): Command {
+/** Each in a module of its own, loaded when it is needed: kubectl waits for nothing that only `up` needs. */
+const verbs: Readonly<Record<string, (root: string) => Promise<Command>>> = {
+  up: async (root) => (await import("./verbs/up.ts")).upVerb(root),
+  down: async (root) => (await import("./verbs/down.ts")).downVerb(root),
+  status: async (root) => (await import("./verbs/status.ts")).statusVerb(root),
+  list: async (root) => (await import("./verbs/list.ts")).listVerb(root),
+  logs: async (root) => (await import("./verbs/logs.ts")).logsVerb(root),
+  kubectl: async (root) => (await import("./verbs/kubectl.ts")).kubectlVerb(root),
+  kubeconfig: async (root) => (await import("./verbs/kubeconfig.ts")).kubeconfigVerb(root),
+  load: async (root) => (await import("./verbs/load.ts")).loadVerb(root),
+  certs: async (root) => (await import("./verbs/certs.ts")).certsVerb(root),
+  run: async (root) => (await import("./verbs/run.ts")).runVerb(root),
+};
+
+/**
+ * The verbs of `./cox` that are about clusters.
+ * @param root the repository
+ * @param verb only this one; all without
+ */
+export async function newProgram(root: string, verb?: string): Promise<Command> {
   const program = new Command("./cox").enablePositionalOptions().helpOption(false).helpCommand(false);
-  for (const verb of [
-    upVerb,
-    downVerb,
-    statusVerb,
-    listVerb,
-    logsVerb,
-    kubectlVerb,
-    kubeconfigVerb,
-    loadVerb,
-    runVerb,
-    certsVerb,
-  ])
-    program.addCommand(verb(root));
+  const names = verb !== undefined && Object.hasOwn(verbs, verb) ? [verb] : Object.keys(verbs);
+  for (const name of names) program.addCommand(await (verbs[name] as (typeof verbs)[string])(root));
   for (const command of [program, ...program.commands.flatMap((verb) => [verb, ...verb.commands])]) {
     command.exitOverride().configureOutput({ outputError: () => {} }); // printed by runProgram, on one line
   }
@@ -37,11 +34,12 @@ export function newProgram(root: string): Command {
 }
 
 /**
- * Runs the verb of a command line and sets the exit code: 0, 1 when it failed, 2 when the command line cannot be used, 128 and the
+ * Runs the verb of a command line, in a repository, and sets the exit code: 0, 1 when it failed, 2 when the command line cannot be used, 128 and the
  * signal's number when it was interrupted. A failure is one line.
  */
-export async function runProgram(program: Command, args: readonly string[]): Promise<void> {
+export async function runProgram(root: string, args: readonly string[]): Promise<void> {
   try {
+    const program = await newProgram(root, args[0]);
     await program.parseAsync([...args], { from: "user" });
   } catch (err) {
     const { text, code } = explain(err, args[0] ?? "");

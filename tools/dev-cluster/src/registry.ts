@@ -43,6 +43,7 @@ export async function withRegistry<T>(
   return withLock(join(folder, "lock"), "up", "the list of clusters", () => work(readRegistry(folder)), {
     waitMs: 60_000,
     signal,
+    onWait: () => {}, // a decision takes no time worth a word
   });
 }
 

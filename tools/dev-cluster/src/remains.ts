@@ -94,12 +94,12 @@ function processes(settings: Settings): ClusterProcess[] {
   return [...new Map(found.map((one) => [one.pid, one])).values()];
 }
 
-/** The bridge, and the ends of the pods' cables that are in it. */
+/** The bridge, and the pods' ends of veth pairs in it; anything else in it is the user's. */
 function interfaces({ bridge }: Settings): string[] {
   const folder = `/sys/class/net/${bridge}`;
   if (!existsSync(folder)) return [];
   const ports = join(folder, "brif");
-  return [...(existsSync(ports) ? readdirSync(ports) : []), bridge];
+  return [...entries(ports).filter((name) => name.startsWith("veth")), bridge];
 }
 
 /** Container logs are where every kubelet keeps them, below /var/log/pods; a pod's folder there ends with its uid. */

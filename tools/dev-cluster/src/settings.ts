@@ -3,7 +3,7 @@ import { hostname, networkInterfaces } from "node:os";
 import { join, resolve } from "node:path";
 import { addressAt, parseCidr } from "./cidr.ts";
 import { readRecord } from "./cluster-record.ts";
-import { Failure } from "./failure.ts";
+import { Failure, UsageFailure } from "./failure.ts";
 
 /** Everything that tells one local cluster from another; two with different state folders, ports and networks live side by side. */
 export interface Settings {
@@ -127,7 +127,7 @@ const nameForm = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 /** The folder of a cluster's files. `COX_STATE` replaces `.cox`. @throws Failure for a name that cannot be one. */
 export function stateFolder(root: string, name: string, env: NodeJS.ProcessEnv = process.env): string {
   if (!nameForm.test(name))
-    throw new Failure(`${JSON.stringify(name)} cannot name a cluster: lower-case letters, digits and dashes, at most 40`);
+    throw new UsageFailure(`${JSON.stringify(name)} cannot name a cluster: lower-case letters, digits and dashes, at most 40`);
   const base = resolve(root, env["COX_STATE"] ?? ".cox");
   return name === "default" ? base : join(base, "clusters", name);
 }

@@ -21,7 +21,7 @@ export async function status(settings: Settings): Promise<number> {
     supervisor === undefined ? "no" : "yes",
     supervisor === undefined ? "" : age(known?.supervisor.since),
     "",
-    "",
+    known?.supervisor.version ?? "",
     "",
   ]);
   const names = processNames(settings);

@@ -5,10 +5,10 @@ import { newSupervisor, type Supervisor } from "./supervisor.ts";
 import { type Request, type SupervisorPlace, socketFile } from "./supervisor-state.ts";
 
 /**
- * `supervisor-main.ts <state folder> <run folder> <cluster id>`: starts the processes of one cluster, and starts those again that
+ * `supervisor-main.ts <state folder> <run folder> <cluster id> <version>`: starts the processes of one cluster, and starts those again that
  * end. Serves the requests of `supervisor-client.ts` on `supervisor.sock` in the run folder. Its own end ends nothing else.
  */
-const [state = "", run = "", id = ""] = process.argv.slice(2);
+const [state = "", run = "", id = "", version = ""] = process.argv.slice(2);
 const place: SupervisorPlace = { state, run, id };
 
 function log(line: string): void {
@@ -71,7 +71,7 @@ for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => exit(n
 mkdirSync(dirname(socketFile(place)), { recursive: true, mode: 0o711 });
 rmSync(socketFile(place), { force: true }); // of a supervisor that was killed; `up` holds the cluster's lock
 log(`the supervisor starts, pid ${process.pid}`);
-const supervisor = newSupervisor(place, log);
+const supervisor = newSupervisor(place, version, log);
 const usersUmask = process.umask(0o177); // the socket is for its owner alone
 createServer((connection) => serve(supervisor, connection))
   .listen(socketFile(place))

@@ -15,7 +15,7 @@ export interface ProcessSpec {
 
 /** What the supervisor knows, in `run/supervisor.json` of the state folder; it outlives the supervisor. */
 export interface SupervisorState {
-  readonly supervisor: { readonly pid: number; readonly startTime: string; readonly since: number };
+  readonly supervisor: { readonly pid: number; readonly startTime: string; readonly since: number; readonly version: string };
   readonly processes: Readonly<Record<string, SupervisedProcess>>;
 }
 

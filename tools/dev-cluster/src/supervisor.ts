@@ -34,23 +34,28 @@ const largeLogBytes = 64 << 20;
 /**
  * Runs what `decide` decides: starts processes, each in a session of its own, and starts those again that end.
  * Processes that an earlier supervisor has left running are adopted. Nothing is ended when this process ends.
+ * @param version of itself, for `status`
  * @param log told of every start and end
  */
-export function newSupervisor(place: SupervisorPlace, log: (line: string) => void): Supervisor {
+export function newSupervisor(place: SupervisorPlace, version: string, log: (line: string) => void): Supervisor {
   const processes = new Map<string, Supervised>();
   const since = Date.now();
-  const self = { pid: process.pid, startTime: startTimeOf(process.pid) ?? "", since };
+  const self = { pid: process.pid, startTime: startTimeOf(process.pid) ?? "", since, version };
   const state = (): SupervisorState => ({
     supervisor: self,
     processes: Object.fromEntries([...processes].map(([name, one]) => [name, one.view()])),
   });
   let retry: NodeJS.Timeout | undefined;
+  let failure = "";
   const save = (): void => {
     clearTimeout(retry);
     try {
       writeState(place, state());
+      failure = "";
     } catch (err) {
-      log(`cannot keep the state, trying again: ${(err as Error).message}`); // the disk is full: what runs goes on
+      const message = (err as Error).message; // the disk is full: what runs goes on
+      if (message !== failure) log(`cannot keep the state, trying again: ${message}`);
+      failure = message;
       retry = setTimeout(save, stateRetryMs);
     }
   };
@@ -197,21 +202,28 @@ function openLog(file: string, fresh: boolean): number {
   return openSync(file, "a", 0o600);
 }
 
-/** The last line that says something: no stack frame, and not what Node prints below one. */
+const longestOutput = 64 << 10;
+
+/** What a process said last about its end: its last error, else its last line that is no stack frame. */
 function lastLine(file: string, from: number): string | undefined {
   try {
     const handle = openSync(file, "r");
     try {
       const { size } = fstatSync(handle);
-      const start = Math.max(from, size - 8_192);
+      const start = Math.max(from, size - longestOutput);
       const bytes = Buffer.alloc(Math.max(size - start, 0));
       const length = readSync(handle, bytes, 0, bytes.length, start);
-      const lines = bytes.toString("utf8", 0, length).split("\n");
-      return lines.findLast((line) => /^[^\s}]/.test(line) && !line.startsWith("Node.js v"))?.slice(0, 500);
+      return reasonIn(bytes.toString("utf8", 0, length))?.slice(0, 500);
     } finally {
       closeSync(handle);
     }
   } catch {
     return undefined;
   }
+}
+
+/** Pure: the line of a log that says why its process ended. Some print their whole usage below it. */
+export function reasonIn(log: string): string | undefined {
+  const lines = log.split("\n").filter((line) => /^[^\s}]/.test(line) && !line.startsWith("Node.js v"));
+  return lines.findLast((line) => /^(\w*Error: |F\d{4} )/.test(line)) ?? lines.at(-1);
 }

@@ -4,6 +4,7 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { release } from "@coxswain/apimachinery/metrics/registry";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
@@ -17,7 +18,7 @@ import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
-import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
+import { ensureSupervisor } from "./supervisor-client.ts";
 import { newWatch, type Watch } from "./watch.ts";
 
 /** Names of everything that `up` starts, in the order it starts them. */
@@ -38,8 +39,11 @@ export const processNames = (settings: Settings): string[] => [
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
-  if (running.size > 0) await renewOfRunning(settings, progress, running);
-  if (running.size === names.length && supervisorPid(settings) !== undefined) {
+  if (running.size > 0) {
+    if (await ensureSupervisor(settings)) progress.step("started the supervisor, which looks after what runs");
+    await renewOfRunning(settings, progress, running);
+  }
+  if (running.size === names.length) {
     await waitForReady(settings, progress, newWatch(settings, progress));
     progress.step("everything is running already");
     return;
@@ -145,6 +149,9 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
       settings.id,
       settings.podCidr,
     ],
+    // Spares later starts to compile its sources anew.
+    env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
+    version: release.gitVersion,
   };
 }
 
@@ -196,8 +203,15 @@ async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch,
     const ready = node?.status?.conditions?.find((condition) => condition.type === "Ready");
     return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not registered it yet");
   });
+  await client.patch(nodes, { name: settings.nodeName }, { type: "merge", body: { metadata: { labels: roleLabels } } });
   progress.step(`node ${settings.nodeName} is Ready`);
 }
+
+/**
+ * The roles of the one node; a kubelet may not give them to itself. Without kubeadm's taint and without its label that keeps load
+ * balancers away: pods run here. Source: kubeadm's phase mark-control-plane, 1.23
+ */
+const roleLabels = { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "" };
 
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
@@ -206,10 +220,13 @@ export function howToUse(settings: Settings): string {
     "",
     "The cluster is up. Use it with",
     `  ./cox kubectl${name} get nodes`,
-    `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
+    `  KUBECONFIG=${quoted(kubeconfigFile(settings, "admin"))} kubectl get pods -A`,
     `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
 }
+
+/** As a shell reads it as one word. */
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -351,8 +351,11 @@ function formatQuery(query: Query | undefined): string {
 
 const mostRetries = 10;
 
+/** With what may be the reason for a 401, which the server does not tell. */
+type Answer = TransportResponse & { readonly certificateFault?: string | undefined };
+
 /** Sends until there is an answer that is not "later". The body of the answer is still to be read. */
-async function send(call: Call, request: TransportRequest): Promise<TransportResponse> {
+async function send(call: Call, request: TransportRequest): Promise<Answer> {
   const { config, clock, credentials, transport, limiter, observer } = call;
   const { host } = new URL(config.host);
   const prefix = new URL(config.host).pathname.replace(/\/$/, "");
@@ -381,6 +384,7 @@ async function send(call: Call, request: TransportRequest): Promise<TransportRes
       response.body.resume();
       continue;
     }
+    if (response.status === 401) return { ...response, certificateFault: transport.certificateFault?.() };
     const retryAfter = retryAfterSeconds(response);
     if (retryAfter === undefined || retries >= mostRetries) return response;
     retries++;
@@ -396,10 +400,13 @@ function retryAfterSeconds(response: TransportResponse): number | undefined {
   return typeof text === "string" && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
-function errorOf(verb: string, ref: ResourceRef, name: string, response: TransportResponse, body: Buffer): StatusError {
+function errorOf(verb: string, ref: ResourceRef, name: string, response: Answer, body: Buffer): StatusError {
   const text = body.toString("utf8");
   const status = parseStatus(response, body);
-  if (status !== undefined) return new StatusError(status);
+  if (status !== undefined) {
+    const { certificateFault: fault } = response;
+    return new StatusError(fault === undefined ? status : { ...status, message: `${status.message}: client ${fault}` });
+  }
   const retryAfter = Number(response.headers["retry-after"]);
   return genericServerResponse(response.status, verb, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
 }

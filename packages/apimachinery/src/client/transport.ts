@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import type tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Connect, connectingOver } from "./connect.ts";
+import { type Connect, connectingOver, ownExpiry } from "./connect.ts";
 import { connectHost, pem, tlsOptions } from "./dial.ts";
 import { requestOverHttp1 } from "./http1-request.ts";
 import { keepAsking, requestOverHttp2 } from "./http2-request.ts";
@@ -45,6 +45,8 @@ export interface Transport {
   reconnect(): void;
   /** Ends open requests too. */
   close(): void;
+  /** What is wrong with the time of the client certificate that was shown last; undefined: nothing. */
+  certificateFault?(): string | undefined;
 }
 
 export interface TransportOptions {
@@ -112,8 +114,11 @@ interface Connection {
 function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptions): Transport {
   /** Those that are no longer used may still have open requests. */
   const agents = new Set<https.Agent>();
+  let shown: tls.ConnectionOptions["cert"];
+  const certFile = config.cert ? config.kubeconfigFile : config.certFile;
   const dial = async (events: PoolEvents): Promise<Connection> => {
-    const secure = await tlsOptions(url, config, options.certificate?.());
+    const secure = { ...(await tlsOptions(url, config, options.certificate?.())), certFile };
+    shown = secure.cert;
     const socket = await connectHost(url, secure, options.connect);
     if (socket.alpnProtocol === "h2") {
       const session = await openSession(url, socket, options, events);
@@ -157,6 +162,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
       return requestOverHttp1(https.request, url, { agent: connection.use.agent }, request);
     },
     reconnect: () => pool.renew(),
+    certificateFault: () => ownExpiry(shown, certFile, options.clock.now()),
     close() {
       pool.close();
       for (const agent of agents) agent.destroy();

@@ -21,11 +21,11 @@ export interface WaitForServerOptions {
 /** How long a server that answers may say that it is not ready, or that the daemon may not ask. */
 const unreadyMs = 30_000;
 const attemptMs = 10_000;
-const backoff = { initialMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2, resetAfterMs: Number.POSITIVE_INFINITY };
+const backoff = { initialMs: 100, maxMs: 2_000, factor: 2, jitter: 0.2, resetAfterMs: Number.POSITIVE_INFINITY };
 
 /**
  * Resolves with undefined when the API server says by /readyz that it is ready. Where nobody answers (a refused
- * connection, a 503 of the server or of a load balancer) it goes on asking, with growing pauses up to 5 s.
+ * connection, a 503 of the server or of a load balancer) it goes on asking, with growing pauses up to 2 s.
  * @returns why the server is not ready, when it has answered for 30 s that it is not (one check of many may fail for
  * ever), that it does not know the daemon (401) or that the daemon may not ask (403: before the default roles are there);
  * or when the time is over. What the caller asks next has a definite answer then.

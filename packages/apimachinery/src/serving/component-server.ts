@@ -14,6 +14,7 @@ import { openTrust, type TrustFlags } from "./delegated/trust.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";
 import { startHttpServer, type TlsOptions } from "./https-server.ts";
+import { answerMetrics } from "./metrics-page.ts";
 import { newDebugPages } from "./pprof.ts";
 import { selfSignedPair } from "./self-signed.ts";
 import { parseSniCertKey } from "./tls-options.ts";
@@ -75,7 +76,7 @@ export interface ComponentServer {
  */
 export async function startComponentServer(options: ComponentServerOptions): Promise<ComponentServer | undefined> {
   const { flags, log, metrics } = options;
-  const metricsPages = new Map(Object.entries({ ...options.metricsPages, "/metrics": () => metrics.render() }));
+  const metricsPages = new Map(Object.entries(options.metricsPages ?? {}));
   if (flags["secure-port"] === 0) return undefined;
   const ending = new AbortController();
   const { guard, failed } = await guardOf(options, ending.signal);
@@ -86,6 +87,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
     const health = healthPage(path);
     if (health !== undefined) return answerHealth(exchange, health.page, health.check, checks, log);
+    if (path === "/metrics") return answerMetrics(exchange, metrics);
     const render = metricsPages.get(path);
     if (render !== undefined) return exchange.respond(200, { "content-type": metrics.contentType }, await render());
     if (path === "/configz")

@@ -33,6 +33,11 @@ export class Pattern {
     this.instructions = this.#compiled.programSize();
   }
 
+  /** Whether matches mostly take the time of the text alone. */
+  get isFast(): boolean {
+    return this.instructions <= automatonInstructions;
+  }
+
   /** What a match with a text of this length costs at most: instructions times characters. */
   steps(textLength: number): number {
     return this.instructions * textLength;
@@ -45,7 +50,7 @@ export class Pattern {
 
   /** Whether the pattern matches anywhere in the text, whatever it costs: `canMatch` is to be asked before. */
   matches(text: string): boolean {
-    return this.instructions <= automatonInstructions ? this.#compiled.test(text) : this.#compiled.matcher(text).find();
+    return this.isFast ? this.#compiled.test(text) : this.#compiled.matcher(text).find();
   }
 }
 

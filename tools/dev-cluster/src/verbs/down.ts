@@ -1,12 +1,13 @@
-import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
+import { removeEmptyFolder } from "../cluster-record.ts";
 import { down } from "../down.ts";
-import { newProgress } from "../failure.ts";
-import { withClusterLock } from "../lock.ts";
+import { Failure, newProgress } from "../failure.ts";
+import { clusterLockFile, withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
 import { unregister } from "../registry.ts";
-import { readSettings, type Settings } from "../settings.ts";
+import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
 /** `./cox down`: stops a cluster and removes what it has changed on the machine. */
@@ -22,23 +23,36 @@ export function downVerb(root: string): Command {
     .option("--purge", "remove the cluster's data, certificates, logs and settings too")
     .addOption(waitOption())
     .action(async ({ name, purge = false, wait }: { name: string; purge?: boolean; wait: number }) => {
-      const settings = readSettings(root, process.env, name);
+      const settings = settingsFor(root, name);
       checkOwner(settings.state, `down${nameFlag(name)}`);
       if (!hasTraces(settings)) {
         console.log(`no cluster${name === "default" ? "" : ` ${name}`} was started here; nothing to do`);
         return;
       }
-      await withClusterLock(settings, "down", () => down(settings, newProgress(), purge), { waitMs: wait });
-      if (purge) forget(settings);
+      const work = async (): Promise<void> => {
+        await down(settings, newProgress(), purge);
+        if (purge) forget(settings);
+      };
+      await withClusterLock(settings, "down", work, { waitMs: wait });
     });
 }
 
-/** Leaves no empty folders of a cluster with a name. */
+/** What identifies a cluster follows from its folder alone: a damaged cluster.json keeps nobody from removing it. */
+function settingsFor(root: string, name: string): Settings {
+  try {
+    return readSettings(root, process.env, name);
+  } catch (err) {
+    if (!(err instanceof Failure)) throw err;
+    process.stderr.write(`cox: ${err.message}\n`);
+    return newSettings(root, name, stateFolder(root, name), defaultChoices());
+  }
+}
+
+/** The last act under the lock, whose file goes too; leaves no empty folders of a cluster with a name. */
 function forget({ id, name, state }: Settings): void {
   unregister(id);
-  if (name === "default" || !existsSync(state) || readdirSync(state).some((entry) => entry !== "lock")) return;
-  rmSync(state, { recursive: true, force: true });
-  if (readdirSync(dirname(state)).length === 0) rmdirSync(dirname(state));
+  rmSync(clusterLockFile(state), { force: true });
+  removeEmptyFolder(name, state);
 }
 
 /** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */

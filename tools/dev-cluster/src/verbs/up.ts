@@ -1,13 +1,13 @@
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { choose } from "../choose.ts";
-import { readRecord, writeRecord } from "../cluster-record.ts";
+import { readRecord, removeEmptyFolder, writeRecord } from "../cluster-record.ts";
 import { Failure, newProgress } from "../failure.ts";
 import { flagOf, portFlag } from "../flag-names.ts";
 import { interruptible } from "../interrupt.ts";
-import { withClusterLock } from "../lock.ts";
-import { isPortFree, readRoutes } from "../machine.ts";
+import { clusterLockFile, withClusterLock } from "../lock.ts";
+import { checkLoopback, isPortFree, readRoutes } from "../machine.ts";
 import { checkFolder } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
 import { register, withRegistry } from "../registry.ts";
@@ -141,10 +141,18 @@ async function runUp(root: string, options: Options): Promise<void> {
   const name = options["name"] as string;
   const state = stateFolder(root, name);
   checkFolder(state);
+  checkLoopback();
   await interruptible(async (signal) => {
     const asked = mergeAsked(askedByVariables(process.env), askedByFlags(options));
     const work = async (): Promise<void> => {
-      const settings = await decide(root, name, state, asked, signal);
+      const settings = await decide(root, name, state, asked, signal).catch((err: unknown) => {
+        if (readRecord(state) === undefined) {
+          // Nothing has begun; there is nothing to keep.
+          rmSync(clusterLockFile(state), { force: true });
+          removeEmptyFolder(name, state);
+        }
+        throw err;
+      });
       await up(settings, newProgress(signal));
       console.log(howToUse(settings));
     };
@@ -159,7 +167,6 @@ async function decide(root: string, name: string, state: string, asked: Asked, s
     const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
     await endStrays(before); // their ports count as taken otherwise
     const decided = await choose(asked, {
-      id: before.id,
       nameFlag: nameFlag(name),
       record,
       hasData: existsSync(join(state, "etcd")),
