@@ -11,17 +11,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { deployments } from "@coxswain/apimachinery/schema/kinds/resources";
-import {
-  containerdProcess,
-  containerdReady,
-  containerdSocket,
-  importImages,
-  writeContainerdConfig,
-} from "@coxswain/dev-cluster/containerd";
+import { containerdProcess, containerdSocket, importImages, writeContainerdConfig } from "@coxswain/dev-cluster/containerd";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { setUpNetwork } from "@coxswain/dev-cluster/network";
 import { removeAllPods } from "@coxswain/dev-cluster/pods";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { containerdProblem } from "@coxswain/dev-cluster/readiness";
 import { type Settings, withExtraArgs } from "@coxswain/dev-cluster/settings";
 import { daemonOf, isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
 import { waitFor } from "../framework/wait-for.ts";
@@ -81,7 +76,10 @@ test("the processes of a cluster come up in whatever order and however far apart
   await setUpNetwork(settings);
   writeContainerdConfig(settings);
   const first = cluster.start(containerdProcess(settings));
-  await waitFor("containerd", async () => first.end() !== undefined || containerdReady(settings));
+  await waitFor(
+    "containerd",
+    async () => first.end() !== undefined || (await containerdProblem(settings).catch(() => "no answer")) === undefined,
+  );
   await importImages(settings);
   await first.stop("SIGTERM");
   const slow = await mountSlowDisk(t, join(settings.state, "slow-disk.img"));
@@ -98,7 +96,8 @@ test("the processes of a cluster come up in whatever order and however far apart
       process.stdout.write(`${failures.at(-1)}\n`);
     });
     tookMs.push(performance.now() - atMs - start.gapsMs.reduce((sum, gapMs) => sum + gapMs, 0));
-    if (isLong) process.stdout.write(`${i + 1} starts, ${failures.length} failed; the last took ${tookMs.at(-1)?.toFixed(0)} ms\n`);
+    if (isLong)
+      process.stdout.write(`${i + 1} starts, ${failures.length} failed; the last took ${tookMs.at(-1)?.toFixed(0)} ms\n`);
   }
   const sorted = tookMs.toSorted((a, b) => a - b).map((ms) => (ms / 1000).toFixed(1));
   const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))] as string;

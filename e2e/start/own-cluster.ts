@@ -13,9 +13,9 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
-import { tearDownNode } from "@coxswain/dev-cluster/down";
-import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import { kubeconfigFile, makeMissing, pkiFile, pkiPlan } from "@coxswain/dev-cluster/pki";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { removeRemains } from "@coxswain/dev-cluster/remains";
 import { defaultChoices, newSettings, portNames, type Settings } from "@coxswain/dev-cluster/settings";
 import { waitFor } from "../framework/wait-for.ts";
 
@@ -61,13 +61,13 @@ export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): P
   t.after(async () => {
     for (const client of clients) client.close();
     await Promise.all(started.map((one) => one.stop()));
-    if (settings.withNode) await tearDownNode(settings);
+    if (settings.withNode) await removeRemains(settings);
     rmSync(state, { recursive: true, force: true, maxRetries: 10 });
   });
   makeFolderSync(join(state, "logs"));
   makeFolderSync(join(state, "manifests"));
   const plan = pkiPlan(settings);
-  await writePki(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
+  await makeMissing(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
   return {
     settings,
     start(spec) {
