@@ -8,6 +8,7 @@ import { renewExpiring } from "@coxswain/pki/renew";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
+export { makeMissing } from "@coxswain/pki/make";
 export { type KubeconfigName, kubeletClientName } from "@coxswain/pki/plan";
 
 export const pkiFile = (settings: Settings, file: string): string => join(settings.state, "pki", file);
