@@ -19,6 +19,9 @@ export class FieldSelector {
 
   readonly terms: readonly FieldTerm[];
 
+  /** The values that a field may and may not have: users write very many of them for one. */
+  #byField: readonly { field: string; wanted: ReadonlySet<string>; unwanted: ReadonlySet<string> }[] | undefined;
+
   private constructor(terms: readonly FieldTerm[]) {
     this.terms = terms;
   }
@@ -48,11 +51,19 @@ export class FieldSelector {
 
   /** A field that is not there counts as `""`. */
   matches(fields: Fields): boolean {
-    for (const { field, op, value } of this.terms) {
-      const actual = fields !== undefined && fields !== null && Object.hasOwn(fields, field) ? fields[field] : "";
-      if ((actual === value) !== (op === "=")) return false;
-    }
-    return true;
+    this.#byField ??= Map.groupBy(this.terms, ({ field }) => field)
+      .entries()
+      .map(([field, terms]) => ({
+        field,
+        wanted: new Set(terms.filter(({ op }) => op === "=").map(({ value }) => value)),
+        unwanted: new Set(terms.filter(({ op }) => op !== "=").map(({ value }) => value)),
+      }))
+      .toArray();
+    return this.#byField.every(({ field, wanted, unwanted }) => {
+      const actual = (fields !== undefined && fields !== null && Object.hasOwn(fields, field) ? fields[field] : "") ?? "";
+      if (unwanted.has(actual)) return false;
+      return wanted.size === 0 || (wanted.size === 1 && wanted.has(actual));
+    });
   }
 
   /** The only value that the field may have, when there is one. */

@@ -33,6 +33,7 @@ export class LabelSelector {
   readonly requirements: readonly Requirement[];
   readonly #nothing: boolean;
   #text: string | undefined;
+  #index: Index | undefined;
 
   private constructor(requirements: readonly Requirement[], nothing: boolean) {
     this.requirements = requirements;
@@ -84,6 +85,10 @@ export class LabelSelector {
 
   matches(labels: Labels): boolean {
     if (this.#nothing) return false;
+    if (this.requirements.length > fewRequirements) {
+      this.#index ??= newIndex(this.requirements);
+      return matchesIndex(this.#index, labels);
+    }
     for (const requirement of this.requirements) if (!meets(requirement, labels)) return false;
     return true;
   }
@@ -108,6 +113,40 @@ export class LabelSelector {
     this.#text ??= this.requirements.map(formatRequirement).join(",");
     return this.#text;
   }
+}
+
+/** More of them are looked up by key. */
+const fewRequirements = 16;
+
+/**
+ * Requirements by their keys. Users write tens of thousands of them, and thousands of objects with a few labels each are held
+ * against them: only those of the object's own keys have to be looked at.
+ */
+interface Index {
+  readonly byKey: ReadonlyMap<string, readonly Requirement[]>;
+  /** Keys that an object must have. */
+  readonly needed: ReadonlySet<string>;
+}
+
+function newIndex(requirements: readonly Requirement[]): Index {
+  const needed = requirements.filter(({ operator }) => !["!=", "notin", "!"].includes(operator)).map(({ key }) => key);
+  const byKey = new Map(
+    [...Map.groupBy(requirements, ({ key }) => key)].map(([key, own]) => {
+      const isForbidding = ({ operator }: Requirement): boolean => operator === "!=" || operator === "notin";
+      const forbidden = own.filter(isForbidding);
+      const others = own.filter((requirement) => !isForbidding(requirement));
+      const values = [...new Set(forbidden.flatMap((requirement) => requirement.values))];
+      return [key, values.length === 0 ? others : [...others, { key, operator: "notin" as const, values }]];
+    }),
+  );
+  return { byKey, needed: new Set(needed) };
+}
+
+function matchesIndex({ byKey, needed }: Index, labels: Labels): boolean {
+  const keys = Object.keys(labels ?? {});
+  if (needed.size > keys.length) return false;
+  for (const key of needed) if (!Object.hasOwn(labels ?? {}, key)) return false;
+  return keys.every((key) => byKey.get(key)?.every((requirement) => meets(requirement, labels)) ?? true);
 }
 
 const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "!" };

@@ -140,3 +140,70 @@ test("a list of a hundred thousand values is held against many objects at once",
   // One after the other it would take many seconds.
   assert.ok(tookMs < 1000, `${tookMs} ms`);
 });
+
+interface Terms {
+  readonly name: string;
+  readonly selector: { matches(of: Readonly<Record<string, string>>): boolean };
+  readonly yes: Readonly<Record<string, string>> | undefined;
+  readonly no: readonly Readonly<Record<string, string>>[];
+}
+
+const many = Array.from({ length: 20_000 }, (_, i) => i);
+
+for (const { name, selector, yes, no } of [
+  {
+    name: "labels that an object must not have",
+    selector: LabelSelector.parse(many.map((i) => (i % 2 ? `!k${i}` : `k${i}!=v`)).join(",")),
+    yes: { a: "b", k2: "other" },
+    no: [{ k1: "" }, { k2: "v" }],
+  },
+  {
+    name: "values that one label must not have",
+    selector: LabelSelector.parse(`${many.map((i) => `k!=v${i}`).join(",")},k notin (a,b),k`),
+    yes: { k: "other" },
+    no: [{ k: "v19999" }, { k: "b" }, {}],
+  },
+  {
+    name: "labels that an object must have",
+    selector: LabelSelector.parse(
+      many
+        .slice(0, 17)
+        .map((i) => `k${i} in (a,b)`)
+        .join(","),
+    ),
+    yes: Object.fromEntries(many.slice(0, 18).map((i) => [`k${i}`, "b"])),
+    no: [{}, { k0: "a" }, Object.fromEntries(many.slice(0, 17).map((i) => [`k${i}`, i === 16 ? "c" : "a"]))],
+  },
+  {
+    name: "numbers",
+    selector: LabelSelector.parse(
+      `k>5,${many
+        .slice(0, 20)
+        .map((i) => `!x${i}`)
+        .join(",")}`,
+    ),
+    yes: { k: "6" },
+    no: [{ k: "5" }, { k: "6", x3: "" }, {}],
+  },
+  {
+    name: "values that a field must not have",
+    selector: FieldSelector.parse(many.map((i) => `metadata.name!=n${i}`).join(",")),
+    yes: { "metadata.name": "other" },
+    no: [{ "metadata.name": "n0" }, { "metadata.name": "n19999" }],
+  },
+  {
+    name: "one value of a field, said twice, and not another one",
+    selector: FieldSelector.parse("a=1,a=1,a!=2,b="),
+    yes: { a: "1" },
+    no: [{ a: "2" }, {}, { a: "1", b: "x" }],
+  },
+  { name: "two values of one field", selector: FieldSelector.parse("a=1,a=2"), yes: undefined, no: [{ a: "1" }, { a: "2" }, {}] },
+] as Terms[])
+  test(`a selector of very many terms takes what each of them takes, quickly: ${name}`, () => {
+    const tookMs = cpuMsOf(() => {
+      for (const fields of no) assert.equal(selector.matches(fields), false, JSON.stringify(fields).slice(0, 100));
+      if (yes !== undefined) for (let i = 0; i < 20_000; i++) assert.equal(selector.matches(yes), true);
+    });
+    // One after the other it would take many seconds.
+    assert.ok(tookMs < 1000, `${tookMs} ms`);
+  });

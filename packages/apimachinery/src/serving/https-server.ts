@@ -177,6 +177,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
   const clients = new ClientBudgets();
   const listener = newTlsListener({
     tls,
+    log,
     alpnProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
     handshakeTimeoutMs: options.handshakeTimeoutMs ?? 10_000,
     onConnection: (socket) => connections.addSocket(socket),

@@ -35,6 +35,8 @@ for (const [expression, ...want] of [
   ],
   ["self.true", "1:6: Syntax error: mismatched input 'true' expecting IDENTIFIER"],
   ["self.", "1:6: Syntax error: missing IDENTIFIER at '<EOF>'"],
+  ["self.(1)", "1:6: Syntax error: missing IDENTIFIER at '('"],
+  ["[(1) ) 2", "1:6: Syntax error: mismatched input ')' expecting ']'"],
   ['{"a": 1}."a"', "1:10: Syntax error: mismatched input '\"a\"' expecting IDENTIFIER"],
   [
     "in",

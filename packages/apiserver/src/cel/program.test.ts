@@ -45,6 +45,10 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "type([]) == list && type({}) == map && type(null) == null_type && type(type(1)) == type && type(true) == bool",
     "type(timestamp(0)) == google.protobuf.Timestamp && type(duration('0')) == google.protobuf.Duration",
   ],
+  "the ends of what numbers can be": [
+    "1u - 1u == 0u && 0u * 5u == 0u && 18446744073709551614u + 1u == 18446744073709551615u",
+    "9223372036854775806 + 1 == 9223372036854775807 && -9223372036854775807 - 1 == -9223372036854775808",
+  ],
   texts: [
     String.raw`'\x41\u00e9\U0001F601\101' == "Aé😁A"`,
     String.raw`'\a\b\f\n\r\t\v\\\'\"\?' == "\x07\x08\x0c\x0a\x0d\x09\x0b\x5c\x27\x22\x3f"`,
@@ -104,6 +108,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "timestamp('2020-02-29T23:59:58.987Z').getDayOfWeek() == 6 && timestamp('2020-02-29T23:59:58.987Z').getDayOfYear() == 59",
     "timestamp('2020-02-29T23:59:58.987Z').getSeconds() == 58 && timestamp('2020-02-29T23:59:58.987Z').getMilliseconds() == 987",
     "timestamp('2020-07-01T00:30:00Z').getHours('Europe/Berlin') == 2 && timestamp('2020-07-01T00:30:00Z').getDate('-01:00') == 30",
+    "timestamp('2020-07-01T00:30:00Z').getMinutes('-01:15') == 15 && timestamp('2020-07-01T00:30:00Z').getMinutes('+01:15') == 45",
     "duration('1h1m1.5s').getMinutes() == 61 && duration('1.5s').getMilliseconds() == 1500 && duration('-90m').getHours() == -1",
   ],
 };
@@ -149,6 +154,8 @@ for (const [expression, want] of [
   ["any.field", "no such overload"],
   ["has(any.field)", "invalid type for field selection."],
   ["any.all(x, true)", "got 'types.Int', expected iterable type"],
+  ["dyn(null).all(x, true)", "got 'types.Null', expected iterable type"],
+  ["dyn(duration('1s')).all(x, true)", "got 'types.Duration', expected iterable type"],
   ["'abc'.matches('a(')", "error parsing regexp: missing closing ): `a(`"],
   ["'abc'.charAt(4)", "index out of range: 4"],
   ["'abc'.substring(2, 1)", "invalid substring range. start: 2, end: 1"],

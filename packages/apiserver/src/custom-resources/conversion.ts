@@ -39,7 +39,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
     show(objects) {
       const copies = objects.map((object) => {
         const copy = deepClone(object);
-        fillDefaults(copy, schemaOf(copy.apiVersion).schema);
+        fillDefaults(copy, schemaOf(copy.apiVersion).schema, "stop");
         return copy;
       });
       const settled = (converted: readonly KubeObject[]): KubeObject[] =>

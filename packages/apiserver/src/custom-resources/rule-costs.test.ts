@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { withResourceFields } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
@@ -11,7 +12,7 @@ import { ruleCheckOf } from "./rule-evaluation.ts";
 function faults(schema: Schema, value: unknown, rule: string): string[] {
   const v = { ...schema, "x-kubernetes-validations": [{ rule }] };
   const check = ruleCheckOf({ type: "object", properties: { v } });
-  return (check?.({ v: value } as unknown as KubeObject) ?? []).map(formatFieldError);
+  return (check ? atOnce(check({ v: value } as unknown as KubeObject)) : []).map(formatFieldError);
 }
 
 const times = (count: number, body: string): string => `[${Array(count).fill(1)}].all(each, ${body})`;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { ruleCheckOf } from "./rule-evaluation.ts";
@@ -15,7 +16,7 @@ function faults(properties: object, spec: object, ...rules: string[]): string[] 
 
 function check(schema: object, object: object): string[] {
   const run = ruleCheckOf(schema as Schema);
-  return run === undefined ? ["no rules"] : run(object as KubeObject).map(formatFieldError);
+  return run === undefined ? ["no rules"] : atOnce(run(object as KubeObject)).map(formatFieldError);
 }
 
 const set = (items: object): object => ({ type: "array", "x-kubernetes-list-type": "set", items });

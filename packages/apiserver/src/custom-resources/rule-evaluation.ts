@@ -2,9 +2,11 @@
  * Holds custom resources against the rules of their schema.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
  */
+
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { Budget, BudgetExceeded } from "../cel/budget.ts";
@@ -21,7 +23,7 @@ import {
 import { isEmbedded } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
 import {
   type CompiledRule,
-  compileRules,
+  compileInTurn,
   rulesOf,
   self,
 } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
@@ -46,36 +48,44 @@ interface Node {
 }
 
 /** What is wrong with an object by the rules of its schema; undefined for a schema without rules. */
-export type RuleCheck = (object: KubeObject) => FieldError[];
+export type RuleCheck = (object: KubeObject) => Steps<FieldError[]>;
 
 export function ruleCheckOf(schema: Schema | undefined): RuleCheck | undefined {
   const hasRules = schema !== undefined && anySchema(schema, (part) => rulesOf(part).length > 0);
   if (!hasRules || !hasStructureThroughout(schema)) return undefined;
   // Worked out when an object comes: a server that starts has other things to do. Rules are compiled ahead of it.
   let root: { readonly node: Node | undefined } | undefined;
-  return (object) => {
-    root ??= { node: nodeOf(schema, true, 0) };
+  return function* (object) {
+    root ??= { node: yield* nodeOf(schema, true, 0) };
     if (root.node === undefined) return [];
     const evaluation = new Evaluation();
-    evaluation.check(root.node, object, "");
+    yield* evaluation.check(root.node, object, "");
     return evaluation.errors;
   };
 }
 
-function nodeOf(schema: Schema, isResource: boolean, level: number): Node | undefined {
+function* nodeOf(schema: Schema, isResource: boolean, level: number): Steps<Node | undefined> {
   if (level > mostLevels) return undefined;
-  const below = (part: Schema | undefined): Node | undefined => part && nodeOf(part, isEmbedded(part), level + 1);
-  const properties = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
-    const node = below(property);
-    return node === undefined ? [] : [[name, node] as const];
-  });
+  const below = function* (part: Schema | undefined): Steps<Node | undefined> {
+    return part && (yield* nodeOf(part, isEmbedded(part), level + 1));
+  };
+  const properties = new Map<string, Node>();
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const node = yield* below(property);
+    if (node !== undefined) properties.set(name, node);
+  }
+  const rules: CompiledRule[] = [];
+  for (const rule of compileInTurn(schema, isResource)) {
+    rules.push(rule);
+    yield;
+  }
   const node: Node = {
     schema,
     isResource,
-    rules: compileRules(schema, isResource),
-    items: below(itemsOf(schema)),
-    properties: new Map(properties),
-    additional: below(additionalOf(schema)),
+    rules,
+    items: yield* below(itemsOf(schema)),
+    properties,
+    additional: yield* below(additionalOf(schema)),
   };
   const isEmpty = node.rules.length === 0 && !node.items && !node.additional && node.properties.size === 0;
   return isEmpty ? undefined : node;
@@ -87,24 +97,28 @@ class Evaluation {
   #left = mostStepsOfObject;
 
   /** @returns false: no rule is to be looked at any more */
-  check(node: Node, value: unknown, path: string): boolean {
+  *check(node: Node, value: unknown, path: string): Steps<boolean> {
     if (value === null || value === undefined) return true;
-    if (!this.#checkRules(node, value, path)) return false;
+    if (!(yield* this.#checkRules(node, value, path))) return false;
     if (Array.isArray(value)) {
       const { items } = node;
-      return items === undefined || value.every((item, i) => this.check(items, item, index(path, i)));
+      if (items === undefined) return true;
+      for (const [i, item] of value.entries()) if (!(yield* this.check(items, item, index(path, i)))) return false;
+      return true;
     }
     if (!isJsonObject(value)) return true;
     const { additional, properties } = node;
     const fields = Object.entries(value);
-    if (additional && !fields.every(([name, field]) => this.check(additional, field, mapKey(path, name)))) return false;
-    return fields.every(([name, field]) => {
+    if (additional)
+      for (const [name, field] of fields) if (!(yield* this.check(additional, field, mapKey(path, name)))) return false;
+    for (const [name, field] of fields) {
       const property = properties.get(name);
-      return property === undefined || this.check(property, field, child(path, name));
-    });
+      if (property !== undefined && !(yield* this.check(property, field, child(path, name)))) return false;
+    }
+    return true;
   }
 
-  #checkRules({ schema, rules, isResource }: Node, value: unknown, path: string): boolean {
+  *#checkRules({ schema, rules, isResource }: Node, value: unknown, path: string): Steps<boolean> {
     if (rules.length === 0) return true;
     const variables = new Map<string, Value>([[self, ruleValue(value, schema, isResource)]]);
     // What concerns the whole object has no path, which is how Go prints it.
@@ -127,6 +141,7 @@ class Evaluation {
       }
       const shown = (rule.message || rule.rule || "").trim();
       const result = this.#evaluate(program, variables);
+      yield;
       if (result === undefined) return outOfBudget(this.#left <= 0 ? objectOutOfBudget : ruleOutOfBudget(shown));
       if (result instanceof Failure) tell(failureText(result, shown));
       else if (result !== true) tell(rule.message || `failed rule: ${shown}`);

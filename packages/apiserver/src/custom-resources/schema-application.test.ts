@@ -39,7 +39,7 @@ for (const { name, schema, value, want } of [
   },
 ]) {
   test(`defaults: ${name}`, () => {
-    fillDefaults(value, schema as never);
+    fillDefaults(value, schema as never, "refuse");
     assert.deepEqual(value, want);
   });
 }

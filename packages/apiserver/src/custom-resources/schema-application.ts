@@ -5,7 +5,7 @@
  * pkg/apiserver/customresource_handler.go unstructuredSchemaCoercer
  */
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -20,6 +20,7 @@ import {
   propertyOf,
   type Schema,
 } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { perSchema } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
 
 export interface SchemaApplication {
   /** undefined: the version has none, and nothing is known of its objects. */
@@ -33,7 +34,7 @@ export function applySchema(object: KubeObject, { schema, prunes }: SchemaApplic
   if (prunes) replaceFields(object, prune(object, schema, true));
   if (prunes && schema !== undefined) dropNulls(object, schema);
   coerceMetadata(object, schema, true, "refuse");
-  if (schema !== undefined) fillDefaults(object, schema);
+  fillDefaults(object, schema, "refuse");
 }
 
 /** A stored object, in place: defaults by the version it was stored in, pruned by the one it is shown in. */
@@ -53,27 +54,59 @@ function replaceFields(object: KubeObject, pruned: unknown): void {
   for (const [name, value] of Object.entries(kept)) put(fields, name, value);
 }
 
-/** In place. A null where the schema wants no null is as good as nothing. */
-export function fillDefaults(value: unknown, schema: Schema | undefined): void {
-  if (schema === undefined) return;
+/**
+ * In place. A null where the schema wants no null is as good as nothing. A default may be as large as requests may be, and is
+ * copied for each item of a list: there is a limit to what all of them add.
+ * @param above what happens at the limit: an object of a client is refused; a stored one, which was written before the
+ *   definition had these defaults, stays readable without the rest of them
+ * @throws RequestEntityTooLarge
+ */
+export function fillDefaults(value: unknown, schema: Schema | undefined, above: "refuse" | "stop"): void {
+  if (schema !== undefined) fill(value, schema, { left: mostDefaultBytes, above });
+}
+
+/** Of all defaults of one object, as JSON; etcd takes objects of half as much. */
+const mostDefaultBytes = 3 * 1024 * 1024;
+
+interface DefaultBudget {
+  left: number;
+  readonly above: "refuse" | "stop";
+}
+
+function fill(value: unknown, schema: Schema, budget: DefaultBudget): void {
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
     if (items === undefined || !(hasInside(items) || hasDefault(items))) return;
     for (const [i, item] of value.entries()) {
-      if (isForbiddenNull(item, items) && hasDefault(items)) value[i] = deepClone(items.default);
-      fillDefaults(value[i], items);
+      if (isForbiddenNull(item, items) && hasDefault(items) && mayAdd(items, budget)) value[i] = deepClone(items.default);
+      fill(value[i], items, budget);
     }
     return;
   }
   if (!isJsonObject(value)) return;
-  for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    if (!hasDefault(property)) continue;
-    if (!Object.hasOwn(value, name) || isForbiddenNull(value[name], property)) put(value, name, deepClone(property.default));
+  for (const [name, property] of defaultsIn(schema).properties) {
+    const isMissing = !Object.hasOwn(value, name) || isForbiddenNull(value[name], property);
+    if (isMissing && mayAdd(property, budget)) put(value, name, deepClone(property.default));
   }
   for (const [name, part, isAdditional] of knownFields(value, schema)) {
-    if (isAdditional && isForbiddenNull(value[name], part) && hasDefault(part)) put(value, name, deepClone(part.default));
-    fillDefaults(value[name], part);
+    if (isAdditional && isForbiddenNull(value[name], part) && hasDefault(part) && mayAdd(part, budget))
+      put(value, name, deepClone(part.default));
+    fill(value[name], part, budget);
   }
+}
+
+/** The properties that have a default: a list may have as many objects as its schema has properties. */
+const defaultsIn = perSchema((schema) => ({
+  properties: Object.entries(schema.properties ?? {}).filter(([, property]) => hasDefault(property)),
+}));
+
+const sizeOfDefault = perSchema((schema) => ({ bytes: JSON.stringify(schema.default).length }));
+
+function mayAdd(schema: Schema, budget: DefaultBudget): boolean {
+  budget.left -= sizeOfDefault(schema).bytes;
+  if (budget.left >= 0) return true;
+  if (budget.above === "stop") return false;
+  throw requestEntityTooLarge(`the defaults of the schema would add more than ${mostDefaultBytes} bytes to the object`);
 }
 
 /** In place: nulls of fields that may not be null and have no default. Source: PruneNonNullableNullsWithoutDefaults */

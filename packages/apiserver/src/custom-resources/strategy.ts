@@ -2,13 +2,15 @@
  * What is particular to one version of a custom resource: its schema says what is valid, its status belongs to /status.
  * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
  */
+
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { embeddedResourceFaults } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
-import { schemaFaults } from "../registry/apiextensions/customresourcedefinitions/schema-values.ts";
+import { schemaFaultSteps } from "../registry/apiextensions/customresourcedefinitions/schema-values.ts";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import { repeatedItems } from "./list-uniqueness.ts";
@@ -26,12 +28,6 @@ export interface StrategyInput {
 
 export function customResourceStrategy(input: StrategyInput): Strategy<Unstructured> {
   const { namespaced, schema, hasStatus, checkRules = noRules } = input;
-  const faults = (object: Unstructured): FieldError[] => [
-    ...valueFaults(object, schema),
-    ...specReplicasFaults(object, input.scale),
-    ...scaleStatusFaults(object, input.scale),
-    ...(schema === undefined ? [] : embeddedResourceFaults(object, schema, "", false)),
-  ];
   return {
     namespaceScoped: namespaced,
     allowCreateOnUpdate: false,
@@ -47,8 +43,18 @@ export function customResourceStrategy(input: StrategyInput): Strategy<Unstructu
       next.metadata.generation = current.metadata.generation ?? 1;
       if (!semanticEqual({ ...next, metadata: undefined }, { ...current, metadata: undefined })) next.metadata.generation++;
     },
-    validate: (next) => [...faults(next), ...repeatedItems(next, schema), ...checkRules(next)],
-    validateUpdate: (next, current) => [...faults(next), ...newlyRepeated(next, current, schema), ...checkRules(next)],
+    *validateInSteps(next, current) {
+      const errors = yield* valueFaults(next, schema);
+      addErrors(errors, specReplicasFaults(next, input.scale));
+      addErrors(errors, scaleStatusFaults(next, input.scale));
+      yield;
+      if (schema !== undefined) addErrors(errors, embeddedResourceFaults(next, schema, "", false));
+      yield;
+      addErrors(errors, newlyRepeated(next, current, schema));
+      yield;
+      addErrors(errors, yield* checkRules(next));
+      return errors;
+    },
   };
 }
 
@@ -68,31 +74,39 @@ export function customResourceStatusStrategy(input: StrategyInput): Strategy<Uns
       if (status === undefined) delete fields["status"];
       next.metadata = { ...current.metadata };
     },
-    validateUpdate: (next, current) => [
-      ...valueFaults(next, schema),
-      ...scaleStatusFaults(next, scale),
-      ...newlyRepeated(next, current, schema),
-      ...checkRules(next),
-    ],
+    *validateInSteps(next, current) {
+      const errors = yield* valueFaults(next, schema);
+      addErrors(errors, scaleStatusFaults(next, scale));
+      yield;
+      addErrors(errors, newlyRepeated(next, current, schema));
+      yield;
+      addErrors(errors, yield* checkRules(next));
+      return errors;
+    },
   };
 }
 
-const noRules: RuleCheck = () => [];
+// biome-ignore lint/correctness/useYield: nothing is checked.
+const noRules: RuleCheck = function* () {
+  return [];
+};
 
 function keepStatus(next: Unstructured, current: Unstructured): void {
   if (current["status"] === undefined) delete next["status"];
   else next["status"] = current["status"];
 }
 
-function valueFaults(object: KubeObject, schema: Schema | undefined): FieldError[] {
+function* valueFaults(object: KubeObject, schema: Schema | undefined): Steps<FieldError[]> {
   if (schema === undefined) return [];
   // What concerns the whole object has no path, which is how Go prints it.
-  return schemaFaults(object, schema, "").map((error) => (error.field === "" ? { ...error, field: "<nil>" } : error));
+  return (yield* schemaFaultSteps(object, schema, "")).map((error) =>
+    error.field === "" ? { ...error, field: "<nil>" } : error,
+  );
 }
 
 /** What was repeated before may stay. */
-function newlyRepeated(next: KubeObject, current: KubeObject, schema: Schema | undefined): FieldError[] {
-  return repeatedItems(current, schema).length > 0 ? [] : repeatedItems(next, schema);
+function newlyRepeated(next: KubeObject, current: KubeObject | undefined, schema: Schema | undefined): FieldError[] {
+  return current !== undefined && repeatedItems(current, schema).length > 0 ? [] : repeatedItems(next, schema);
 }
 
 function specReplicasFaults(object: KubeObject, scale: CustomResourceSubresourceScale | undefined): FieldError[] {

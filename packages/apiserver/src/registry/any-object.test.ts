@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { decodeJson } from "@coxswain/apimachinery/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
@@ -75,11 +76,19 @@ function writes(
   const current = inHub(stored);
   delete current.metadata.generation; // what is stored counts from 1, users cannot say it
   const attempts = [
-    () => beforeCreate(definition, strategy, { ...ctx, namespace: inHub(sent).metadata.namespace ?? "" }, inHub(sent)),
+    () => atOnce(beforeCreate(definition, strategy, { ...ctx, namespace: inHub(sent).metadata.namespace ?? "" }, inHub(sent))),
     () => {
       const next = inHub(sent);
       next.metadata.namespace = current.metadata.namespace as string;
-      beforeUpdate(definition, strategy, { ...ctx, namespace: current.metadata.namespace ?? "" }, next, structuredClone(current));
+      atOnce(
+        beforeUpdate(
+          definition,
+          strategy,
+          { ...ctx, namespace: current.metadata.namespace ?? "" },
+          next,
+          structuredClone(current),
+        ),
+      );
     },
   ];
   for (const attempt of attempts) {

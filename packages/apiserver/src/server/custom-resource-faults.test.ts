@@ -22,6 +22,46 @@ test("patterns that take others exponential time take this one none", async (t) 
   assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
 });
 
+test("patterns that are small in text and large as programs are refused with their definition", async (t) => {
+  const server = await startTestServer(t);
+  for (const pattern of [`${"(a?){1000}".repeat(10)}a{1000}`, "a?".repeat(50_000)]) {
+    const schema = specOf({ text: { type: "string", pattern } });
+    const stall = await longestTurnOf(longestStallMs, async () => {
+      const { code, body } = await server.request("POST", definitionsPath, widgets(group, [{ name: "v1", schema }]));
+      assert.equal(code, 422);
+      assert.match(
+        body.message,
+        /properties\[text\]\.pattern: Invalid value: .*the expression is too large: at most 10000 instructions/,
+      );
+    });
+    assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
+  }
+});
+
+test("very many values that each have a pattern or alternatives let others have their turns", async (t) => {
+  const server = await startTestServer(t);
+  const item = { type: "string", pattern: "^(?:[a-z]{1,60}\\.){1,4}[a-z]{1,60}$", anyOf: [{ maxLength: 3 }, { maxLength: 60 }] };
+  await define(server, widgets(group, [{ name: "v1", schema: specOf({ list: { type: "array", items: item } }) }]));
+  const spec = { list: Array.from({ length: 5_000 }, (_, i) => `abc.abc.abc${"d".repeat(i % 9)}`) };
+  let round = 0;
+  const stall = await longestTurnOf(longestStallMs, async () => {
+    const { code, text } = await server.request("POST", path, aWidget(group, `a${round++}`, { spec }));
+    assert.equal(code, 201, text.slice(0, 200));
+  });
+  assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
+});
+
+test("defaults that would make an object very large are refused with it", async (t) => {
+  const server = await startTestServer(t);
+  const items = { type: "object", properties: { a: { type: "string", default: "x".repeat(10_000) } } };
+  await define(server, widgets(group, [{ name: "v1", schema: specOf({ list: { type: "array", items } }) }]));
+  const withItems = (count: number): object => aWidget(group, "a", { spec: { list: Array.from({ length: count }, () => ({})) } });
+  const refused = await server.request("POST", path, withItems(50_000));
+  assert.equal(refused.code, 413, refused.text.slice(0, 200));
+  assert.match(refused.body.message, /the defaults of the schema would add more than 3145728 bytes to the object/);
+  assert.equal((await server.request("POST", path, withItems(10))).code, 201);
+});
+
 test("patterns that no linear engine has are refused with their definition", async (t) => {
   const server = await startTestServer(t);
   const schema = specOf({ text: { type: "string", pattern: "(a)\\1" } });

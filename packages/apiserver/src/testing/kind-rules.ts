@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { gates } from "@coxswain/apimachinery/flags/gates";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
@@ -64,8 +65,8 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   const built = (...changes: (Changes | undefined)[]): KubeObject =>
     madeOf(definition, valid, changes, namespace, row.undefaulted);
   try {
-    if (!row.before) beforeCreate(definition, strategy, ctx, built(row.change));
-    else beforeUpdate(definition, strategy, ctx, built(stored, row.before, row.change), built(stored, row.before));
+    if (!row.before) atOnce(beforeCreate(definition, strategy, ctx, built(row.change)));
+    else atOnce(beforeUpdate(definition, strategy, ctx, built(stored, row.before, row.change), built(stored, row.before)));
     return [];
   } catch (err) {
     if (!(err instanceof StatusError)) throw err;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
@@ -17,12 +18,12 @@ import type { Strategy, StrategyContext } from "./strategy.ts";
  * @throws BadRequest, Invalid
  * Source: k8s.io/apiserver pkg/registry/rest/create.go BeforeCreate
  */
-export function beforeCreate(
+export function* beforeCreate(
   definition: ResourceDefinition,
   strategy: Strategy,
   ctx: StrategyContext,
   object: KubeObject,
-): boolean {
+): Steps<boolean> {
   const { metadata } = object;
   matchNamespace(strategy, ctx, object);
   delete metadata.deletionTimestamp;
@@ -38,7 +39,8 @@ export function beforeCreate(
     ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
     ...kubeFinalizers(strategy, metadata.finalizers),
   ];
-  const own = strategy.validate?.(object, ctx) ?? [];
+  const inSteps = strategy.validateInSteps?.(object, undefined, ctx);
+  const own = inSteps ? yield* inSteps : (strategy.validate?.(object, ctx) ?? []);
   const errors = strategy.metadataLast && own.length > 0 ? own : [...ofMetadata, ...own];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnCreate?.(object, ctx) ?? []) ctx.warn(warning);

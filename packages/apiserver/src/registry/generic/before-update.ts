@@ -1,4 +1,5 @@
 import { invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/validation/object-meta";
 import { groupKind, kubeFinalizers, matchNamespace } from "./before-create.ts";
@@ -12,13 +13,13 @@ import type { Strategy, StrategyContext } from "./strategy.ts";
  * @throws BadRequest, Invalid
  * Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate
  */
-export function beforeUpdate(
+export function* beforeUpdate(
   definition: ResourceDefinition,
   strategy: Strategy,
   ctx: StrategyContext,
   next: KubeObject,
   current: KubeObject,
-): void {
+): Steps<void> {
   const old = current.metadata;
   matchNamespace(strategy, ctx, next);
   // Only strategies count it up.
@@ -39,11 +40,13 @@ export function beforeUpdate(
   if (old.deletionTimestamp) metadata.deletionTimestamp = old.deletionTimestamp;
   if (old.deletionGracePeriodSeconds != null) metadata.deletionGracePeriodSeconds ??= old.deletionGracePeriodSeconds;
 
+  const inSteps = strategy.validateInSteps?.(next, current, ctx);
+  const own = inSteps ? yield* inSteps : (strategy.validateUpdate?.(next, current, ctx) ?? []);
   const errors = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
     ...validateObjectMetaUpdate(metadata, old, "metadata"),
     ...kubeFinalizers(strategy, metadata.finalizers),
-    ...(strategy.validateUpdate?.(next, current, ctx) ?? []),
+    ...own,
   ];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnUpdate?.(next, current, ctx) ?? []) ctx.warn(warning);

@@ -2,6 +2,7 @@ import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -128,7 +129,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   const remove = newRemove({ definition, strategy, storage, garbageCollection: options.garbageCollection !== false, expiry });
 
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
-    const generated = beforeCreate(definition, strategy, ctx, object);
+    const generated = await inTurns(beforeCreate(definition, strategy, ctx, object));
     const undo = await strategy.beginCreate?.(object, ctx);
     let entry: Entry;
     try {
@@ -199,7 +200,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       if (current === undefined) {
         created = true;
         revisionOf(next);
-        beforeCreate(definition, whole, ctx, next);
+        await inTurns(beforeCreate(definition, whole, ctx, next));
         delete next.metadata.resourceVersion;
         undo = await strategy.beginCreate?.(next, ctx);
         await request.validateAdmission?.(next, undefined);
@@ -207,7 +208,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       }
       created = false;
       matchRevision(next, current, name);
-      beforeUpdate(definition, strategy, ctx, next, current);
+      await inTurns(beforeUpdate(definition, strategy, ctx, next, current));
       keepTimesWhenUnchanged(next, current);
       undo = await strategy.beginUpdate?.(next, current, ctx);
       await request.validateAdmission?.(next, current);

@@ -1,4 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { UserInfo } from "../../request/context.ts";
 
@@ -22,6 +23,8 @@ export interface Strategy<T extends KubeObject = any> {
   prepareForUpdate?(next: T, current: T, ctx: StrategyContext): void;
   validate?(next: T, ctx: StrategyContext): FieldError[];
   validateUpdate?(next: T, current: T, ctx: StrategyContext): FieldError[];
+  /** Instead of these two, where users decide how much there is to check: other requests are served between the steps. */
+  validateInSteps?(next: T, current: T | undefined, ctx: StrategyContext): Steps<FieldError[]>;
   /** Brings equal objects to one form after validation. */
   canonicalize?(next: T): void;
   /** Texts for `Warning` headers. */

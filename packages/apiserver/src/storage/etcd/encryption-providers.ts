@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/{aes,secretbox,identity}, pkg/storage/value/transformer.go
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { Direction, EncryptionMetricsOf } from "./encryption-metrics.ts";
-import { openSecretbox, sealSecretbox, secretboxNonceBytes, secretboxOverheadBytes } from "./secretbox.ts";
 import { isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
 
 export interface EncryptionKey {
@@ -71,18 +71,26 @@ const aesgcm: Cipher = {
   },
 };
 
-const secretbox: Cipher = {
+const secretboxNonceBytes = 24;
+const secretboxTagBytes = 16;
+
+/** NaCl's secretbox, XSalsa20 and Poly1305, which node:crypto does not have: nonce, authenticator, ciphertext. */
+export const secretbox: Cipher = {
   seal(value, key) {
     const nonce = randomBytes(secretboxNonceBytes);
-    return Buffer.concat([nonce, sealSecretbox(value, nonce, key)]);
+    return Buffer.concat([nonce, xsalsa20poly1305(key, nonce).encrypt(value)]);
   },
   open(sealed, key) {
-    if (sealed.length < secretboxNonceBytes + secretboxOverheadBytes) {
+    if (sealed.length < secretboxNonceBytes + secretboxTagBytes) {
       throw new Error("the stored data was shorter than the required size");
     }
-    const value = openSecretbox(sealed.subarray(secretboxNonceBytes), sealed.subarray(0, secretboxNonceBytes), key);
-    if (value === undefined) throw new Error("invalid data");
-    return value;
+    const cipher = xsalsa20poly1305(key, sealed.subarray(0, secretboxNonceBytes));
+    try {
+      const value = cipher.decrypt(sealed.subarray(secretboxNonceBytes));
+      return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    } catch (err) {
+      throw new Error("invalid data", { cause: err });
+    }
   },
 };
 

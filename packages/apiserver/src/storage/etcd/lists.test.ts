@@ -3,9 +3,13 @@ import { test } from "node:test";
 import type { Entry } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
 import { newEtcdLists } from "./lists.ts";
+import type { KeyValue } from "./wire.ts";
 
-test("others have their turns while all there is is read", async () => {
-  const kvs = Array.from({ length: 200 }, (_, i) => ({ key: `/registry/pods/${i}`, value: Buffer.alloc(0), modRevision: 1 }));
+const pageOf = (count: number): KeyValue[] =>
+  Array.from({ length: count }, (_, i) => ({ key: `/registry/pods/${i}`, value: Buffer.alloc(0), modRevision: 1 }) as KeyValue);
+
+/** @returns how many of the keys are read in one turn of the event loop, at most */
+async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => void): Promise<number> {
   const client = { range: async () => ({ kvs, more: false, count: kvs.length, revision: 7 }) } as unknown as EtcdClient;
   let read = 0;
   let readInTurn = 0;
@@ -16,23 +20,43 @@ test("others have their turns while all there is is read", async () => {
     if (read < kvs.length) setImmediate(nextTurn);
   };
   setImmediate(nextTurn);
+  const readOne = ({ key }: KeyValue): Entry => {
+    read++;
+    readInTurn++;
+    work();
+    return { key } as Entry;
+  };
   const lists = newEtcdLists({
     client,
     prefix: "/registry/pods/",
-    read: () => assert.fail("nobody asks for it soon"),
-    readCold({ key }) {
-      read++;
-      readInTurn++;
-      return { key } as Entry;
-    },
+    read: all ? () => assert.fail("nobody asks for it soon") : readOne,
+    readCold: readOne,
     passOver: assert.fail,
     timed: (_, call) => call,
   });
-  const pages: Entry[][] = [];
-  assert.equal(await lists.readAll((entries) => pages.push(entries)), 7);
+  const entries: Entry[] = [];
+  if (all) assert.equal(await lists.readAll((page) => entries.push(...page)), 7);
+  else entries.push(...(await lists.list({ prefix: "" })).entries);
   assert.deepEqual(
-    pages.flat().map(({ key }) => key),
+    entries.map(({ key }) => key),
     kvs.map(({ key }) => key),
   );
-  assert.ok(most > 0 && most <= 50, `${most} in one turn`);
-});
+  return Math.max(most, readInTurn);
+}
+
+for (const all of [true, false]) {
+  const what = all ? "all there is is read" : "a list is read";
+  test(`others have their turns while ${what}`, async () => {
+    const most = await readPerTurn(pageOf(200), all, () => {});
+    assert.ok(most > 0 && most <= 50, `${most} in one turn`);
+  });
+
+  test(`values that take long let others have their turns sooner while ${what}`, async () => {
+    const busy = (): void => {
+      const end = performance.now() + 4;
+      while (performance.now() < end);
+    };
+    const most = await readPerTurn(pageOf(30), all, busy);
+    assert.ok(most > 0 && most <= 6, `${most} in one turn`);
+  });
+}

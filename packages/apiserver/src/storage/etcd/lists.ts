@@ -35,8 +35,23 @@ export interface EtcdListsOptions {
 
 /** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
 const pageKeys = 1_000;
-/** Read in one turn when all are wanted: a start has more to do than that, and a server that was filled anew has requests. */
+/** Values read before the event loop gets its turn: at a start, and after etcd was restored, other requests are waiting. */
 const turnKeys = 25;
+/** The same for large or encrypted values, a few of which take longer than that. */
+const turnMs = 10;
+
+/** @returns to be awaited after each value: a promise when the event loop has to have its turn now */
+function newPace(): () => Promise<void> | undefined {
+  let keys = 0;
+  let began = performance.now();
+  return () => {
+    if (++keys < turnKeys && performance.now() - began < turnMs) return undefined;
+    return nextTurn().then(() => {
+      keys = 0;
+      began = performance.now();
+    });
+  };
+}
 
 export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }: EtcdListsOptions): EtcdLists {
   function assertReached(minimum: number | undefined, revision: number): void {
@@ -62,6 +77,7 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
     }
 
     const entries: Entry[] = [];
+    const pace = newPace();
     for (;;) {
       request.signal?.throwIfAborted();
       const wanted = request.limit ? request.limit - entries.length : pageKeys;
@@ -79,6 +95,8 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
         const found = read(kv);
         const entry = found instanceof Promise ? await found : found;
         start = `${kv.key}\0`;
+        const turn = pace();
+        if (turn) await turn;
         if (!matches(request, entry)) continue;
         entries.push(entry);
         if (!request.limit || entries.length < request.limit) continue;
@@ -134,13 +152,15 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
     const revision = at === 0 ? page.revision : at;
+    const pace = newPace();
     for (;;) {
       // etcd looks for the next page while this one is decoded.
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
       next?.catch(() => {}); // seen below, later
       const entries: Entry[] = [];
-      for (const [i, kv] of page.kvs.entries()) {
-        if (i % turnKeys === turnKeys - 1) await nextTurn();
+      for (const kv of page.kvs) {
+        const turn = pace();
+        if (turn) await turn;
         try {
           const found = readCold(kv);
           entries.push(found instanceof Promise ? await found : found);

@@ -88,3 +88,23 @@ test("a definition of one version that v1beta1 names alone has that version, and
     preserveUnknownFields: true,
   });
 });
+
+for (const { name, old, webhook } of [
+  {
+    name: "a client alone has no review versions",
+    old: { webhookClientConfig: clientConfig },
+    webhook: { clientConfig, conversionReviewVersions: [] },
+  },
+  {
+    name: "review versions alone have no client",
+    old: { conversionReviewVersions: ["v1"] },
+    webhook: { conversionReviewVersions: ["v1"] },
+  },
+  { name: "neither is no webhook", old: {}, webhook: undefined },
+])
+  test(`of the webhook of a conversion in v1beta1, ${name}`, () => {
+    const conversion = { strategy: "Webhook", ...old };
+    const converted = definitionFromV1beta1(definition("v1beta1", { versions: [{ name: "v1", ...served }], conversion }));
+    const { spec } = converted as unknown as { spec: { conversion: object } };
+    assert.deepEqual(spec.conversion, { strategy: "Webhook", ...(webhook && { webhook }) });
+  });

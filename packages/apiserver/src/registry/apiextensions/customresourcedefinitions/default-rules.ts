@@ -3,6 +3,7 @@ import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachine
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./embedded-resources.ts";
 import { schemaFaults } from "./schema-values.ts";
 import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
@@ -13,14 +14,16 @@ const metaFields = ["metadata", "apiVersion", "kind"];
  * Defaults that a structural schema gives are valid by the schema they stand in, and have no fields it does not know.
  * Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults
  * @param pruned whether unknown fields are looked for
+ * @param budget of all defaults of a definition
  */
-export function validateDefaults(schema: Schema, path: string, pruned: boolean): FieldError[] {
-  return walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0 });
+export function validateDefaults(schema: Schema, path: string, pruned: boolean, budget: CheckBudget): FieldError[] {
+  return walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0, budget });
 }
 
 interface Place {
   readonly pruned: boolean;
   readonly level: number;
+  readonly budget: CheckBudget;
   /** Given: the value is a part of a resource's kind or metadata. */
   readonly within?: Surroundings;
 }
@@ -34,13 +37,13 @@ interface Surroundings {
 
 const typeMeta = { apiVersion: "validation/v1", kind: "Validation" };
 
-function walk(schema: Schema, path: string, { pruned, level, within: outer }: Place): FieldError[] {
+function walk(schema: Schema, path: string, { pruned, level, budget, within: outer }: Place): FieldError[] {
   if (level > mostLevels) return [];
   const isResource = schema["x-kubernetes-embedded-resource"] === true;
   const within = isResource ? undefined : outer;
-  const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within }) : [];
+  const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within, budget }) : [];
   const below = (part: Schema, at: string, place: Surroundings | undefined): void => {
-    addErrors(errors, walk(part, at, { pruned, level: level + 1, ...(place ? { within: place } : {}) }));
+    addErrors(errors, walk(part, at, { pruned, level: level + 1, budget, ...(place ? { within: place } : {}) }));
   };
   const items = itemsOf(schema);
   if (items) below(items, child(path, "items"), within && { ...within, resourceWith: (value) => within.resourceWith([value]) });
@@ -57,19 +60,24 @@ function walk(schema: Schema, path: string, { pruned, level, within: outer }: Pl
 function ownDefault(
   schema: Schema,
   path: string,
-  { pruned, isResource, within }: { pruned: boolean; isResource: boolean; within: Surroundings | undefined },
+  {
+    pruned,
+    isResource,
+    within,
+    budget,
+  }: { pruned: boolean; isResource: boolean; within: Surroundings | undefined; budget: CheckBudget },
 ): FieldError[] {
   const value = schema.default;
   if (within) {
     const faults = embeddedResourceFaults(within.resourceWith(value), within.schema, "", true);
     const text = `must result in valid metadata: ${formatFieldErrors(faults)}`;
-    return faults.length > 0 ? [invalidValue(path, value, text)] : schemaFaults(value, schema, path);
+    return faults.length > 0 ? [invalidValue(path, value, text)] : schemaFaults(value, schema, path, budget);
   }
   const hasUnknown = pruned && !deepEqual(prune(value, schema, isResource), value);
   const faults = embeddedResourceFaults(value, schema, path, isResource);
   return [
     ...(hasUnknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
-    ...(faults.length > 0 ? faults : schemaFaults(value, schema, path)),
+    ...(faults.length > 0 ? faults : schemaFaults(value, schema, path, budget)),
   ];
 }
 

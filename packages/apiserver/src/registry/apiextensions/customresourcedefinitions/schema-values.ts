@@ -1,26 +1,46 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { RE2JS } from "re2js";
+import { mostMatchSteps, PatternError } from "@coxswain/apimachinery/validation/pattern";
+import { CheckBudget, ChecksExceeded } from "./check-budget.ts";
 import { hasFormat, isKnownFormat } from "./formats.ts";
+import { patternOf } from "./schema-patterns.ts";
 import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
+import { perSchema } from "./validation-rules/rule-types.ts";
 
 /**
  * A value checked by a schema, in the words of the validator that upstream uses.
  * @param path where the value stands; within it, errors name the field alone: `spec.replicas in body must be …`
  * Source: k8s.io/kube-openapi pkg/validation/validate, apiextensions-apiserver pkg/apiserver/validation/validation.go
  */
-export function schemaFaults(value: unknown, schema: Schema, path: string): FieldError[] {
-  return check(value, schema, "").faults.map(({ name, kind, shown, text, allowed }) => {
+export function schemaFaults(value: unknown, schema: Schema, path: string, budget = new CheckBudget()): FieldError[] {
+  return atOnce(schemaFaultSteps(value, schema, path, budget));
+}
+
+/** The same in steps, between which others may have their turn. */
+export function* schemaFaultSteps(value: unknown, schema: Schema, path: string, budget = new CheckBudget()): Steps<FieldError[]> {
+  let result: Result;
+  try {
+    result = yield* check(value, schema, "", budget);
+  } catch (err) {
+    if (err instanceof ChecksExceeded) return [invalidValue(path, new GoText("object"), err.message)];
+    throw err;
+  }
+  return result.faults.slice(0, mostFaultsOfObject).map(({ name, kind, shown, text, allowed }) => {
     const at = name === "" ? path : child(path, name.replace(/^\./, ""));
     if (kind === "required") return required(at);
     if (kind === "enum") return notSupported(at, shown, allowed ?? []);
     return invalidValue(at, shown ?? "", text ?? "");
   });
 }
+
+/** No more are told of one object: a schema may have as many alternatives as the object has values. */
+const mostFaultsOfObject = 10_000;
 
 /** What is wrong; and how much was looked at and right, by which the alternative is chosen whose faults are told. */
 interface Result {
@@ -37,7 +57,7 @@ interface Fault {
 }
 
 /** One kind of word in schemas; undefined where it says nothing of such a value. */
-type Checker = (value: unknown, schema: Schema, name: string) => Result | undefined;
+type Checker = (value: unknown, schema: Schema, name: string, budget: CheckBudget) => Result | Steps<Result> | undefined;
 
 const isNumber = (value: unknown): value is number | bigint => typeof value === "number" || typeof value === "bigint";
 const right = (matches: number): Result => ({ faults: [], matches });
@@ -47,23 +67,34 @@ const wrong = (...faults: Fault[]): Result => ({ faults, matches: 0 });
 const checkers: readonly Checker[] = [
   (value, schema, name) => (schema.type || schema.format || isIntOrString(schema) ? typeCheck(value, schema, name) : undefined),
   logicCheck,
-  (value, schema, name) => (typeof value === "string" ? wrong(...stringFaults(value, schema, name)) : undefined),
+  (value, schema, name, budget) => (typeof value === "string" ? wrong(...stringFaults(value, schema, name, budget)) : undefined),
   (value, schema, name) =>
     typeof value === "string" && isKnownFormat(schema.format ?? "") ? formatCheck(value, schema, name) : undefined,
   (value, schema, name) => (isNumber(value) ? { faults: numberFaults(value, schema, name), matches: 1 } : undefined),
-  (value, schema, name) => (Array.isArray(value) ? listCheck(value, schema, name) : undefined),
+  (value, schema, name, budget) => (Array.isArray(value) ? listCheck(value, schema, name, budget) : undefined),
   enumCheck,
-  (value, schema, name) => (isJsonObject(value) ? objectCheck(value, schema, name) : undefined),
+  (value, schema, name, budget) => (isJsonObject(value) ? objectCheck(value, schema, name, budget) : undefined),
 ];
 
-function check(value: unknown, schema: Schema, name: string): Result {
-  return plainResult(value, schema) ?? checkFully(value, schema, name);
+function* check(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
+  if (budget.endsStep()) yield;
+  return plainResult(value, schema) ?? (yield* checkFully(value, schema, name, budget));
 }
 
-function checkFully(value: unknown, schema: Schema, name: string): Result {
-  if (value === null) return merged([typeCheck(value, schema, name), enumCheck(value, schema, name)]);
-  const results = checkers.map((checker) => checker(value, schema, name)).filter((result) => result !== undefined);
-  return merged(results, results.length + 1);
+/** To be told, and to be compared with others at each level above. */
+const unitsPerFault = 10;
+
+function* checkFully(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
+  if (value === null) return merged([typeCheck(value, schema, name), enumCheck(value, schema, name, budget)]);
+  const results: Result[] = [];
+  for (const checker of checkers) {
+    const found = checker(value, schema, name, budget);
+    if (found === undefined) continue;
+    results.push("next" in found ? yield* found : found);
+  }
+  const result = merged(results, results.length + 1);
+  budget.spend(result.faults.length * unitsPerFault);
+  return result;
 }
 
 /** Words that ask nothing of a scalar, or that its type is the only thing asked. */
@@ -87,7 +118,7 @@ function plainResult(value: unknown, schema: Schema): Result | undefined {
   const type = typeOf(value);
   const known = results.get(type);
   if (known !== undefined) return known;
-  const found = checkFully(value, schema, "");
+  const found = atOnce(checkFully(value, schema, "", new CheckBudget()));
   if (found.faults.length > 0) return undefined;
   results.set(type, found);
   return found;
@@ -140,13 +171,22 @@ function typeOf(value: unknown): string {
 }
 
 /** Of alternatives that all fail, the one that fits best tells why. */
-function logicCheck(value: unknown, schema: Schema, name: string): Result {
+function logicCheck(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> | Result {
+  const isAsked = schema.anyOf || schema.oneOf || schema.allOf || schema.not;
+  return isAsked ? logicSteps(value, schema, name, budget) : right(1);
+}
+
+function* logicSteps(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
   // These are no faults of one field: they stand where the whole value stands.
   const whole = (text: string): Result => wrong({ name: "", kind: "invalid", shown: "", text: `${goQuote(name)} ${text}` });
-  const of = (parts: readonly unknown[] | undefined): Result[] => (parts ?? []).map((part) => check(value, part as Schema, name));
+  const of = function* (parts: readonly unknown[] | undefined): Steps<Result[]> {
+    const results: Result[] = [];
+    for (const part of parts ?? []) results.push(yield* check(value, part as Schema, name, budget));
+    return results;
+  };
   const isValid = (result: Result): boolean => result.faults.length === 0;
   // Each part is looked at once, or deep schemas would take for ever.
-  const [any, one, all] = [of(schema.anyOf), of(schema.oneOf), of(schema.allOf)];
+  const [any, one, all] = [yield* of(schema.anyOf), yield* of(schema.oneOf), yield* of(schema.allOf)];
   const results: Result[] = [];
   if (any.length > 0) {
     const first = any.find(isValid);
@@ -164,7 +204,8 @@ function logicCheck(value: unknown, schema: Schema, name: string): Result {
     const how = all.some(isValid) ? "" : ". None validated";
     results.push(whole(`must validate all the schemas (allOf)${how}`));
   }
-  if (isJsonObject(schema.not) && of([schema.not]).every(isValid)) results.push(whole("must not validate the schema (not)"));
+  if (isJsonObject(schema.not) && (yield* of([schema.not])).every(isValid))
+    results.push(whole("must not validate the schema (not)"));
   return merged(results, 1);
 }
 
@@ -173,26 +214,30 @@ function best(results: readonly Result[]): Result {
 }
 
 /** Only the first is told. */
-function stringFaults(value: string, schema: Schema, name: string): Fault[] {
-  const { maxLength, minLength, pattern } = schema;
-  const length = [...value].length;
+function stringFaults(value: string, schema: Schema, name: string, budget: CheckBudget): Fault[] {
+  const { maxLength, minLength } = schema;
+  const length = isBound(maxLength) || isBound(minLength) ? [...value].length : 0;
   if (isBound(maxLength) && length > maxLength) return [invalid(name, value, `should be at most ${maxLength} chars long`)];
   if (isBound(minLength) && length < minLength) return [invalid(name, value, `should be at least ${minLength} chars long`)];
-  // Compiled by the rules for structure already.
-  const differs = pattern && !compiled(schema, pattern).matcher(value).find();
-  return differs ? [invalid(name, value, `should match '${pattern}'`)] : [];
+  const fault = patternFault(value, schema, budget);
+  return fault === undefined ? [] : [invalid(name, value, fault)];
 }
 
-const patterns = new WeakMap<Schema, RE2JS>();
+/** Of a match: a step takes 5 to 40 ns, of a small program mostly less than one. */
+const stepsPerUnit = 100;
+const fastStepsPerUnit = 1000;
 
-/** Once for each schema: a served definition checks many values. */
-function compiled(schema: Schema, pattern: string): RE2JS {
-  let expression = patterns.get(schema);
-  if (expression === undefined) {
-    expression = RE2JS.compile(pattern);
-    patterns.set(schema, expression);
+/** A definition that an older server stored may have a pattern that is none here. */
+function patternFault(value: string, schema: Schema, budget: CheckBudget): string | undefined {
+  const pattern = patternOf(schema);
+  if (pattern === undefined) return undefined;
+  if (pattern instanceof PatternError) return `cannot be matched against its pattern: ${pattern.message}`;
+  if (!pattern.canMatch(value)) {
+    const most = Math.floor(mostMatchSteps / pattern.instructions);
+    return `is too long for its pattern: it has ${value.length} characters, of which a pattern of ${pattern.instructions} instructions may match at most ${most}`;
   }
-  return expression;
+  budget.spend(pattern.steps(value.length) / (pattern.isFast ? fastStepsPerUnit : stepsPerUnit));
+  return pattern.matches(value) ? undefined : `should match '${pattern.source}'`;
 }
 
 function formatCheck(value: string, { format = "" }: Schema, name: string): Result {
@@ -224,7 +269,7 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(times - Math.round(times)) <= 1e-9;
 }
 
-function listCheck(value: readonly unknown[], schema: Schema, name: string): Result {
+function* listCheck(value: readonly unknown[], schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
   const items = itemsOf(schema);
   const { minItems, maxItems } = schema;
   const sizes: Fault[] = [];
@@ -232,19 +277,20 @@ function listCheck(value: readonly unknown[], schema: Schema, name: string): Res
     sizes.push(invalid(name, value.length, `should have at least ${minItems} items`));
   if (isBound(maxItems) && value.length > maxItems)
     sizes.push(invalid(name, value.length, `should have at most ${maxItems} items`));
-  return merged([...(items ? [itemsCheck(value, items, name)] : []), wrong(...sizes)], 1);
+  return merged([...(items ? [yield* itemsCheck(value, items, name, budget)] : []), wrong(...sizes)], 1);
 }
 
 /** No more are told of one list, or of one object's fields: the rest is not looked at, as it is wrong whatever it is. */
 const mostFaults = 1000;
 
-function itemsCheck(list: readonly unknown[], items: Schema, name: string): Result {
+function* itemsCheck(list: readonly unknown[], items: Schema, name: string, budget: CheckBudget): Steps<Result> {
   const results: Result[] = [];
   let matches = 0;
   let faults = 0;
   for (const [i, item] of list.entries()) {
     // First without the name, which takes longer to make than the rest.
-    const result = plainResult(item, items) ?? checkFully(item, items, `${name}[${i}]`);
+    if (budget.endsStep()) yield;
+    const result = plainResult(item, items) ?? (yield* checkFully(item, items, `${name}[${i}]`, budget));
     matches += result.matches;
     if (result.faults.length === 0) continue;
     results.push({ faults: result.faults, matches: 0 });
@@ -254,52 +300,82 @@ function itemsCheck(list: readonly unknown[], items: Schema, name: string): Resu
   return merged(results, matches);
 }
 
-function enumCheck(value: unknown, schema: Schema, name: string): Result {
+const allowedBy = perSchema((schema) => {
+  const allowed = (schema.enum ?? []).map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
+  return { allowed, length: allowed.reduce((sum, text) => sum + text.length, 0) };
+});
+
+/** Of one of the values that are allowed. */
+const unitsPerScalar = 0.05;
+const unitsPerComparison = 0.5;
+
+function enumCheck(value: unknown, schema: Schema, name: string, budget: CheckBudget): Result {
   const values = schema.enum ?? [];
+  budget.spend(values.length * (typeof value === "object" ? unitsPerComparison : unitsPerScalar));
   // No null is equal to another one, in Go.
   if (values.length === 0 || (value !== null && values.some((allowed) => deepEqual(allowed, value)))) return right(0);
-  const allowed = values.map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
+  // A refusal shows the value and all that is allowed, and a list may have a thousand refusals.
+  const { allowed, length } = allowedBy(schema);
+  budget.spend(length + (typeof value === "object" ? (JSON.stringify(value)?.length ?? 0) : 0));
   return wrong({ name, kind: "enum", shown: value, allowed });
 }
 
-function objectCheck(value: Readonly<Record<string, unknown>>, schema: Schema, name: string): Result {
-  const { minProperties, maxProperties, additionalProperties, properties = {}, required = [] } = schema;
-  const count = Object.keys(value).length;
+function* objectCheck(
+  value: Readonly<Record<string, unknown>>,
+  schema: Schema,
+  name: string,
+  budget: CheckBudget,
+): Steps<Result> {
+  const { minProperties, maxProperties, additionalProperties } = schema;
+  const fields = Object.keys(value);
+  const count = fields.length;
   if (isBound(minProperties) && count < minProperties)
     return wrong(invalid(name, minProperties, `should have at least ${minProperties} properties`));
   if (isBound(maxProperties) && count > maxProperties)
     return wrong(invalid(name, maxProperties, `should have at most ${maxProperties} properties`));
   const below = (field: string): string => `${name}.${field}`;
-  const others = Object.keys(value).filter((field) => !propertyOf(schema, field));
+  const others = fields.filter((field) => !propertyOf(schema, field));
   const additional = additionalOf(schema);
   const forbidden = additionalProperties === false ? others.slice(0, mostFaults) : [];
-  return merged([
-    ...forbidden.map((field) =>
-      wrong({ name, kind: "invalid", shown: field, text: `${below(field)} in body is a forbidden property` }),
-    ),
-    ...(additional ? fieldsCheck(value, others, additional, below) : []),
-    ...Object.entries(properties ?? {})
-      .filter(([field]) => Object.hasOwn(value, field))
-      .map(([field, property]) => check(value[field], property, name === "" ? field : below(field))),
-    {
-      faults: [...new Set(required)]
-        .filter((field) => !Object.hasOwn(value, field))
-        .map((field): Fault => ({ name: below(field), kind: "required" })),
-      matches: 0,
-    },
-  ]);
+  const results: Result[] = forbidden.map((field) =>
+    wrong({ name, kind: "invalid", shown: field, text: `${below(field)} in body is a forbidden property` }),
+  );
+  if (additional) results.push(...(yield* fieldsCheck(value, others, additional, below, budget)));
+  const { properties, order, required } = fieldsOf(schema);
+  // Whichever are fewer are walked: a list may have as many objects as its schema has properties.
+  const present =
+    count < properties.length
+      ? fields.filter((field) => order.has(field)).sort((a, b) => (order.get(a) as number) - (order.get(b) as number))
+      : properties.filter((field) => Object.hasOwn(value, field));
+  for (const field of present)
+    results.push(yield* check(value[field], propertyOf(schema, field) as Schema, name === "" ? field : below(field), budget));
+  budget.spend(required.length * unitsPerScalar);
+  const missing = required.filter((field) => !Object.hasOwn(value, field));
+  results.push({ faults: missing.map((field): Fault => ({ name: below(field), kind: "required" })), matches: 0 });
+  return merged(results);
 }
 
-function fieldsCheck(
+/** What a schema says of fields, worked out once: the names of properties with their places, and of those that must be there. */
+const fieldsOf = perSchema((schema) => {
+  const properties = Object.keys(schema.properties ?? {});
+  return {
+    properties,
+    order: new Map(properties.map((field, i) => [field, i])),
+    required: [...new Set(schema.required ?? [])],
+  };
+});
+
+function* fieldsCheck(
   value: Readonly<Record<string, unknown>>,
   fields: readonly string[],
   schema: Schema,
   nameOf: (field: string) => string,
-): Result[] {
+  budget: CheckBudget,
+): Steps<Result[]> {
   const results: Result[] = [];
   let faults = 0;
   for (const field of fields) {
-    const result = check(value[field], schema, nameOf(field));
+    const result = yield* check(value[field], schema, nameOf(field), budget);
     results.push(result);
     faults += result.faults.length;
     if (faults >= mostFaults) break;

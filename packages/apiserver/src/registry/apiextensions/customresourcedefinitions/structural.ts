@@ -3,7 +3,8 @@ import { addErrors, forbiddenField, formatFieldError, invalidValue, required } f
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { RE2JS } from "re2js";
+import { PatternError } from "@coxswain/apimachinery/validation/pattern";
+import { patternOf } from "./schema-patterns.ts";
 import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
 type Level = "root" | "item" | "field";
@@ -150,21 +151,12 @@ function valueRules(schema: Schema, path: string, depth: number, typed: TypedOpe
   for (const [i, part] of (schema.oneOf ?? []).entries())
     addErrors(errors, restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
   if (isJsonObject(schema.not)) addErrors(errors, restriction(schema.not as Schema, child(path, "not"), depth + 1));
-  const fault = schema.pattern ? patternFault(schema.pattern) : undefined;
-  if (fault !== undefined) {
-    const text = `must be a valid regular expression, but isn't: ${fault}`;
+  const pattern = patternOf(schema);
+  if (pattern instanceof PatternError) {
+    const text = `must be a valid regular expression, but isn't: ${pattern.message}`;
     errors.push(invalidValue(child(path, "pattern"), schema.pattern, text));
   }
   return errors;
-}
-
-function patternFault(pattern: string): string | undefined {
-  try {
-    RE2JS.compile(pattern);
-    return undefined;
-  } catch (err) {
-    return (err as Error).message;
-  }
 }
 
 /** Words that say what a value is belong outside of the operators; inside they only restrict. How empty each must be. */

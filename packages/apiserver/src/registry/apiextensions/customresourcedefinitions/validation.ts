@@ -11,10 +11,11 @@ import type {
 import { validateReviewVersions, validateWebhookClient } from "../../admissionregistration/validation.ts";
 import { immutableField, isDns1035Label } from "../../field-checks.ts";
 import { each, requiredOneOf } from "../../rules.ts";
+import type { CheckBudget } from "./check-budget.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
 import { hasDefaults, leniencyOf, type Options, optionsFor, strict } from "./options.ts";
-import { validateVersionSchema } from "./version-schema.ts";
+import { definitionBudget, validateVersionSchema } from "./version-schema.ts";
 import { validateColumn, validateDeprecation, validateSubresources } from "./versions.ts";
 
 const preserveText = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
@@ -69,6 +70,7 @@ function validateDefinition(
 function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec, path: string, asked: Options): FieldError[] {
   const options = optionsFor(spec, asked);
   const names = spec.names ?? ({} as CustomResourceDefinitionNames);
+  const budget = definitionBudget();
   return [
     ...validateGroup(spec.group, child(path, "group")),
     ...requiredOneOf(spec.scope, ["Cluster", "Namespaced"], child(path, "scope")),
@@ -76,10 +78,10 @@ function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec
     ...(spec.preserveUnknownFields && hasDefaults(spec)
       ? [invalidValue(child(path, "preserveUnknownFields"), true, "must be false in order to use defaults in the schema")]
       : []),
-    ...validateVersions(spec, internal, path, options),
+    ...validateVersions(spec, internal, path, options, budget),
     ...needNames(names, child(path, "names")),
     ...validateNames(names, child(path, "names")),
-    ...validateVersionSchema(internal.validation, hasStatus(internal), child(path, "validation"), options),
+    ...validateVersionSchema(internal.validation, hasStatus(internal), child(path, "validation"), options, budget),
     ...validateSubresources(internal.subresources, child(path, "subresources")),
     ...each(internal.additionalPrinterColumns, child(path, "additionalPrinterColumns"), validateColumn),
     ...validateConversion(spec, child(path, "conversion"), options),
@@ -109,6 +111,7 @@ function validateVersions(
   internal: InternalSpec,
   path: string,
   options: Options,
+  budget: CheckBudget,
 ): FieldError[] {
   const { versions } = internal;
   const at = child(path, "versions");
@@ -124,6 +127,7 @@ function validateVersions(
       Boolean((internal.subresources ?? version.subresources)?.status),
       child(own, "schema"),
       options,
+      budget,
     ),
     ...validateSubresources(version.subresources, child(own, "subresources")),
     ...each(version.additionalPrinterColumns, child(own, "additionalPrinterColumns"), validateColumn),

@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { addErrors, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { CheckBudget } from "./check-budget.ts";
 import { validateDefaults } from "./default-rules.ts";
 import type { Options } from "./options.ts";
 import { hasStructureThroughout, validateSchema } from "./schema-rules.ts";
@@ -9,12 +10,16 @@ import { goSchema } from "./schema-text.ts";
 import type { Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
 
+/** For the defaults of all versions of one definition: a fifth of a second, as they are checked at once. */
+export const definitionBudget = (): CheckBudget => new CheckBudget(200_000);
+
 /** @param path of the object that has the schema. Source: validateCustomResourceDefinitionValidation */
 export function validateVersionSchema(
   validation: CustomResourceValidation | undefined,
   statusEnabled: boolean,
   path: string,
   options: Options,
+  budget = definitionBudget(),
 ): FieldError[] {
   const schema = validation?.openAPIV3Schema as Schema | undefined;
   if (!schema) return [];
@@ -27,7 +32,7 @@ export function validateVersionSchema(
   if (!hasStructureThroughout(schema))
     return errors.length > 0 ? errors : [invalidValue(at, "", "OpenAPIV3Schema 'schema' is not supported")];
   const structure = validateStructural(schema, at);
-  return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults))];
+  return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults, budget))];
 }
 
 /** Words that a schema may have at its root beside a schema for status, in Go's names, as the refusal lists them. */

@@ -10,6 +10,7 @@ import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compile, type Program } from "../../../../cel/program.ts";
 import type { Type } from "../../../../cel/types.ts";
+import { patternOf } from "../schema-patterns.ts";
 import { type Schema, schemasWithin } from "../schemas.ts";
 import { isEmbedded, perSchema, ruleType } from "./rule-types.ts";
 
@@ -62,7 +63,7 @@ function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>)
 }
 
 /**
- * Compiles all rules of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
+ * Compiles all rules and patterns of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
  * hold everybody else up.
  */
 export async function compileAhead(definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
@@ -73,7 +74,10 @@ function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<v
   for (const { schema } of spec?.versions ?? []) {
     const root = schema?.openAPIV3Schema as Schema | undefined;
     if (root === undefined) continue;
-    for (const part of schemasWithin(root)) for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;
+    for (const part of schemasWithin(root)) {
+      for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;
+      if (patternOf(part) !== undefined) yield;
+    }
   }
 }
 

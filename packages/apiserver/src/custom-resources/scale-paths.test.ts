@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { numberAt, scalePathsOf, textAt } from "./scale-paths.ts";
+
+const object = {
+  metadata: {},
+  spec: { replicas: 3, half: 0.5, text: "a=b", list: [1, "x"], nothing: null, inner: { deep: { replicas: 4 } } },
+} as unknown as KubeObject;
+
+for (const { path, want } of [
+  { path: ".spec.replicas", want: { value: 3 } },
+  { path: ".spec.inner.deep.replicas", want: { value: 4 } },
+  { path: ".spec.absent", want: {} },
+  { path: ".absent.replicas", want: {} },
+  { path: ".spec.nothing.replicas", want: {} },
+  { path: ".spec.half", want: { fault: ".spec.half accessor error: 0.5 is of the type float64, expected int64" } },
+  { path: ".spec.text", want: { fault: ".spec.text accessor error: a=b is of the type string, expected int64" } },
+  { path: ".spec.list", want: { fault: ".spec.list accessor error: [1 x] is of the type []interface {}, expected int64" } },
+  {
+    path: ".spec.inner",
+    want: {
+      fault: ".spec.inner accessor error: map[deep:map[replicas:4]] is of the type map[string]interface {}, expected int64",
+    },
+  },
+  {
+    path: ".spec.text.inner.replicas",
+    want: { fault: ".spec.text.inner accessor error: a=b is of the type string, expected map[string]interface{}" },
+  },
+])
+  test(`the number at ${path} of an object`, () => assert.deepEqual(numberAt(object, path), want));
+
+test("a selector is a text", () => {
+  assert.deepEqual(textAt(object, ".spec.text"), { value: "a=b" });
+  assert.deepEqual(textAt(object, ".spec.replicas"), {
+    fault: ".spec.replicas accessor error: 3 is of the type int64, expected string",
+  });
+});
+
+test("a scale is read where both numbers are numbers and the wanted one is there", () => {
+  const check = (specReplicasPath: string, statusReplicasPath: string) => () =>
+    scalePathsOf({ specReplicasPath, statusReplicasPath }).checkRead?.(object);
+  assert.doesNotThrow(check(".spec.replicas", ".status.replicas"));
+  assert.throws(check(".spec.absent", ".status.replicas"), /the spec replicas field "spec.absent" does not exist/);
+  assert.throws(check(".spec.text", ".status.replicas"), /\.spec\.text accessor error/);
+  assert.throws(check(".spec.replicas", ".spec.text"), /\.spec\.text accessor error/);
+});
+
+test("a selector that is not asked for, or not there, is empty", () => {
+  const paths = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
+  assert.equal(scalePathsOf(paths).selector?.(object), "");
+  assert.equal(scalePathsOf({ ...paths, labelSelectorPath: ".spec.absent" }).selector?.(object), "");
+  assert.equal(scalePathsOf({ ...paths, labelSelectorPath: ".spec.text" }).selector?.(object), "a=b");
+});

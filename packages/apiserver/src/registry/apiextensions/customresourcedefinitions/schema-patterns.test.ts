@@ -1,0 +1,51 @@
+/** Patterns come from whoever may write a definition, values from whoever may write its objects: neither holds the server. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { schemaFaults } from "./schema-values.ts";
+import type { Schema } from "./schemas.ts";
+import { validateStructural } from "./structural.ts";
+
+const mostMs = 300;
+const withPattern = (pattern: string): Schema => ({ type: "object", properties: { s: { type: "string", pattern } } });
+const tooLarge = "the expression is too large: at most 10000 instructions are allowed, repetitions written out";
+
+for (const [name, pattern] of [
+  ["repeated repetitions", `${"(a?){1000}".repeat(10)}a{1000}`],
+  ["a long one", "a?".repeat(50_000)],
+] as const) {
+  test(`a definition with too large a pattern is refused, and its values are: ${name}`, () => {
+    const schema = withPattern(pattern);
+    const tookMs = cpuMsOf(() => {
+      const [refusal, ...others] = validateStructural(schema, "schema");
+      assert.deepEqual(others, []);
+      assert.equal(refusal?.field, "schema.properties[s].pattern");
+      assert.equal(refusal?.detail, `must be a valid regular expression, but isn't: ${tooLarge}`);
+      const [fault] = schemaFaults({ s: "a".repeat(2000) }, schema, "");
+      assert.equal(fault?.field, "s");
+      assert.equal(fault?.detail, `s in body cannot be matched against its pattern: ${tooLarge}`);
+    });
+    assert.ok(tookMs < mostMs, `${tookMs} ms`);
+  });
+}
+
+test("a value that is too long for its pattern is refused, one that is not is matched", () => {
+  const schema = withPattern("(a?){1000}a{1000}");
+  const tookMs = cpuMsOf(() => {
+    assert.match(
+      schemaFaults({ s: "a".repeat(2000) }, schema, "")
+        .map(formatFieldError)
+        .join(),
+      /: s in body is too long for its pattern: it has 2000 characters, of which a pattern of 5\d\d\d instructions may match at most 5\d\d$/,
+    );
+    assert.match(
+      schemaFaults({ s: "a".repeat(500) }, schema, "")
+        .map(formatFieldError)
+        .join(),
+      /should match '\(a\?\)\{1000\}/,
+    );
+  });
+  assert.ok(tookMs < mostMs, `${tookMs} ms`);
+  assert.deepEqual(schemaFaults({ s: "a".repeat(300_000) }, withPattern("^[a-z]+$"), ""), []);
+});

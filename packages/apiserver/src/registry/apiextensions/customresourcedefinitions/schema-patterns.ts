@@ -1,0 +1,20 @@
+/** Patterns of schemas, compiled once for each: a definition is checked by several, and a served one checks many values. */
+import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
+import type { Schema } from "./schemas.ts";
+import { perSchema } from "./validation-rules/rule-types.ts";
+
+/** @returns undefined for a schema without a pattern */
+export function patternOf(schema: Schema): Pattern | PatternError | undefined {
+  return schema.pattern ? compiledOf(schema).pattern : undefined;
+}
+
+const compiledOf = perSchema((schema) => ({ pattern: compile(schema.pattern ?? "") }));
+
+function compile(source: string): Pattern | PatternError {
+  try {
+    return new Pattern(source);
+  } catch (err) {
+    if (err instanceof PatternError) return err;
+    throw err;
+  }
+}

@@ -1,0 +1,126 @@
+/** `node tools/mutate/src/main.ts <folder>...`: which faults of the code below a folder its tests do not notice; `--help` says more. */
+import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Compiler } from "./compiler.ts";
+import { diffOf } from "./diff.ts";
+import { draw } from "./draw.ts";
+import { outdated, readEquivalents } from "./equivalents.ts";
+import { kinds, type Mutant, mutantsOf, mutatedText } from "./mutants.ts";
+import { type Options, optionsOf, UsageError, usage } from "./options.ts";
+import { jsonOfReport, lineOf, type Outcome, summaryOf, textOfReport } from "./report.ts";
+import { Session } from "./session.ts";
+import { importGraph, testsOf } from "./tests-of.ts";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+const equivalentsPath = join(root, "tools/mutate/equivalent.json");
+
+/** Of all sources, by their paths from the root. */
+type Texts = ReadonlyMap<string, string>;
+
+async function run(options: Options): Promise<number> {
+  const sources = globSync(["packages/*/src/**/*.ts", "tools/*/src/**/*.ts"], {
+    cwd: root,
+    exclude: (name) => name === "node_modules",
+  });
+  const files = sources.filter((file) => isMutable(file) && options.folders.some((folder) => isBelow(file, folder))).sort();
+  const empty = options.folders.find((folder) => !files.some((file) => isBelow(file, folder)));
+  if (empty !== undefined) throw new UsageError(`there is no source file at ${empty}; give a path from the repository's root`);
+  // As they are now: somebody may go on writing while faults are tried.
+  const texts: Texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), "utf8")]));
+  const compiler = new Compiler(root, join(root, "tsconfig.check.json"));
+  try {
+    const drawn = chosen(options, files, texts, compiler);
+    if (options.list) return list(drawn, texts);
+    const graph = importGraph(texts);
+    const folders = options.folders.filter((folder) => statSync(join(root, folder)).isDirectory());
+    return await tryAll(options, drawn, texts, (file) => testsOf(file, graph, folders).slice(0, options.mostTests));
+  } finally {
+    compiler.close();
+  }
+}
+
+const isBelow = (file: string, folder: string): boolean => file === folder || file.startsWith(`${folder}/`);
+
+/** Written by hand, and run by tests rather than being one. */
+const isMutable = (file: string): boolean =>
+  !/\.test\.ts$|\.generated\.ts$|\/schema\/kinds\/|\/testing\/|\/suite\.ts$/.test(file);
+
+/** The faults that compile, in the order in which they are drawn, and not those that are known to be none. */
+function* chosen(options: Options, files: readonly string[], texts: Texts, compiler: Compiler): Generator<Mutant> {
+  const wanted = kinds.filter(({ name }) => options.kinds.length === 0 || options.kinds.includes(name));
+  const mutants = files.flatMap((file) => mutantsOf(file, compiler.sourceFile(join(root, file)), wanted));
+  const known = readEquivalents(equivalentsPath);
+  if (options.kinds.length === 0) {
+    for (const { id, file } of outdated(known, new Set(mutants.map((mutant) => mutant.id)), new Set(files)))
+      console.error(`mutate: equivalent.json: ${id} is no fault of ${file} any more; remove the entry`);
+  }
+  const missing = options.only.find((only) => mutants.every(({ id }) => id !== only));
+  if (missing !== undefined) throw new UsageError(`there is no fault ${missing} below these folders: the code may have changed`);
+  let left = options.only.length || options.count;
+  for (const mutant of draw(mutants, options.seed)) {
+    if (left === 0) return;
+    if (options.only.length > 0 ? !options.only.includes(mutant.id) : known.has(mutant.id)) continue;
+    if (compiler.faultsOf(join(root, mutant.file), mutatedText(textOf(mutant, texts), mutant)).length > 0) {
+      if (options.only.length === 0) continue;
+      throw new UsageError(`the fault ${mutant.id} does not compile`);
+    }
+    left--;
+    yield mutant;
+  }
+}
+
+const textOf = (mutant: Mutant, texts: Texts): string => texts.get(mutant.file) as string;
+
+function list(drawn: Iterable<Mutant>, texts: Texts): number {
+  for (const mutant of drawn) {
+    const before = textOf(mutant, texts);
+    console.log(`\n${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}\n${diffOf(before, mutatedText(before, mutant))}`);
+  }
+  return 0;
+}
+
+async function tryAll(
+  options: Options,
+  drawn: Iterable<Mutant>,
+  texts: Texts,
+  tests: (file: string) => readonly string[],
+): Promise<number> {
+  const session = new Session({
+    root,
+    timeoutMs: options.timeoutSeconds * 1000,
+    testsOf: tests,
+    warn: (text) => console.error(`mutate: ${text}`),
+  });
+  const outcomes: Outcome[] = [];
+  const end = (): void => {
+    session.close();
+    if (options.json !== undefined) writeFileSync(options.json, jsonOfReport(options.seed, options.folders, outcomes));
+  };
+  process.once("SIGINT", () => {
+    console.log(textOfReport(outcomes));
+    end();
+    process.exit(130);
+  });
+  try {
+    for (const mutant of drawn) {
+      const outcome = await session.try(mutant, textOf(mutant, texts));
+      outcomes.push(outcome);
+      console.log(`${String(outcomes.length).padStart(3)}  ${lineOf(outcome)}`);
+    }
+  } finally {
+    end();
+  }
+  console.log(textOfReport(outcomes));
+  return summaryOf(outcomes).percent >= options.minCaught ? 0 : 1;
+}
+
+try {
+  const options = optionsOf(process.argv.slice(2));
+  if (options === undefined) console.log(usage);
+  else process.exitCode = await run(options);
+} catch (err) {
+  if (!(err instanceof UsageError)) throw err;
+  console.error(`mutate: ${err.message}\nmutate: see node tools/mutate/src/main.ts --help`);
+  process.exitCode = 2;
+}

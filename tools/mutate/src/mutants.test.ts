@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Compiler } from "./compiler.ts";
+import { type Mutant, mutantsOf, mutatedText } from "./mutants.ts";
+
+let folder: string;
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "cox-mutate-test-"));
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** @returns the faults of one kind (or all) in a program, and whether each compiles */
+function faultsIn(
+  text: string,
+  kind?: string,
+): { readonly mutants: Mutant[]; readonly texts: string[]; readonly compiling: string[] } {
+  const path = join(folder, "a.ts");
+  const config = join(folder, "tsconfig.json");
+  writeFileSync(path, text);
+  writeFileSync(
+    config,
+    JSON.stringify({ compilerOptions: { strict: true, target: "esnext", noImplicitReturns: true, types: [] }, files: ["a.ts"] }),
+  );
+  const compiler = new Compiler(folder, config);
+  try {
+    const mutants = mutantsOf("a.ts", compiler.sourceFile(path)).filter((mutant) => kind === undefined || mutant.kind === kind);
+    const texts = mutants.map((mutant) => mutatedText(text, mutant));
+    return { mutants, texts, compiling: texts.filter((each) => compiler.faultsOf(path, each).length === 0) };
+  } finally {
+    compiler.close();
+  }
+}
+
+const squeezed = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
+const f = (body: string, result = "void"): string =>
+  `declare const xs: number[]; function f(a: number, b: number): ${result} { ${body} }`;
+
+for (const { kind, body, result, want } of [
+  { kind: "negate-condition", body: "if (a > b) g();", want: ["if (!(a > b)) g();"] },
+  { kind: "negate-condition", body: "return a > b ? a : b;", result: "number", want: ["return !(a > b) ? a : b;"] },
+  { kind: "drop-guard", body: "if (a > b) return; g();", want: ["g();"] },
+  { kind: "drop-guard", body: "if (a > b) g(); g();", want: [] },
+  { kind: "drop-guard", body: "for (;;) { if (a > b) { g(); break; } }", want: ["for (;;) { }"] },
+  { kind: "drop-operand", body: "if (a > b && a > 1) g();", want: ["if ((a > b)) g();", "if ((a > 1)) g();"] },
+  { kind: "swap-logic", body: "if (a > b || a > 1) g();", want: ["if (((a > b) && (a > 1))) g();"] },
+  { kind: "boundary", body: "if (a < b) g();", want: ["if (((a) <= (b))) g();"] },
+  { kind: "boundary", body: "if (a >= b) g();", want: ["if (((a) > (b))) g();"] },
+  { kind: "drop-statement", body: "g(); a = b;", want: ["a = b;"] },
+  { kind: "drop-cleanup", body: "clearTimeout(a); void xs.splice(a);", want: ["void xs.splice(a);", "clearTimeout(a);"] },
+  { kind: "drop-assignment", body: "a = b; a++; g();", want: ["a++; g();", "a = b; g();"] },
+  { kind: "drop-finally", body: "try { g(); } finally { g(); }", want: ["try { g(); } finally {}"] },
+  { kind: "drop-catch", body: "try { g(); } catch { g(); }", want: ["try { g(); } catch {}"] },
+  { kind: "return-early", body: "g(); a = b;", want: ["g(); return; a = b;"] },
+  { kind: "return-early", body: "g(); return a;", result: "number", want: [] },
+  {
+    kind: "continue-break",
+    body: "for (const x of xs) { if (x > a) continue; g(); }",
+    want: ["for (const x of xs) { if (x > a) break; g(); }"],
+  },
+  { kind: "continue-break", body: "switch (a) { case b: break; }", want: [] },
+  { kind: "first-only", body: "for (const x of xs) g(x);", want: ["for (const x of [...(xs)].slice(0, 1)) g(x);"] },
+  {
+    kind: "first-only",
+    body: "return xs.every((x) => x > a);",
+    result: "boolean",
+    want: ["return xs.slice(0, 1).every((x) => x > a);"],
+  },
+  { kind: "drop-element", body: "return [a, b, 3];", result: "number[]", want: ["return [b, 3];", "return [a, b];"] },
+  { kind: "drop-property", body: "return { a, b };", result: "{ a: number; b?: number }", want: ["return { a };"] },
+  { kind: "off-by-one", body: "return xs.slice(a);", result: "number[]", want: ["return xs.slice((a) + 1);"] },
+  { kind: "off-by-one", body: "return xs.slice(a, b);", result: "number[]", want: ["return xs.slice(a, (b) + 1);"] },
+  { kind: "off-by-one", body: "return a - 1;", result: "number", want: ["return (a);"] },
+  { kind: "wrong-default", body: "return xs[a] ?? 1;", result: "number", want: ["return xs[a] ?? (1 + 1);"] },
+  { kind: "wrong-default", body: "const { length = 2 } = xs; g(length);", want: ["const { length = (2 + 1) } = xs; g(length);"] },
+  { kind: "wrong-default", body: "const [x = 2] = xs; g(x);", want: [] },
+  { kind: "drop-default", body: "return xs.at(a) ?? 1;", result: "number | undefined", want: ["return (xs.at(a));"] },
+  { kind: "swap-arguments", body: "f(a, b);", want: ["f(b, a);"] },
+  { kind: "swap-arguments", body: "f(a, a);", want: [] },
+  { kind: "drop-call", body: "return xs.filter((x) => x > a);", result: "number[]", want: ["return xs;"] },
+] as { kind: string; body: string; result?: string; want: string[] }[]) {
+  test(`${kind}: ${body} becomes ${want.join(" or ") || "nothing that compiles"}`, () => {
+    const head = `declare function g(...args: unknown[]): void; declare function clearTimeout(x: number): void; `;
+    const whole = (inner: string): string => squeezed(head + f(inner, result));
+    assert.deepEqual(faultsIn(head + f(body, result), kind).compiling.map(squeezed), want.map(whole));
+  });
+}
+
+test("an await is dropped where the types still fit", () => {
+  const text = "declare function g(): Promise<number>; async function f() { await g(); const n: number = await g(); return n; }";
+  assert.deepEqual(faultsIn(text, "drop-await").compiling, [text.replace("await g();", "g();")]);
+});
+
+test("what is written to a log is left alone", () => {
+  const text = `declare const log: { info(text: string, fields: object): void }; export function f(a = {}) { log.info("x", { a, b: [1, 2] }); return a; }`;
+  assert.deepEqual(
+    faultsIn(text)
+      .mutants.filter(({ edit }) => text.slice(edit.start, edit.end).includes("log.info"))
+      .map(({ kind }) => kind),
+    ["drop-statement"],
+  );
+  assert.deepEqual(faultsIn(text, "drop-property").mutants, []);
+});
+
+test("an unused name does not keep a fault from being tried", () => {
+  const text = "declare function g(x: number): void; export function f() { const x = 1; g(x); }";
+  assert.equal(faultsIn(text, "drop-statement").compiling.length, 1);
+});
+
+test("the id of a fault stays when code moves, and tells apart what is there twice", () => {
+  const text = "declare function g(): void; export function f() { g(); g(); }";
+  const ids = faultsIn(text, "drop-statement").mutants.map(({ id }) => id);
+  assert.equal(new Set(ids).size, 2);
+  const moved = text.replace("export", "\n\n/** Moved. */\nexport").replace("{ g();", "{\n    g();");
+  assert.deepEqual(
+    faultsIn(moved, "drop-statement").mutants.map(({ id }) => id),
+    ids,
+  );
+  assert.notDeepEqual(
+    faultsIn(text.replace("f()", "h()"), "drop-statement").mutants.map(({ id }) => id),
+    ids,
+  );
+});

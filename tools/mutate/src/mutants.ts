@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import type { Node, SourceFile } from "typescript/unstable/ast";
+import { isCallExpression, isClassDeclaration, isFunctionDeclaration, isMethodDeclaration } from "typescript/unstable/ast/is";
+import { conditions } from "./kinds/conditions.ts";
+import type { Edit, Kind } from "./kinds/kind.ts";
+import { textOf } from "./kinds/kind.ts";
+import { statements } from "./kinds/statements.ts";
+import { values } from "./kinds/values.ts";
+
+export const kinds: readonly Kind[] = [...conditions, ...statements, ...values];
+
+/** A fault that was put into one file. */
+export interface Mutant {
+  /** Of file, kind, function and texts: the same as long as these are, wherever in the file it stands. */
+  readonly id: string;
+  readonly kind: string;
+  /** From the repository's root. */
+  readonly file: string;
+  readonly line: number;
+  readonly edit: Edit;
+}
+
+/** @param file its path from the repository's root */
+export function mutantsOf(file: string, source: SourceFile, chosen: readonly Kind[] = kinds): Mutant[] {
+  const found: Mutant[] = [];
+  const times = new Map<string, number>();
+  const add = (kind: Kind, node: Node, edit: Edit): void => {
+    const what = [file, kind.name, placeOf(node, source), normal(source.text.slice(edit.start, edit.end)), normal(edit.text)];
+    const key = JSON.stringify(what);
+    const before = times.get(key) ?? 0;
+    times.set(key, before + 1);
+    const id = createHash("sha256").update(`${key}${before}`).digest("hex").slice(0, 10);
+    const line = source.getLineAndCharacterOfPosition(edit.start).line + 1;
+    found.push({ id, kind: kind.name, file, line, edit });
+  };
+  const visit = (node: Node): void => {
+    if (isForReaders(node, source)) return;
+    for (const kind of chosen) for (const edit of kind.faultsIn(node, source)) add(kind, node, edit);
+    node.forEachChild(visit);
+  };
+  visit(source);
+  return found;
+}
+
+export function mutatedText(text: string, { edit }: Mutant): string {
+  return text.slice(0, edit.start) + edit.text + text.slice(edit.end);
+}
+
+const normal = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
+
+/** Lines of a log are for people: no test has to notice one that is gone. */
+function isForReaders(node: Node, source: SourceFile): boolean {
+  return isCallExpression(node) && /^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(textOf(node.expression, source));
+}
+
+/** Names of the functions, methods and classes around a node. */
+function placeOf(node: Node, source: SourceFile): string {
+  const names: string[] = [];
+  for (let at: Node | undefined = node; at !== undefined; at = at.parent) {
+    if ((isFunctionDeclaration(at) || isMethodDeclaration(at) || isClassDeclaration(at)) && at.name)
+      names.unshift(textOf(at.name, source));
+  }
+  return names.join(".");
+}

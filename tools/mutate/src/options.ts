@@ -1,0 +1,93 @@
+import { parseArgs } from "node:util";
+import { kinds } from "./mutants.ts";
+
+export interface Options {
+  /** Files or folders below the repository's root whose code gets faults. */
+  readonly folders: readonly string[];
+  readonly count: number;
+  readonly seed: number;
+  /** Names; empty for all. */
+  readonly kinds: readonly string[];
+  /** Ids; empty for all. */
+  readonly only: readonly string[];
+  readonly mostTests: number;
+  readonly timeoutSeconds: number;
+  readonly minCaught: number;
+  readonly json: string | undefined;
+  readonly list: boolean;
+}
+
+export const usage = `usage: node tools/mutate/src/main.ts [flags] <folder or file>...
+
+Puts one fault after the other into the code below the folders, runs the tests that reach it, and shows the
+faults that no test noticed. The tree itself is never changed.
+
+  --count N         faults that are tried; default 20
+  --seed N          the same seed draws the same faults of the same code; default 1
+  --kind NAME       only faults of this kind; may be given several times
+  --only ID         only this fault, as an earlier run named it; may be given several times
+  --tests N         test files that are run for one fault at most, the nearest first; default 12
+  --timeout SECONDS of one test file; a fault that makes a test hang counts as caught; default 120
+  --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
+  --json FILE       writes the results to FILE too
+  --list            shows the faults that would be tried, and runs nothing
+  --help            shows this text
+
+kinds of faults:
+${kinds.map(({ name, what }) => `  ${name.padEnd(17)} ${what}`).join("\n")}
+
+Survivors that change nothing which a test could notice stand in tools/mutate/equivalent.json with the reason, and
+are not drawn again.
+exit codes: 0 enough were caught, 1 too few were, 2 the run itself failed`;
+
+/** What the user asked for cannot be done; the message says what to do instead. */
+export class UsageError extends Error {}
+
+/** @returns undefined when help was asked for. @throws UsageError */
+export function optionsOf(args: readonly string[]): Options | undefined {
+  const { values, positionals } = parsed(args);
+  if (values.help) return undefined;
+  if (positionals.length === 0) throw new UsageError("name at least one folder or file, e.g. packages/scheduler/src/queue");
+  const unknown = values.kind.find((name) => kinds.every((kind) => kind.name !== name));
+  if (unknown !== undefined) throw new UsageError(`there is no kind ${unknown}; --help shows them`);
+  return {
+    folders: positionals.map((folder) => folder.replace(/^\.\//, "").replace(/\/+$/, "")),
+    count: wholeNumber("count", values.count),
+    seed: wholeNumber("seed", values.seed),
+    kinds: values.kind,
+    only: values.only,
+    mostTests: wholeNumber("tests", values.tests),
+    timeoutSeconds: wholeNumber("timeout", values.timeout),
+    minCaught: wholeNumber("min-caught", values["min-caught"]),
+    json: values.json,
+    list: values.list,
+  };
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        count: { type: "string", default: "20" },
+        seed: { type: "string", default: "1" },
+        kind: { type: "string", multiple: true, default: [] },
+        only: { type: "string", multiple: true, default: [] },
+        tests: { type: "string", default: "12" },
+        timeout: { type: "string", default: "120" },
+        "min-caught": { type: "string", default: "95" },
+        json: { type: "string" },
+        list: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+  } catch (err) {
+    throw new UsageError((err as Error).message);
+  }
+}
+
+function wholeNumber(flag: string, value: string): number {
+  if (!/^\d{1,9}$/.test(value)) throw new UsageError(`--${flag} takes a whole number, not ${value}`);
+  return Number(value);
+}

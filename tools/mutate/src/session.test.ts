@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Mutant } from "./mutants.ts";
+import type { Outcome } from "./report.ts";
+import { Session } from "./session.ts";
+
+const source = "export const sum = (a: number, b: number): number => a + b;\n";
+const imports = 'import assert from "node:assert/strict";\nimport { test } from "node:test";\nimport { sum } from "./sum.ts";\n';
+const texts = {
+  "never.test.ts": `${imports}test("fails always", () => assert.equal(sum(1, 1), 3));\n`,
+  "weak.test.ts": `${imports}test("notices nothing", () => assert.equal(sum(2, 2), 4));\n`,
+  "good.test.ts": `${imports}test("notices", () => assert.equal(sum(2, 3), 5));\n`,
+  "child.test.ts": `import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+test("notices in a program that it starts", () => {
+  const program = 'import { sum } from "./sum.ts"; console.log(sum(2, 3));';
+  const env = { ...process.env };
+  assert.equal(execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname, env, encoding: "utf8" }).trim(), "5");
+});\n`,
+  "hangs.test.ts": `${imports}test("hangs with the fault", async () => { while (sum(2, 3) !== 5) await new Promise((resolve) => setTimeout(resolve, 10)); });\n`,
+} as const;
+
+/** a + b becomes a * b in a folder of its own; @param tests in the order in which they are run */
+async function tried(t: TestContext, tests: readonly (keyof typeof texts)[]): Promise<Outcome & { readonly warnings: string[] }> {
+  const root = mkdtempSync(join(tmpdir(), "cox-mutate-session-"));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries({ "sum.ts": source, ...texts })) writeFileSync(join(root, name), text);
+  const warnings: string[] = [];
+  const session = new Session({ root, timeoutMs: 5000, testsOf: () => tests, warn: (text) => warnings.push(text) });
+  const start = source.indexOf("+");
+  const mutant: Mutant = { id: "x", kind: "k", file: "sum.ts", line: 1, edit: { start, end: start + 1, text: "*" } };
+  try {
+    return { ...(await session.try(mutant, source)), warnings };
+  } finally {
+    session.close();
+    assert.equal(readFileSync(join(root, "sum.ts"), "utf8"), source);
+  }
+}
+
+test("a fault is caught by the first test that fails with it", async (t) => {
+  const outcome = await tried(t, ["weak.test.ts", "good.test.ts", "child.test.ts"]);
+  assert.deepEqual([outcome.result, outcome.by, outcome.tests], ["caught", "good.test.ts", 2]);
+  assert.match(outcome.diff, /^-export const sum.*a \+ b;\n\+export const sum.*a \* b;$/m);
+});
+
+test("a fault that no test notices survives", async (t) => {
+  const outcome = await tried(t, ["weak.test.ts"]);
+  assert.deepEqual([outcome.result, outcome.by, outcome.tests], ["survived", undefined, 1]);
+});
+
+test("programs that a test starts have the fault too", async (t) => {
+  assert.equal((await tried(t, ["child.test.ts"])).result, "caught");
+});
+
+test("a test that hangs with the fault has noticed it", async (t) => {
+  const outcome = await tried(t, ["hangs.test.ts"]);
+  assert.deepEqual([outcome.result, outcome.by], ["caught", "hangs.test.ts"]);
+});
+
+test("a test that fails without the fault too is told of, and notices nothing", async (t) => {
+  const outcome = await tried(t, ["never.test.ts", "weak.test.ts"]);
+  assert.equal(outcome.result, "survived");
+  assert.match(outcome.warnings.join(), /^never\.test\.ts failed without any fault and is left out/);
+});
+
+test("a file that no test reaches is told of", async (t) => {
+  assert.equal((await tried(t, [])).result, "no tests");
+});

@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { diffOf } from "./diff.ts";
+import { type Mutant, mutatedText } from "./mutants.ts";
+import type { Outcome } from "./report.ts";
+import { runTest, type TestRun } from "./run-test.ts";
+
+export interface SessionOptions {
+  readonly root: string;
+  readonly timeoutMs: number;
+  /** Test files for a file, the most likely first. */
+  readonly testsOf: (file: string) => readonly string[];
+  readonly warn: (text: string) => void;
+}
+
+/** Tries faults one after the other. The mutated text lies in a temporary folder, which `close` removes. */
+export class Session {
+  readonly #options: SessionOptions;
+  readonly #folder = mkdtempSync(join(tmpdir(), "cox-mutate-"));
+  /** Test files that pass, or do not, without any fault. */
+  readonly #passes = new Map<string, boolean>();
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  /** @param before the text of the file in which the fault was found */
+  async try(mutant: Mutant, before: string): Promise<Outcome> {
+    const { root, testsOf } = this.#options;
+    const file = join(root, mutant.file);
+    const after = mutatedText(before, mutant);
+    const source = join(this.#folder, basename(mutant.file));
+    writeFileSync(source, after);
+    const diff = diffOf(before, after);
+    let seconds = 0;
+    let tests = 0;
+    for (const test of testsOf(mutant.file)) {
+      if (this.#passes.get(test) === false) continue;
+      const run = await this.#run(test, { file, source });
+      seconds += run.seconds;
+      tests++;
+      // Only a test that passes without the fault has noticed it.
+      if (run.result !== "passed" && (await this.#passesWithout(test)))
+        return { mutant, diff, result: "caught", by: test, tests, seconds };
+    }
+    return { mutant, diff, result: tests === 0 ? "no tests" : "survived", tests, seconds };
+  }
+
+  close(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #run(test: string, overlay?: { file: string; source: string }): Promise<TestRun> {
+    return runTest(this.#options.root, test, this.#options.timeoutMs, overlay);
+  }
+
+  async #passesWithout(test: string): Promise<boolean> {
+    let passes = this.#passes.get(test);
+    if (passes === undefined) {
+      const { result, output } = await this.#run(test);
+      passes = result === "passed";
+      this.#passes.set(test, passes);
+      if (!passes) this.#options.warn(`${test} ${result} without any fault and is left out:\n${output.slice(-1000)}`);
+    }
+    return passes;
+  }
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { importGraph, testsOf } from "./tests-of.ts";
+
+const at = (path: string): string => `packages/apiserver/src/${path}`;
+const graph = importGraph(
+  new Map([
+    [at("cel/parser.ts"), 'import { a } from "./lexer.ts";'],
+    [at("cel/lexer.ts"), ""],
+    [at("cel/lexer.test.ts"), 'import { a } from "./lexer.ts";'],
+    [at("cel/lexer-faults.test.ts"), 'import { a } from "./lexer.ts";'],
+    [at("cel/all.test.ts"), 'import {\n  a,\n} from "./parser.ts";'],
+    [at("cel/other.test.ts"), 'import { b } from "./other.ts";'],
+    [at("registry/rules.ts"), 'export * from "../cel/parser.ts";'],
+    [at("registry/rules.test.ts"), 'const { a } = await import("./rules.ts");'],
+    [at("main.ts"), 'import "./registry/rules.ts";'],
+    [at("main.test.ts"), 'spawn(new URL("./main.ts", import.meta.url));'],
+    ["packages/scheduler/src/a.test.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
+  ]),
+);
+
+test("tests that reach a file come in the order in which they are likely to be about it", () => {
+  assert.deepEqual(testsOf(at("cel/lexer.ts"), graph, []), [
+    at("cel/lexer.test.ts"),
+    at("cel/lexer-faults.test.ts"),
+    at("cel/all.test.ts"),
+    "packages/scheduler/src/a.test.ts",
+    at("registry/rules.test.ts"),
+    at("main.test.ts"),
+  ]);
+});
+
+test("tests of the folders that were asked for come before others that are nearer", () => {
+  assert.deepEqual(testsOf(at("cel/lexer.ts"), graph, [at("registry")]).slice(3), [
+    at("registry/rules.test.ts"),
+    "packages/scheduler/src/a.test.ts",
+    at("main.test.ts"),
+  ]);
+});
+
+test("a file that nothing imports has no tests", () => {
+  assert.deepEqual(testsOf(at("unknown.ts"), graph, []), []);
+});

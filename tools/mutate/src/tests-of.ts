@@ -1,0 +1,55 @@
+import { basename, dirname, join, normalize } from "node:path";
+
+/** What each file imports, by paths from the repository's root. */
+export type ImportGraph = ReadonlyMap<string, readonly string[]>;
+
+/** @param texts of all sources, by paths from the root: `packages/<package>/src/…`, `tools/<tool>/src/…` */
+export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
+  return new Map(
+    [...texts].map(([file, text]) => [
+      file,
+      namesIn(text)
+        .map((name) => resolved(file, name))
+        .filter((target) => target !== undefined && texts.has(target)) as string[],
+    ]),
+  );
+}
+
+/** Static and dynamic imports, re-exports, and files that are started: `new URL("./main.ts", import.meta.url)`. */
+function namesIn(text: string): string[] {
+  const pattern =
+    /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\b(?:import|new URL)\(\s*["']([^"']+)["']/g;
+  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2]) as string);
+}
+
+function resolved(file: string, name: string): string | undefined {
+  if (name.startsWith(".")) return normalize(join(dirname(file), name));
+  const [, own, path] = /^@coxswain\/([^/]+)\/(.+)$/.exec(name) ?? [];
+  return own === undefined ? undefined : `packages/${own}/src/${path}.ts`;
+}
+
+/**
+ * The test files that reach a file by imports, those first that are most likely to be about it: of the same name, of the
+ * same folder, of the folders that were asked for, then by how many imports lie between.
+ */
+export function testsOf(file: string, graph: ImportGraph, folders: readonly string[]): string[] {
+  const distance = distancesTo(file, graph);
+  const rank = (test: string): number => {
+    const stem = basename(file, ".ts");
+    if (dirname(test) === dirname(file))
+      return basename(test) === `${stem}.test.ts` ? 0 : basename(test).startsWith(stem) ? 1 : 2;
+    return folders.some((folder) => test.startsWith(`${folder}/`)) ? 3 : 4;
+  };
+  return [...distance.keys()]
+    .filter((path) => path.endsWith(".test.ts"))
+    .sort((a, b) => rank(a) - rank(b) || (distance.get(a) ?? 0) - (distance.get(b) ?? 0) || (a < b ? -1 : 1));
+}
+
+function distancesTo(file: string, graph: ImportGraph): Map<string, number> {
+  const importers = new Map<string, string[]>();
+  for (const [from, targets] of graph) for (const to of targets) importers.set(to, [...(importers.get(to) ?? []), from]);
+  const distance = new Map([[file, 0]]);
+  for (const [at, steps] of distance) // grows while it is walked
+    for (const importer of importers.get(at) ?? []) if (!distance.has(importer)) distance.set(importer, steps + 1);
+  return distance;
+}
