@@ -4,6 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
 import { beforeRequest } from "../event-loop/loop-slice.ts";
 import type { Logger } from "../logging/logger.ts";
+import { redactedUrl } from "../logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { Roster } from "./roster.ts";
 import type { TlsOptions } from "./tls-options.ts";
@@ -146,7 +147,7 @@ export class Connections {
 
   #failed(exchange: Exchange, err: unknown): void {
     if (exchange.signal.aborted) return;
-    this.#options.log.error("request failed", err, { method: exchange.method, url: exchange.url });
+    this.#options.log.error("request failed", err, { method: exchange.method, url: redactedUrl(exchange.url) });
     try {
       if (exchange.headersSent) exchange.destroy();
       else

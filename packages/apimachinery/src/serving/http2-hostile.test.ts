@@ -398,3 +398,30 @@ test("a client that takes its leave and asks on is served no more than it must b
   await waitFor(() => bench.server.active === 0 && bench.server.connections === 0, { what: "the end of it all" });
   await servesOthers(bench);
 });
+
+test("rapid reset over many connections is stopped too, and nobody else at that address", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const resets = 900; // fewer than one connection may
+  const pairs = (from: number): Buffer => Buffer.concat([getFrame(from, "/hold"), resetFrame(from)]);
+  let ended = 0;
+  for (let connection = 0; connection < 4; connection++) {
+    const client = await bench.connect();
+    for (let at = 0; at < resets && !client.isClosed; at++) client.send(pairs(1 + 2 * at));
+    const how = await Promise.race([
+      client.end(),
+      client.ping().then(
+        () => "alive",
+        () => client.end(),
+      ),
+    ]);
+    if (how !== "alive") {
+      assert.equal(how, "connection ENHANCE_YOUR_CALM");
+      ended++;
+    }
+    client.socket.destroy();
+  }
+  assert.ok(ended >= 2, `${ended} connections were ended`);
+  const other = await bench.connect();
+  other.send(...Array.from({ length: 20 }, (_, at) => pairs(1 + 2 * at)), getFrame(101));
+  assert.equal((await other.answer(101)).status, 200);
+});
