@@ -128,6 +128,20 @@ testRefusals<object>(
       ],
     },
     {
+      name: "a list that is a map of objects, and atomic lists of any",
+      input: withField({
+        type: "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a"],
+        items: {
+          type: "object",
+          required: ["a"],
+          properties: { a: { type: "string" }, b: { type: "array", "x-kubernetes-list-type": "atomic", items: object } },
+        },
+      }),
+      want: [],
+    },
+    {
       name: "an object that is a map of nothing",
       input: withField({ ...object, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"] }),
       want: [
