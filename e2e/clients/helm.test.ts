@@ -26,7 +26,7 @@ interface Release {
 
 for (const { version, program: find } of helms) {
   test(`helm ${version} installs with a hook and a definition, upgrades, goes back and leaves nothing`, async (t) => {
-    const program = find();
+    const program = await find();
     const namespace = await newNamespace(t, "helm");
     const home = mkdtempSync(join(tmpdir(), "helm-"));
     t.after(() => tryKubectl(["delete", "crd", "greetings.chart.example.com"])); // helm leaves definitions

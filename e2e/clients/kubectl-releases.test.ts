@@ -45,7 +45,7 @@ data: {color: red}
 for (const { release, program: find } of releases) {
   test(`kubectl ${release} applies, reads, changes, reaches into a pod and deletes`, async (t) => {
     const namespace = await newNamespace(t, `kubectl-${release.replace(".", "-")}`);
-    const program = find();
+    const program = await find();
     const attempt = (args: string[], options: KubectlOptions = {}): Promise<Outcome> =>
       tryKubectl(["-n", namespace, ...args], { ...options, program });
     const run = (...args: (string | KubectlOptions)[]): Promise<string> => kubectl("-n", namespace, { program }, ...args);

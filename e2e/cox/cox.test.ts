@@ -1,27 +1,10 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
 import { settings } from "../framework/kubectl.ts";
-
-const exec = promisify(execFile);
-
-/** Runs `./cox` and never throws. */
-async function cox(args: string[], env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
-  try {
-    const { stdout, stderr } = await exec(join(settings.root, "cox"), args, {
-      env: { ...process.env, ...env },
-      maxBuffer: 64 << 20,
-    });
-    return { code: 0, output: stdout + stderr };
-  } catch (err) {
-    const failure = err as { code?: number; stdout?: string; stderr?: string };
-    return { code: typeof failure.code === "number" ? failure.code : -1, output: `${failure.stdout}${failure.stderr}` };
-  }
-}
+import { cox, elsewhere } from "./run-cox.ts";
 
 test("a second up finds everything running and says so", async () => {
   const { code, output } = await cox(["up"]);
@@ -42,17 +25,19 @@ test("a taken port ends up with a line that names it and leaves nothing running"
   t.after(() => server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as { port: number };
-  const elsewhere = { COX_STATE: ".cox/taken", COX_PORT_APISERVER: String(port), COX_PORT_ETCD: "22379" };
-  const { code, output } = await cox(["up"], elsewhere);
+  const { code, output } = await cox(["up", "--name", "taken", "--apiserver-port", String(port)], elsewhere);
   assert.equal(code, 1, output);
-  assert.match(output, new RegExp(`port ${port} is taken by another program; end it, or set COX_PORT_APISERVER`));
-  assert.match((await cox(["status"], elsewhere)).output, /^etcd +not running$/m);
+  assert.match(
+    output,
+    new RegExp(`^cox: port ${port} is taken by another program; end it, or give another --apiserver-port$`, "m"),
+  );
+  assert.match((await cox(["status", "--name", "taken"])).output, /^cox: no cluster taken was started here/);
 });
 
 test("logs prints a daemon's log and names the choices when it is asked for another", async () => {
   assert.match((await cox(["logs", "kube-apiserver"])).output, /[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} /);
   const wrong = await cox(["logs", "nothing"]);
-  assert.equal(wrong.code, 1);
+  assert.equal(wrong.code, 2);
   assert.match(wrong.output, /one of etcd, containerd, kube-apiserver/);
 });
 

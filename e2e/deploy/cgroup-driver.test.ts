@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const units = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kubelet"];
@@ -72,10 +72,14 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     await machine.run("sh", "-ec", configure);
     // It listens a moment after it has begun.
     const start = () => machine.run("systemctl", "start", "--no-block", ...units).then(() => true);
-    await waitFor(start, { timeoutMs: 180_000, what: "systemd to listen" });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    await waitFor(start, { timeoutMs: 180_000, retry: hasExitCode, what: "systemd to listen" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     await importImages(machine);
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), {
+      timeoutMs: 180_000,
+      retry: hasExitCode,
+      what: "the default service account",
+    });
   });
   after(() => machine?.kill());
 
@@ -105,6 +109,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     const burstable = "/kubepods.slice/kubepods-burstable.slice";
     await waitFor(async () => (await read("cpu", burstable)) === String(pods.burstable.weight), {
       timeoutMs: 180_000,
+      retry: hasExitCode,
       what: "the class's weight",
     });
   });
@@ -126,11 +131,12 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     await kubectl("delete", "pod", "later", "--force", "--grace-period=0");
     await waitFor(async () => (await property("kubelet.service", "NRestarts")) === "1", {
       timeoutMs: 180_000,
+      retry: hasExitCode,
       what: "the kubelet",
     });
     const threeAreLeft = async () => (await podSlices()).trim().split("\n").length === 3;
-    await waitFor(threeAreLeft, { timeoutMs: 180_000, what: "three slices" });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    await waitFor(threeAreLeft, { timeoutMs: 180_000, retry: hasExitCode, what: "three slices" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     for (const [i, name] of classes.entries()) {
       assert.equal(await ofPod(name, ".status.containerStatuses[0].containerID"), started[i]);
       assert.equal(await ofPod(name, ".status.containerStatuses[0].restartCount"), "0");
@@ -143,6 +149,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     await kubectl("delete", "pod", "--wait", "last", ...classes);
     await waitFor(async () => (await podSlices()) === "" && (await podFolders()) === "", {
       timeoutMs: 180_000,
+      retry: hasExitCode,
       what: "no slices",
     });
     assert.equal(await property("/kubepods.slice", "ActiveState"), "active");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { writeImage } from "@coxswain/deploy/image";
 import { unpackedPackage } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
@@ -24,7 +24,7 @@ const packages = [
   "python3-pyrsistent",
   "python3-texttable",
   "python3-websocket",
-];
+] as const;
 const folders = packages.map((name) => `/opt/debian/${name}`);
 /** Runs a program with those packages as if they were installed. */
 const unpacked = "/opt/coxswain/unpacked";
@@ -38,7 +38,7 @@ const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-sch
 
 const why =
   process.env["COX_TEST_LONG"] === undefined
-    ? "long: COX_TEST_LONG=1"
+    ? "long: only with ./cox test --long"
     : (whyNoMachine() ?? (existsSync("/usr/lib/python3/dist-packages/yaml") ? undefined : "Debian's Python lacks YAML"));
 
 describe("the compose file with a real Docker", { skip: why }, () => {
@@ -75,7 +75,7 @@ describe("the compose file with a real Docker", { skip: why }, () => {
     // Debian's docker-init is a link that leads to nothing here.
     const flags = ["--oom-score-adjust=0", "--init-path=/opt/debian/tini/usr/bin/tini-static"];
     await machine.run("systemd-run", "--unit=docker", unpacked, "dockerd", ...flags);
-    await waitFor(() => docker("version"), { timeoutMs: 180_000, what: "Docker to answer" });
+    await waitFor(() => docker("version"), { timeoutMs: 180_000, retry: hasExitCode, what: "Docker to answer" });
     await docker("load", "--input", "/opt/coxswain/coxswain-image.tar");
     await importImages(machine);
   });
@@ -83,9 +83,13 @@ describe("the compose file with a real Docker", { skip: why }, () => {
 
   test("up brings a ready node, and a pod runs on it", async () => {
     await compose("up", "--detach");
-    await waitFor(areHealthy, { timeoutMs: 180_000, what: "healthy services" });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
+    await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), {
+      timeoutMs: 180_000,
+      retry: hasExitCode,
+      what: "the default service account",
+    });
     await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
     await kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/one");
     assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
@@ -107,19 +111,20 @@ describe("the compose file with a real Docker", { skip: why }, () => {
     for (const service of services) {
       await waitFor(async () => (await inspect(service, "{{.RestartCount}}")) === "1", {
         timeoutMs: 180_000,
+        retry: hasExitCode,
         what: `${service} again`,
       });
     }
-    await waitFor(areHealthy, { timeoutMs: 180_000, what: "healthy services" });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
   });
 
   test("what docker kill ended comes back with up, and nothing is lost", async () => {
     await docker("kill", "--signal=KILL", ...services.map((service) => `cox_${service}_1`));
     await compose("up", "--detach");
-    await waitFor(areHealthy, { timeoutMs: 180_000, what: "healthy services" });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
   });
 });

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { writeImage } from "@coxswain/deploy/image";
 import { settings } from "../framework/kubectl.ts";
 import { components, manifest } from "./kubeadm-manifests.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const names = Object.keys(components);
-const why = process.env["COX_TEST_LONG"] === undefined ? "long: COX_TEST_LONG=1" : whyNoMachine();
+const why = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : whyNoMachine();
 
 describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   let machine: Machine;
@@ -49,12 +49,16 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   after(() => machine?.kill());
 
   test("the kubelet starts it from its manifests, and the node gets ready", async () => {
-    await waitFor(areReady, { timeoutMs: 180_000, what: "ready mirror pods" });
+    await waitFor(areReady, { timeoutMs: 180_000, retry: hasExitCode, what: "ready mirror pods" });
     assert.match(await kubectl("get", "nodes"), /^machine +Ready /m);
   });
 
   test("pods run on it", async () => {
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), {
+      timeoutMs: 180_000,
+      retry: hasExitCode,
+      what: "the default service account",
+    });
     await kubectl("create", "deployment", "web", "--image=busybox:1.35", "--replicas=2", "--", "sleep", "3600");
     await kubectl("wait", "--for=condition=Available", "--timeout=180s", "deployment/web");
   });
@@ -63,6 +67,7 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
     await machine.run("pkill", "-KILL", "--full", "lib/kube-scheduler.js");
     await waitFor(async () => /^kube-scheduler-machine true 1$/m.test(await readiness()), {
       timeoutMs: 180_000,
+      retry: hasExitCode,
       what: "a restart",
     });
     await machine.run(
@@ -73,6 +78,7 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
     );
     await waitFor(async () => /^kube-scheduler-machine true 0$/m.test(await readiness()), {
       timeoutMs: 180_000,
+      retry: hasExitCode,
       what: "a new pod",
     });
   });
@@ -80,7 +86,7 @@ describe("a control plane of kubeadm's static pods", { skip: why }, () => {
   test("the kubelet that is restarted finds its pods again", async () => {
     const before = await readiness();
     await machine.run("systemctl", "restart", "kubelet");
-    await waitFor(areReady, { timeoutMs: 180_000, what: "ready mirror pods" });
+    await waitFor(areReady, { timeoutMs: 180_000, retry: hasExitCode, what: "ready mirror pods" });
     assert.equal(await readiness(), before);
   });
 });

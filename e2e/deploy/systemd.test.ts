@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const controlPlane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -20,8 +20,9 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
   after(() => machine?.kill());
 
   test("all of them start in their order and the node gets ready", async () => {
-    for (const unit of units) await waitFor(() => active(unit), { timeoutMs: 180_000, what: `${unit} to be active` });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    for (const unit of units)
+      await waitFor(() => active(unit), { timeoutMs: 180_000, retry: hasExitCode, what: `${unit} to be active` });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
   });
 
   test("systemd finds nothing wrong with them and little to attack in the control plane", async () => {
@@ -38,7 +39,11 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
 
   test("a pod runs", async () => {
     await importImages(machine);
-    await waitFor(() => kubectl("get", "serviceaccount", "default"), { timeoutMs: 180_000, what: "the default service account" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), {
+      timeoutMs: 180_000,
+      retry: hasExitCode,
+      what: "the default service account",
+    });
     await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
     await kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/one");
     assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
@@ -47,8 +52,9 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
   test("a daemon that is killed comes back, and nothing is lost", async () => {
     for (const unit of units) await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", unit);
     const isBack = async (unit: string) => (await property(unit, "NRestarts")) === "1" && (await active(unit));
-    for (const unit of units) await waitFor(() => isBack(unit), { timeoutMs: 180_000, what: `${unit} to be active again` });
-    await waitFor(nodeIsReady, { timeoutMs: 180_000, what: "a ready node" });
+    for (const unit of units)
+      await waitFor(() => isBack(unit), { timeoutMs: 180_000, retry: hasExitCode, what: `${unit} to be active again` });
+    await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
   });
 

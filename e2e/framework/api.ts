@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { request } from "node:https";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { settings } from "./kubectl.ts";
+import { lookedAt } from "./wait-for.ts";
 
 interface Kubeconfig {
   clusters: [{ cluster: { "certificate-authority-data": string } }];
@@ -47,6 +48,7 @@ export function send(
         response.on("error", reject);
         response.on("end", () => {
           const text = Buffer.concat(chunks).toString();
+          lookedAt(`${method} ${path}: ${response.statusCode} ${text}`);
           resolve({ code: response.statusCode ?? 0, headers: response.headers, text, body: parse(text) });
         });
       },

@@ -1,38 +1,95 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import pins from "./debian-packages.json" with { type: "json" };
 import { settings } from "./kubectl.ts";
+
+/**
+ * A package as it was when its tests were written. When Debian has replaced it, `apt-cache show <package>` has the Version and
+ * SHA256 to put here.
+ */
+interface Pin {
+  /** The name here when absent. */
+  readonly package?: string;
+  /** Debian's name of the release. */
+  readonly release: string;
+  readonly version: string;
+  /** Of the archive, by architecture, or for `all` of them. */
+  readonly sha256: Readonly<Partial<Record<string, string>>>;
+}
+export type DebianPackage = keyof typeof pins;
 
 type Run = (program: string, ...args: string[]) => string;
 
 /** Where unpacked packages are, each in a folder of its own. */
 export const debianFolder = join(settings.root, ".cox", "debian");
 
+const runIn =
+  (cwd: string): Run =>
+  (program, ...args) =>
+    execFileSync(program, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+
 /**
  * The files of one of Debian's packages, without those it depends on and without installing anything: for programs that
- * need nothing but the C library.
- * @param release another release of Debian than this machine's: `trixie`
+ * need nothing but the C library. Fetched once; the archive is kept, and compared with its pin at each use.
  * @returns the folder that stands for `/`
+ * @throws when it cannot be had as pinned
  */
-export function unpackedPackage(name: string, release?: string): string {
-  const folder = debianFolder;
-  const target = join(folder, release === undefined ? name : `${name}-${release}`);
-  if (existsSync(target)) return target;
-  mkdirSync(folder, { recursive: true });
-  const scratch = mkdtempSync(join(folder, "fetch-"));
-  const run: Run = (program, ...args) =>
-    execFileSync(program, args, { cwd: scratch, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+export function unpackedPackage(name: DebianPackage): string {
+  const pin: Pin = pins[name];
+  mkdirSync(debianFolder, { recursive: true });
+  const target = join(debianFolder, name);
+  const archive = `${target}.deb`;
+  const sha256 = pin.sha256["all"] ?? pin.sha256[architecture()];
+  if (sha256 === undefined) throw new Error(`${name} is not pinned for ${architecture()}: e2e/framework/debian-packages.json`);
+  const unpackedFrom = `${target}.sha256`;
+  const isKept = existsSync(archive) && hashOf(archive) === sha256;
+  if (isKept && existsSync(target) && existsSync(unpackedFrom) && readFileSync(unpackedFrom, "utf8") === sha256) return target;
+  const scratch = mkdtempSync(join(debianFolder, "fetch-"));
   try {
-    if (release === undefined) downloadHere(run, name);
-    else downloadFrom(run, scratch, name, release);
-    const archive = readdirSync(scratch).find((file) => file.endsWith(".deb"));
-    if (archive === undefined) throw new Error(`apt-get downloaded no ${name}`);
-    run("dpkg-deb", "--extract", archive, "files");
+    if (!isKept) copyFileSync(download(scratch, pin.package ?? name, pin, sha256), archive);
+    runIn(scratch)("dpkg-deb", "--extract", archive, "files");
+    rmSync(target, { recursive: true, force: true });
     renameSync(join(scratch, "files"), target);
+    writeFileSync(unpackedFrom, sha256);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
   return target;
+}
+
+const architecture = (): string => execFileSync("dpkg", ["--print-architecture"], { encoding: "utf8" }).trim();
+const hashOf = (file: string): string => createHash("sha256").update(readFileSync(file)).digest("hex");
+
+/** @returns the archive in the folder, which has the hash */
+function download(folder: string, name: string, { release, version }: Pin, sha256: string): string {
+  const run = runIn(folder);
+  const codename = /^VERSION_CODENAME=(\S+)$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1];
+  try {
+    if (codename === release) downloadHere(run, `${name}=${version}`);
+    else downloadFrom(run, folder, `${name}=${version}`, release);
+  } catch (err) {
+    throw new Error(`cannot fetch Debian's ${name} ${version} of ${release}; has it been replaced? (debian-packages.json)`, {
+      cause: err,
+    });
+  }
+  const file = readdirSync(folder).find((each) => each.endsWith(".deb"));
+  if (file === undefined) throw new Error(`apt-get downloaded no ${name}`);
+  const found = hashOf(join(folder, file));
+  if (found !== sha256)
+    throw new Error(`Debian's ${name} ${version} has the SHA-256 ${found}, not ${sha256} (debian-packages.json)`);
+  return join(folder, file);
 }
 
 /** A mirror far away fails now and then. */
@@ -63,5 +120,5 @@ function downloadFrom(run: Run, scratch: string, name: string, release: string):
   ].flatMap((option) => ["-o", option]);
   own.push(...patiently);
   run("apt-get", ...own, "update", "-q");
-  run("apt-get", ...own, "download", "-q", `${name}/${release}`);
+  run("apt-get", ...own, "download", "-q", name);
 }

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
+import { lookedAt } from "./wait-for.ts";
 
 export const settings: Settings = readSettings(join(dirname(fileURLToPath(import.meta.url)), "..", ".."));
 const program = await findKubectl(settings);
@@ -27,7 +28,9 @@ export async function tryKubectl(args: readonly string[], options: KubectlOption
   if (options.input !== undefined) child.stdin?.end(options.input);
   const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 240_000);
   try {
-    return await outcomeOf(child);
+    const outcome = await outcomeOf(child);
+    lookedAt(`kubectl ${args.join(" ")}: exit code ${outcome.code}\n${outcome.stderr}${outcome.stdout}`);
+    return outcome;
   } finally {
     clearTimeout(timer);
   }
@@ -38,10 +41,30 @@ export async function kubectl(...args: (string | KubectlOptions)[]): Promise<str
   const options: KubectlOptions = Object.assign({}, ...args.filter((arg) => typeof arg !== "string"));
   const words = args.filter((arg) => typeof arg === "string");
   const outcome = await tryKubectl(words, options);
-  if (outcome.code !== 0)
-    throw new Error(`kubectl ${words.join(" ")}: exit code ${outcome.code}\n${outcome.stderr}${outcome.stdout}`);
+  if (outcome.code !== 0) throw new KubectlError(words, outcome);
   return outcome.stdout;
 }
+
+/** kubectl ended with another exit code than 0. */
+export class KubectlError extends Error {
+  readonly outcome: Outcome;
+  constructor(args: readonly string[], outcome: Outcome) {
+    super(`kubectl ${args.join(" ")}: exit code ${outcome.code}\n${outcome.stderr}${outcome.stdout}`);
+    this.outcome = outcome;
+  }
+}
+
+/** For `waitFor`: the object, or what its resource is served by, is not there yet. */
+export const isNotFound = (err: Error): boolean =>
+  err instanceof KubectlError &&
+  /\(NotFound\)|doesn't have a resource type|couldn't find resource|no matches for kind/.test(err.outcome.stderr);
+
+/** For `waitFor`: the API server is away or has only begun to start. */
+export const isAway = (err: Error): boolean =>
+  err instanceof KubectlError &&
+  /refused|EOF|connection reset|Unable to connect|TLS handshake timeout|ServiceUnavailable|not ready|Forbidden|Unauthorized/.test(
+    err.outcome.stderr,
+  );
 
 export async function getJson<T>(...args: string[]): Promise<T> {
   return JSON.parse(await kubectl("get", ...args, "-o", "json")) as T;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { getJson, kubectl, tryKubectl } from "./kubectl.ts";
+import { getJson, isNotFound, kubectl, tryKubectl } from "./kubectl.ts";
 import { waitFor } from "./wait-for.ts";
 
 /** What the tests read of a pod. */
@@ -39,7 +39,7 @@ export function readyPods(namespace: string, selector: string, count: number, ti
       const pods = await podsOf(namespace, selector);
       return pods.length === count && pods.every(isReady) && pods;
     },
-    timeoutMs,
+    { timeoutMs },
   );
 }
 
@@ -62,7 +62,7 @@ export function waitForPod(
       const pod = await getJson<PodView>("pod", name, "-n", namespace);
       return holds(pod) && pod;
     },
-    timeoutMs,
+    { timeoutMs, retry: isNotFound },
   );
 }
 

@@ -45,10 +45,7 @@ test("every `create` makes its object, and `get` shows each kind in its own colu
     await create(...args);
     const kind = args[0] as string;
     // Some columns are what a controller says of it.
-    await waitFor(`${kind} in its columns`, async () => {
-      assert.match(await kubectl("get", kind, "-n", namespace), line, kind);
-      return true;
-    });
+    await waitFor(`${kind} in its columns`, async () => line.test(await kubectl("get", kind, "-n", namespace)));
     assert.match(await kubectl("describe", kind, "-n", namespace), /^Name: +\w/m, kind);
   }
   assert.match(await create("service", "nodeport", "n", "--tcp=80"), /service\/n created/);

@@ -1,7 +1,7 @@
 /** Resources that users define, as kubectl and helm see them. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { kubectl, tryKubectl } from "../framework/kubectl.ts";
+import { isNotFound, kubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
@@ -61,8 +61,10 @@ test("kubectl makes, shows, explains, scales, patches and deletes what a definit
   const { namespace, group, resource, run } = await defined(t);
   await run("apply", "-f", "-", { input: cronTab(group, '{cronSpec: "* * * * *"}') });
   assert.match(await run("get", resource), /^NAME +SPEC +REPLICAS\none +\* \* \* \* \* +2$/m);
-  await waitFor("the description", async () =>
-    /What is to run when\.[\s\S]*replicas\s+<integer>/.test(await run("explain", `${resource}.spec`)),
+  await waitFor(
+    "the description",
+    async () => /What is to run when\.[\s\S]*replicas\s+<integer>/.test(await run("explain", `${resource}.spec`)),
+    { retry: isNotFound }, // the API server has not published its schema yet
   );
 
   const misspelt = await tryKubectl(["-n", namespace, "apply", "-f", "-"], { input: cronTab(group, "{cronSpek: x}") });

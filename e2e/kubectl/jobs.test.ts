@@ -32,9 +32,10 @@ test("a created job runs to completion, tells of it, and takes its pod along", a
   assert.equal(await kubectl("logs", "job/hello", "-n", namespace), "hello from a job\n");
   await waitFor("its events", async () => {
     const described = await kubectl("describe", "job", "hello", "-n", namespace);
-    assert.match(described, /Pods Statuses: +0 Active(?: \(\d+ Ready\))? \/ 1 Succeeded \/ 0 Failed/);
-    assert.match(described, /Completed +\S+ +job-controller +Job completed/);
-    return true;
+    return (
+      /Pods Statuses: +0 Active(?: \(\d+ Ready\))? \/ 1 Succeeded \/ 0 Failed/.test(described) &&
+      /Completed +\S+ +job-controller +Job completed/.test(described)
+    );
   });
   await kubectl("delete", "job", "hello", "-n", namespace);
   await waitFor("its pod is gone", async () => (await podsOf(namespace, "job-name=hello")).length === 0);
@@ -70,9 +71,7 @@ test("a suspended job has no pods until it is resumed", async (t) => {
   await waitForJob(namespace, "later", "complete");
   await waitFor("its events", async () => {
     const events = await kubectl("get", "events", "-n", namespace, "--field-selector=involvedObject.name=later");
-    assert.match(events, /Normal +Suspended +job\/later +Job suspended/);
-    assert.match(events, /Normal +Resumed +job\/later +Job resumed/);
-    return true;
+    return /Normal +Suspended +job\/later +Job suspended/.test(events) && /Normal +Resumed +job\/later +Job resumed/.test(events);
   });
 });
 

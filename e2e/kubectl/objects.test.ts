@@ -87,7 +87,7 @@ test("explain, api-resources, api-versions, cluster-info, version and auth can-i
   assert.match(await kubectl("auth", "can-i", "--list"), /\*\.\*/);
   assert.match(
     await kubectl("get", "nodes", "-o", "wide"),
-    new RegExp(`${settings.nodeName} +Ready +<none> +\\S+ +v1\\.23\\.0 +${settings.nodeAddress}`),
+    new RegExp(`${settings.nodeName} +Ready +control-plane,master +\\S+ +v1\\.23\\.0 +${settings.nodeAddress}`),
   );
 });
 

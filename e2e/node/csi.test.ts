@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { isMissingFile } from "@coxswain/apimachinery/testing/wait-for";
 import { daemonProcess } from "@coxswain/dev-cluster/daemons";
-import { runningPid, start } from "@coxswain/dev-cluster/processes";
+import { start, stop } from "@coxswain/dev-cluster/processes";
 import { send } from "../framework/api.ts";
 import { newDriverProcess } from "../framework/csi-driver.ts";
 import { getJson, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
@@ -118,17 +119,18 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
   const answer = await send("PATCH", path, status, { "content-type": "application/merge-patch+json" });
   assert.equal(answer.code, 200, answer.text);
   const before = await waitForPod(namespace, "user", "is ready", isReady);
-  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir("vol"), "file"), "utf8") === "kept\n");
+  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir("vol"), "file"), "utf8") === "kept\n", {
+    retry: isMissingFile,
+  });
   const volume = `kubernetes.io/csi/${name}^vol`;
   assert.ok((await getJson<NodeView>("node", settings.nodeName)).status.volumesInUse?.includes(volume));
   const publish = driver.calls().find(({ method }) => method === "NodePublishVolume");
   assert.deepEqual(publish?.request.publishContext, { lun: "4" });
   assert.equal(publish?.request.volumeContext["csi.storage.k8s.io/pod.name"], "user");
 
-  process.kill(runningPid(settings, "kubelet") as number, "SIGKILL");
-  await waitFor("the kubelet to be dead", async () => runningPid(settings, "kubelet") === undefined);
+  await stop(settings, "kubelet", 0); // killed
   await kubectl("delete", "pod", "user", "-n", namespace, "--wait=false");
-  start(settings, daemonProcess(settings, "kubelet"));
+  await start(settings, daemonProcess(settings, "kubelet"));
   await waitFor("the pod to be gone", async () => (await tryKubectl(["get", "pod", "user", "-n", namespace])).code !== 0);
   await waitFor("the volume to be no more in use", async () => {
     const { status } = await getJson<NodeView>("node", settings.nodeName);
@@ -207,7 +209,13 @@ test("a pod with an inline volume waits for a driver that is away, and says so; 
   driver.start();
   await waitForPod(namespace, "user", "is ready", isReady);
   const handle = driver.calls()[0]?.request.volumeId ?? "";
-  await waitFor("the pod to have written", async () => readFileSync(join(driver.volumeDir(handle), "file"), "utf8") === "here\n");
+  await waitFor(
+    "the pod to have written",
+    async () => readFileSync(join(driver.volumeDir(handle), "file"), "utf8") === "here\n",
+    {
+      retry: isMissingFile,
+    },
+  );
 
   await driver.kill();
   await kubectl("delete", "pod", "user", "-n", namespace, "--wait=false");

@@ -10,7 +10,8 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { startDaemon } from "../framework/daemon-process.ts";
 
-const skip = process.env["COX_TEST_LONG"] === undefined ? "long: COX_TEST_LONG=1" : process.getuid?.() !== 0 && "needs root";
+const skip =
+  process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : process.getuid?.() !== 0 && "needs root";
 const gate = "--feature-gates=DynamicKubeletConfig=true";
 const timeoutMs = 30_000;
 

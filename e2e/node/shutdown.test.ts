@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { daemonProcess } from "@coxswain/dev-cluster/daemons";
 import { start, stop } from "@coxswain/dev-cluster/processes";
-import { canRunLogind, startLogind } from "../../packages/node-agent/src/testing/logind.ts";
+import { startLogind, whyNoLogind } from "../../packages/node-agent/src/testing/logind.ts";
 import { getJson, kubectl, settings } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { busybox, createPod, isReady, type PodView, waitForPod } from "../framework/pods.ts";
@@ -28,7 +28,7 @@ const nodeIsReady = (): Promise<true> =>
   });
 
 test("when the machine goes down pods end first, critical ones last; the node says so and takes no more", {
-  skip: !canRunLogind,
+  skip: whyNoLogind,
 }, async (t) => {
   const namespace = await newNamespace(t, "shutdown");
   const machine = await startLogind(t);
@@ -42,13 +42,13 @@ test("when the machine goes down pods end first, critical ones last; the node sa
   const usual = daemonProcess(settings, "kubelet");
   t.after(async () => {
     await stop(settings, "kubelet");
-    start(settings, usual);
+    await start(settings, usual);
     rmSync(dir, { recursive: true, force: true });
     await nodeIsReady();
   });
   await stop(settings, "kubelet");
   const args = [...usual.args, `--config=${config}`];
-  start(settings, { ...usual, args, env: { ...usual.env, DBUS_SYSTEM_BUS_ADDRESS: machine.address } });
+  await start(settings, { ...usual, args, env: { ...usual.env, DBUS_SYSTEM_BUS_ADDRESS: machine.address } });
   await waitFor("the kubelet to hold the shutdown up", async () =>
     (await machine.inhibitors()).some(([, who]) => who === "kubelet"),
   );

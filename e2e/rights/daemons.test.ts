@@ -1,6 +1,6 @@
 /**
- * Every daemon works with the rights of its upstream role: after all that the other tests had it do, and a round of its
- * own, the audit knows of no refusal.
+ * Every daemon works with the rights of its upstream role: after its start, all that the other tests had it do, and a round of
+ * its own, the audit knows of no refusal.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -9,40 +9,10 @@ import { test } from "node:test";
 import { subjectOf } from "@coxswain/apimachinery/serving/certificates";
 import { auditLog } from "@coxswain/dev-cluster/daemons";
 import { pkiFile } from "@coxswain/dev-cluster/pki";
+import { type AuditEvent, daemonOf, daemonUsers, isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
 import { getJson, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
-
-interface AuditEvent {
-  requestReceivedTimestamp: string;
-  verb: string;
-  requestURI: string;
-  userAgent?: string;
-  user: { username: string; groups?: string[] };
-  responseStatus?: { code?: number };
-  annotations?: Record<string, string>;
-  objectRef?: { resource: string; namespace?: string; name?: string };
-}
-
-/** Whom each daemon may be, by the name with which its user agent begins. */
-const daemons: Readonly<Record<string, RegExp>> = {
-  "kube-controller-manager": /^system:(kube-controller-manager|serviceaccount:kube-system:[a-z-]+)$/,
-  "kube-scheduler": /^system:kube-scheduler$/,
-  kubelet: /^system:node:[a-z0-9.-]+$/,
-};
-
-/** What was asked since the API server said that it is ready: before, it does not know the roles yet. */
-function readAudit(): AuditEvent[] {
-  const lines = readFileSync(auditLog(settings), "utf8").split("\n").slice(0, -1);
-  const events = lines.map((line) => JSON.parse(line) as AuditEvent);
-  const ready = events.findIndex((event) => event.requestURI === "/readyz" && event.responseStatus?.code === 200);
-  assert.ok(ready >= 0, "nobody saw the API server ready");
-  const readyAt = events[ready]?.requestReceivedTimestamp ?? "";
-  return events.slice(ready).filter((event) => event.requestReceivedTimestamp > readyAt);
-}
-
-const daemonOf = (event: AuditEvent): string | undefined =>
-  Object.keys(daemons).find((name) => event.userAgent?.startsWith(`${name}/`));
 
 test("no daemon is refused what it asks for, and none is in system:masters", async (t) => {
   if (!existsSync(auditLog(settings))) return t.skip("this cluster has no audit: COX_AUDIT_POLICY");
@@ -58,8 +28,9 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
     return (await getJson<{ items: unknown[] }>("pods", "-n", namespace)).items.length === 0;
   });
 
-  const events = readAudit();
-  for (const [name, allowed] of Object.entries(daemons)) {
+  // From the first request on: who is too early is told to wait, and refused nothing.
+  const events = readAuditLog(auditLog(settings));
+  for (const [name, allowed] of Object.entries(daemonUsers)) {
     const own = events.filter((event) => daemonOf(event) === name);
     assert.ok(own.length > 0, `${name} asked for nothing`);
     const others = new Set(own.map(({ user }) => user.username).filter((user) => !allowed.test(user)));
@@ -70,14 +41,6 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
     assert.deepEqual([...new Set(refused.map(summaryOf))], [], `${name} was refused`);
   }
 });
-
-/** By the authorizer, or by NodeRestriction. A namespace that is going refuses an agent's events and tokens too, as it should. */
-function isRefused({ annotations = {}, responseStatus, user, verb, requestURI }: AuditEvent): boolean {
-  if (annotations["authorization.k8s.io/decision"] === "forbid" || responseStatus?.code === 401) return true;
-  const isAgent = user.groups?.includes("system:nodes") === true;
-  const mayBeGoing = verb === "create" && requestURI.startsWith("/api/v1/namespaces/");
-  return responseStatus?.code === 403 && isAgent && !mayBeGoing;
-}
 
 const soonMs = 60_000;
 
@@ -90,10 +53,6 @@ function isForGonePod({ annotations, objectRef, requestReceivedTimestamp: at }: 
     const agoMs = Date.parse(at) - Date.parse(requestReceivedTimestamp);
     return home !== undefined && home === objectRef?.namespace && agoMs >= 0 && agoMs < soonMs;
   });
-}
-
-function summaryOf({ user, verb, requestURI, annotations }: AuditEvent): string {
-  return `${user.username} ${verb} ${requestURI} ${annotations?.["authorization.k8s.io/reason"] ?? ""}`;
 }
 
 test("the API server's client certificate gives it the kubelet's API and no more", async () => {

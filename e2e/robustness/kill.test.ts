@@ -1,16 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { exec } from "@coxswain/dev-cluster/commands";
 import { containerdSocket } from "@coxswain/dev-cluster/containerd";
-import { type DaemonName, daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
-import { runningPid, start } from "@coxswain/dev-cluster/processes";
-import { getJson, kubectl, settings } from "../framework/kubectl.ts";
+import { runningPid } from "@coxswain/dev-cluster/processes";
+import { getJson, isAway, kubectl, settings } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { type PodView, podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
-
-const restart = (name: DaemonName | "etcd"): number =>
-  start(settings, name === "etcd" ? etcdProcess(settings) : daemonProcess(settings, name));
 
 /** Every container of the runtime with the pod and the attempt it belongs to. */
 async function containersOf(namespace: string): Promise<{ pod: string; attempt: string }[]> {
@@ -70,10 +67,12 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
     const pid = runningPid(settings, victim);
     assert.ok(pid !== undefined, `${victim} runs`);
     process.kill(pid, "SIGKILL");
-    await waitFor(`${victim} is gone`, async () => runningPid(settings, victim) === undefined);
-    restart(victim);
+    await waitFor(`the supervisor has started ${victim} again`, async () => {
+      const again = runningPid(settings, victim);
+      return again !== undefined && again !== pid;
+    });
 
-    await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok");
+    await waitFor("the API server answers", async () => (await kubectl("get", "--raw", "/readyz")) === "ok", { retry: isAway });
     await kubectl("rollout", "status", "deployment/moving", "-n", namespace, "--timeout=180s", { timeoutMs: 240_000 });
     const moved = await readyPods(namespace, "app=moving", 3);
     assert.ok(moved.every((pod) => pod.spec.containers[0]?.image === "busybox:1.36"));
@@ -86,9 +85,13 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
       ).length,
       5,
     );
-    await waitFor("one container for each pod", async () => {
-      const containers = await containersOf(namespace);
-      return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
-    });
+    await waitFor(
+      "one container for each pod",
+      async () => {
+        const containers = await containersOf(namespace);
+        return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
+      },
+      { retry: hasExitCode },
+    ); // containerd starts, or a container has gone since the list
   });
 }

@@ -7,6 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { isNotListening } from "@coxswain/apimachinery/testing/wait-for";
 import { newHttp } from "@coxswain/apiserver/testing/start-test-server";
 import { waitFor } from "../../framework/wait-for.ts";
 import { ended } from "./etcd-cluster.ts";
@@ -133,7 +134,7 @@ export async function startApiServers(
       },
       async ready() {
         const answers = async (): Promise<boolean> => !isRunning() || (await request("GET", "/readyz")).code === 200;
-        await waitFor(`${url} to be ready`, answers, 180_000);
+        await waitFor(`${url} to be ready`, answers, { timeoutMs: 180_000, retry: isNotListening });
         if (!isRunning()) throw new Error(`the API server ended: ${readFileSync(output, "utf8").slice(-2000)}`);
       },
       kill: () => ended(child),

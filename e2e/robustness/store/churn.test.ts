@@ -20,7 +20,7 @@ test("a trend is told from samples that go up and down", () => {
 });
 
 test("a thousand pods that are replaced all the time do not make the server grow", async (t) => {
-  if (long === undefined) return t.skip("takes a quarter of an hour: only with COX_TEST_LONG");
+  if (long === undefined) return t.skip("long: only with ./cox test --long");
   const etcd = await startOwnEtcd(t);
   const apis = await startApiServers(t, 1, [etcd.endpoint], () => ["--etcd-compaction-interval=1m", "--event-ttl=5m"]);
   const churned = await churn({ apis, pods: 1_000, writesPerSecond: 40, minutes: minutesOfRound * rounds });

@@ -16,7 +16,7 @@ const clients = 8;
 const paceMs = 20;
 
 test("API servers restarted in turn under load, certificates rotated, the leader moved: one retry is enough for all", async (t) => {
-  const why = process.env["COX_TEST_LONG"] === undefined ? "takes minutes: only with COX_TEST_LONG" : await noNamespaces();
+  const why = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : await noNamespaces();
   if (why) return t.skip(why);
   const { apis, etcd, history, namespaces } = await newStage(t, {
     ...{ members: 3, apiServers: 2 },

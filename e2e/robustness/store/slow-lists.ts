@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { get } from "node:https";
 import type { TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import type { ApiServer } from "./apiservers.ts";
 import { residentMb } from "./resident.ts";
 import type { Stage } from "./stage.ts";
@@ -39,7 +40,7 @@ export async function listTogether(t: TestContext, { apis }: Stage): Promise<voi
       const sent = get(
         `${server.url}${path}`,
         { ca, headers: { authorization: `Bearer ${token}` }, agent: false },
-        async (response) => {
+        asyncListener(async (response) => {
           let bytes = 0;
           const end = performance.now() + size.slowMs;
           try {
@@ -52,7 +53,7 @@ export async function listTogether(t: TestContext, { apis }: Stage): Promise<voi
             // Given up by the server.
           }
           resolve({ bytes, whole: response.complete });
-        },
+        }),
       );
       sent.on("error", reject);
     });

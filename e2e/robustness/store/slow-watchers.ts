@@ -92,11 +92,7 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   if (long) {
     // A socket that is not read does not hear that it was closed; the server knows.
     const left = `kind="ConfigMap"} ${size.reading}\n`;
-    await waitFor(
-      "the server to give them up",
-      async () => (await server.request("GET", "/metrics")).text.includes(left),
-      120_000,
-    );
+    await waitFor("the server to give them up", async () => (await server.request("GET", "/metrics")).text.includes(left));
   }
   const seen = await Promise.all(stalled.map((watcher) => watcher.drain(size.events)));
   const shown = history.versions(configMaps).filter(({ revision, key }) => revision > from && key.startsWith(`${namespace}/`));

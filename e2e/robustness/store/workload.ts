@@ -218,9 +218,9 @@ export function startWorkload(options: WorkloadOptions): Workload {
             .map(([key, revision]) => `${key}@${revision}`)
             .sort()
             .join();
-        const same = await waitFor("a watcher to catch up", async () => held() === want.sort().join(), catchUpMs).catch(
-          () => false,
-        );
+        const same = await waitFor("a watcher to catch up", async () => held() === want.sort().join(), {
+          timeoutMs: catchUpMs,
+        }).catch(() => false);
         if (!same)
           broken.push(`a watcher of ${prefix || "everything"} ${selection.query} ended with ${held()} instead of ${want.join()}`);
       }

@@ -50,7 +50,6 @@ export interface ApiserverConfig {
   /** --watch-cache-sizes, and what has no cache by itself: `resource` or `resource.group`. */
   readonly watchCacheSizes: ReadonlyMap<string, number>;
   readonly kubelet: {
-    readonly clientCertificate: { readonly cert: Buffer; readonly key: Buffer } | undefined;
     readonly certificateAuthority: Buffer | undefined;
   };
   /** The proxies of --egress-selector-config-file. */
@@ -147,7 +146,6 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     etcdOverrides: check(() => flags["etcd-servers-overrides"].map(parseOverride), []),
     watchCacheSizes: check(() => watchCacheSizes(flags), new Map()),
     kubelet: {
-      clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
       certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
     },
     egress: check(() => readEgressConfiguration(flags["egress-selector-config-file"]), {}),
@@ -165,7 +163,8 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     "apiservices",
     true,
   ), "API group/version apiregistration.k8s.io/v1 must be enabled");
-  check(() => void readProxyCertificate(flags), undefined);
+  check(() => void readClientCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"]), undefined);
+  check(() => void readClientCertificate(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined);
   check(() => void readCloudConfig(flags["cloud-config"]), undefined);
   check(() => void selectPlugins(config.plugins), undefined);
   check(() => void originPatterns(flags["cors-allowed-origins"]), undefined);
@@ -358,16 +357,10 @@ function watchCacheSizes(flags: ApiserverFlags): Map<string, number> {
   return sizes;
 }
 
-function readProxyCertificate(flags: ApiserverFlags): void {
-  const [certFile, keyFile] = [flags["proxy-client-cert-file"], flags["proxy-client-key-file"]];
+function readClientCertificate(certFile: string, keyFile: string): void {
   if (certFile !== "" && keyFile !== "") readKeyPair(certFile, keyFile);
 }
 
 function optionalFile(path: string): Buffer | undefined {
   return path === "" ? undefined : readFileSync(path);
-}
-
-function keyPair(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } | undefined {
-  if (certFile === "" || keyFile === "") return undefined;
-  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }

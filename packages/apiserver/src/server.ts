@@ -4,18 +4,18 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
 import {
   type WatchedCertificatePool,
   watchedCertificatePool,
 } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
-import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import { watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
+import { type ProxyCertificate, watchedKeyPair, watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
+import { untilCaughtUp } from "./bootstrap/caught-up.ts";
 import { ensureFlowConfiguration, keepFlowConfiguration } from "./bootstrap/flow-configuration.ts";
 import {
   collectIdentityLeases,
@@ -25,6 +25,7 @@ import {
 } from "./bootstrap/identity-lease.ts";
 import {
   ensureKubernetesService,
+  type KubernetesServiceLoop,
   type KubernetesServiceOptions,
   type LiveServers,
   runKubernetesService,
@@ -38,17 +39,17 @@ import type { ApiserverConfig } from "./config.ts";
 import { newTunnels, type Tunnels } from "./egress/tunnels.ts";
 import { Drain, type OpenRequests } from "./filters/drain.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
-import { writeError } from "./handlers/response.ts";
 import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
 import { newAuditor } from "./server/audit.ts";
 import { customResourceHooks } from "./server/custom-resource-hooks.ts";
-import { type Edge, newEdge } from "./server/edge.ts";
+import { newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
 import { newGrpcMetrics } from "./server/grpc-metrics.ts";
 import { listen } from "./server/listen.ts";
 import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks.ts";
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
+import { newStartGate, untilServable } from "./server/start-gate.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
 import { storageVersionHooks } from "./server/storage-version-barrier.ts";
 import { readTracingConfiguration, type TracingConfiguration } from "./server/tracing/configuration.ts";
@@ -56,6 +57,7 @@ import { newSpanExporter } from "./server/tracing/exporter.ts";
 import { passThrough } from "./server/tracing/pass-through.ts";
 import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
+import type { EtcdIdentity } from "./storage/etcd/grpc.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { type EtcdOptions, openStorage, type StorageSet } from "./storage/open.ts";
 
@@ -105,6 +107,9 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const clientCa = poolOf(flags["client-ca-file"]);
   const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
   const proxyCertificate = watchedProxyCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"], clock, log);
+  const [kubeletCert, kubeletKey] = [flags["kubelet-client-certificate"], flags["kubelet-client-key"]];
+  const kubeletCertificate = watchedKeyPair("kubelets", kubeletCert, kubeletKey, clock, log);
+  const etcdCertificate = watchedKeyPair("etcd", flags["etcd-certfile"], flags["etcd-keyfile"], clock, log);
   const keys = serviceAccountKeys(config);
   const edge = newEdge({
     metrics,
@@ -117,9 +122,10 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   });
 
   let storage: StorageSet | undefined;
+  let connected = false;
   const checkEtcd = async (): Promise<void> => {
     // Nor is anything ready whose rooms could not be connected: it would answer 503 to all but health.
-    if (storage === undefined || serve === starting) throw new Error("etcd was not reached yet");
+    if (storage === undefined || !connected) throw new Error("etcd was not reached yet");
     await storage.health();
   };
   edge.addCheck("etcd", checkEtcd, async () => storage?.warning());
@@ -128,16 +134,22 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }
-  const starting: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
-  let serve = starting;
-  const toRooms: ExchangeHandler = (exchange) => serve(exchange);
-  const server = await listen(config, tracer?.requests(toRooms) ?? toRooms, log, metrics);
+  const gate = newStartGate(edge, { anonymousAuth: flags["anonymous-auth"] });
+  const server = await listen(config, tracer?.requests(gate.handle) ?? gate.handle, log, metrics);
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
 
-  let stopKubernetesService: (() => Promise<void>) | undefined;
+  let kubernetesService: KubernetesServiceLoop | undefined;
   const start = async (): Promise<void> => {
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
-    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set, tracer, tunnels);
+    storage = await openWithRetry(
+      config,
+      { clock, log, metrics, signal },
+      runtime.aroundEtcd,
+      objectCounts.set,
+      tracer,
+      tunnels,
+      etcdCertificate,
+    );
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -147,6 +159,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       clientCa,
       requestHeaderCa,
       proxyCertificate,
+      kubeletCertificate,
       self: () => ({ host: ownHost(flags["bind-address"]), port: server.port }),
       edge,
       tunnels,
@@ -182,24 +195,37 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       : undefined;
     const hooks = hooksOf(config, rooms, service, info(), identity, featureEnabled, clock, log);
     const running = newPostStartHooks(hooks, clock, log);
+    const unregistered = (): readonly string[] => rooms.aggregator.autoregistration.missing();
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
       if (name !== autoregistrationHook) continue;
       edge.addHook("autoregister-completion", () => {
-        const missing = rooms.aggregator.autoregistration.missing();
+        const missing = unregistered();
         return missing.length === 0 ? undefined : `missing APIService: [${missing.join(" ")}]`;
       });
     }
     edge.addReadyCheck("informer-sync", async () => {
-      if (!rooms.synced()) throw new Error("informers are not synced yet");
+      // Who was told that the server is ready must not be sent away.
+      if (!rooms.synced() || !gate.isOpen) throw new Error("informers are not synced yet");
     });
     rooms.informers.start(signal);
-    serve = rooms.serve;
-    await running.run(signal);
+    connected = true;
+    const hooksDone = running.run(signal);
+    hooksDone.catch(() => {}); // awaited below, or the server has stopped
+    await untilServable({
+      missing: () => [...running.unfinished(), ...(rooms.synced() ? [] : ["informer-sync"]), ...unregistered()],
+      failingMs: running.failingMs,
+      clock,
+      log,
+      signal,
+    });
+    gate.open(rooms.serve);
+    await hooksDone;
     authoritiesChanged = followAuthenticationInfo({ client: rooms.client, info, clock, log, signal });
     if (identity !== undefined) keepIdentityLease(identity, signal);
     void rooms.repair.run(signal).catch(() => {}); // ends with the server
-    if (service.servers !== undefined) stopKubernetesService = runKubernetesService(service);
+    kubernetesService = runKubernetesService(service);
+    await kubernetesService.begun;
   };
   const started = start();
   started.catch((err: unknown) => {
@@ -217,9 +243,11 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     },
     async stop(graceMs = flags["request-timeout"]) {
       edge.shutDown();
-      await stopKubernetesService?.().catch((err: unknown) =>
-        log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) }),
-      );
+      await kubernetesService
+        ?.stop()
+        .catch((err: unknown) =>
+          log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) }),
+        );
       if (flags["shutdown-delay-duration"] > 0) await clock.sleep(flags["shutdown-delay-duration"]);
       if (flags["shutdown-send-retry-after"]) {
         // Whoever comes is told to go elsewhere, which takes a server that listens.
@@ -239,7 +267,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       await exporter?.close();
       clientCa?.close();
       requestHeaderCa?.close();
-      proxyCertificate.close();
+      for (const certificate of [proxyCertificate, kubeletCertificate, etcdCertificate]) certificate.close();
     },
   };
 }
@@ -290,18 +318,15 @@ function ownHost(bindAddress: string): string {
   return bindAddress === "::" ? "::1" : bindAddress;
 }
 
-/** Health is answered to everybody, anything else has to wait. */
-function beforeStorage(edge: Edge, exchange: Exchange): void | Promise<void> {
-  const path = exchange.url.split("?")[0] as string;
-  if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return edge.handle(exchange);
-  writeError(exchange, serviceUnavailable("the server is starting and has not reached its storage yet"));
-}
-
 interface Common {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly signal: AbortSignal;
+}
+
+function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdentity | undefined {
+  return current && { cert: Buffer.from(current.cert), key: Buffer.from(current.key), certFile };
 }
 
 async function openWithRetry(
@@ -311,37 +336,44 @@ async function openWithRetry(
   counted: (resource: string, count: number) => void,
   tracer: Tracer | undefined,
   tunnels: Tunnels,
+  certificate: ProxyCertificate,
 ): Promise<StorageSet> {
   const { flags } = config;
   const calls = newGrpcMetrics(metrics);
+  const stopped = aborted(signal);
+  stopped.catch(() => {});
   for (;;) {
     signal.throwIfAborted();
+    const opening = openStorage({
+      etcd: {
+        servers: flags["etcd-servers"],
+        overrides: config.etcdOverrides,
+        prefix: flags["etcd-prefix"],
+        ...config.etcdTls,
+        identity: () => identityOf(certificate, flags["etcd-certfile"]),
+        compactionIntervalMs: flags["etcd-compaction-interval"],
+        healthTimeoutMs: flags["etcd-healthcheck-timeout"],
+        leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
+        around,
+        calls: tracer?.calls(calls) ?? calls,
+        connect: tunnels.etcd,
+      },
+      watchCache: flags["watch-cache"],
+      cachedWhenNamed: flags["default-watch-cache-size"] === 0,
+      watchCacheSizes: config.watchCacheSizes,
+      mediaType: flags["storage-media-type"],
+      ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
+      clock,
+      log: log.named("storage"),
+      metrics: newStorageMetrics(metrics, counted),
+      countPollMs: flags["etcd-count-metric-poll-period"],
+      databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
+    });
     try {
-      return await openStorage({
-        etcd: {
-          servers: flags["etcd-servers"],
-          overrides: config.etcdOverrides,
-          prefix: flags["etcd-prefix"],
-          ...config.etcdTls,
-          compactionIntervalMs: flags["etcd-compaction-interval"],
-          healthTimeoutMs: flags["etcd-healthcheck-timeout"],
-          leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
-          around,
-          calls: tracer?.calls(calls) ?? calls,
-          connect: tunnels.etcd,
-        },
-        watchCache: flags["watch-cache"],
-        cachedWhenNamed: flags["default-watch-cache-size"] === 0,
-        watchCacheSizes: config.watchCacheSizes,
-        mediaType: flags["storage-media-type"],
-        ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
-        clock,
-        log: log.named("storage"),
-        metrics: newStorageMetrics(metrics, counted),
-        countPollMs: flags["etcd-count-metric-poll-period"],
-        databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
-      });
+      return await Promise.race([opening, stopped]);
     } catch (err) {
+      if (signal.aborted) void opening.then((late) => late.stop()).catch(() => {});
+      signal.throwIfAborted();
       log.error("cannot reach etcd, trying again", err, { servers: flags["etcd-servers"].join(",") });
       await clock.sleep(storageRetryMs, signal);
     }
@@ -380,6 +412,7 @@ function hooksOf(
         async run(signal) {
           await ensureNamespaces(client, signal);
           await ensureRbacPolicy(client, featureEnabled, signal);
+          await untilCaughtUp(client, informers, [clusterRoles, clusterRoleBindings, roles, roleBindings], clock, signal);
         },
       },
     serves("scheduling.k8s.io", "v1", "priorityclasses") && {

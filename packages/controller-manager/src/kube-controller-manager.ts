@@ -7,6 +7,7 @@ import { startComponentServer } from "@coxswain/apimachinery/serving/component-s
 import { completeConfig } from "./config.ts";
 import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";
 import { loadClientConfig, runManager } from "./manager.ts";
+import { newControllerHealth } from "./supervise.ts";
 
 await runMain(kubeControllerManager, run);
 
@@ -20,6 +21,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
   const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
+  const health = newControllerHealth({ clock, metrics });
   const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,
@@ -28,14 +30,14 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     clock,
     metrics,
     checks: leadership === undefined ? {} : { leaderElection: leadership.check },
+    informativeChecks: Object.fromEntries([...controllers].map((name) => [name, () => health.check(name)])),
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, signal });
-    if (end === "leadership-lost") {
-      log.error("leaderelection lost");
-      process.exit(1); // another leads now: nothing of ours may go on
-    }
+    const running = runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
+    const end = await (server === undefined ? running : Promise.race([running, server.failed]));
+    // Another leads now: nothing of ours may go on. Source: app/controllermanager.go OnStoppedLeading
+    if (end === "leadership-lost") log.fatal("leaderelection lost");
   } finally {
     await server?.close(0);
   }

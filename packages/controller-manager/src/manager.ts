@@ -9,6 +9,7 @@ import { newEventRecorder } from "@coxswain/apimachinery/controller/event-record
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -20,7 +21,9 @@ import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
+import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
+import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
 export interface ManagerOptions {
   readonly config: ControllerManagerConfig;
@@ -31,6 +34,10 @@ export interface ManagerOptions {
   readonly featureGates: FeatureGates;
   /** Of the first lock; for who has a page of health. */
   readonly leadership?: LeaderStatus | undefined;
+  /** Told of controllers that fail; for who has a page of health. */
+  readonly health?: ControllerHealth | undefined;
+  /** Instead of those of Kubernetes. */
+  readonly controllers?: readonly CatalogueEntry[] | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -38,7 +45,7 @@ export interface ManagerOptions {
 export type ManagerEnd = "stopped" | "leadership-lost";
 
 /**
- * Leader election, then informers, then controllers. Resolves when `signal` is aborted or a leadership is lost. With
+ * Leader election, then informers, then controllers, of which each one's failures are its own. Resolves when `signal` is aborted or a leadership is lost. With
  * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
  */
 export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
@@ -53,6 +60,9 @@ export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
     ending.abort(new Error("leaderelection lost"));
   };
   try {
+    const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
+    const waited = waitForServer(asking, { purpose: "the controllers", clock, log: options.log, signal });
+    if (!(await unlessAborted(waited, signal))) return "stopped";
     if (!leaderElection.enabled) {
       await runControllers(options, family, "main", signal);
       return "stopped";
@@ -89,7 +99,7 @@ async function lead(
   let running: Promise<unknown> = Promise.resolve();
   await runLeaderElection({
     ...config.leaderElection,
-    client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+    client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
     lock,
     identity: `${hostname()}_${randomUUID()}`,
     // The next one need not wait for the lease to run out after a restart.
@@ -123,16 +133,19 @@ export async function loadClientConfig(
 }
 
 async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
-  const { config, log, clock } = options;
+  const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
+  const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
+  if (!(await unlessAborted(requireHealthyServer(asking, clock, log, signal), signal))) return;
   const jitter = 1 + Math.random();
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),
     clock,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
-  const made = catalogue.flatMap((entry): { name: string; controller: Runnable }[] => {
+  const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {
     if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
-    const controller = entry.make(contextOf(options, family, informers, entry));
+    const ctx = contextOf(options, family, informers, entry);
+    const controller = supervise({ name: entry.name, ctx, make: entry.make, health, log, clock });
     if (controller === undefined) log.info("Skipping", { controller: entry.name });
     return controller === undefined ? [] : [{ name: entry.name, controller }];
   });
@@ -146,6 +159,14 @@ async function runControllers(options: ManagerOptions, family: ClientFamily, sha
   }
   log.info("controllers started", { count: made.length });
   await Promise.all(running);
+}
+
+/** @returns false when `signal` was aborted meanwhile */
+async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  await work.catch((err: unknown) => {
+    if (!signal.aborted) throw err;
+  });
+  return !signal.aborted;
 }
 
 function contextOf(

@@ -31,7 +31,8 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
     const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
     const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
-    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, clock: realClock, log }, signal);
+    const rotates = config.rotateCertificates;
+    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, rotates, clock: realClock, log }, signal);
   }
   if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
@@ -39,7 +40,11 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
   const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
   if (config.runOnce) {
-    await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
+    try {
+      await waitUntilRunning(agent.pending, realClock, signal);
+    } finally {
+      await agent.stop();
+    }
     return;
   }
   void notifySystemd(log);

@@ -11,6 +11,7 @@ import { checkDurations, type LeaderElectionConfig, runLeaderElection } from "@c
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-recorder";
+import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
@@ -72,34 +73,40 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     await scheduler.run(leading);
   };
 
-  if (status === undefined) {
-    await lead(signal);
-  } else {
-    let leading = Promise.resolve();
-    await runLeaderElection({
-      ...leaderElection,
-      client: family.member({ qps: -1, userAgent: userAgentOf("kube-scheduler", "leader-election") }),
-      status,
-      recorder: newEventRecorder({ client: eventClient, component: config.profiles[0]?.schedulerName ?? "", log, clock }),
-      lock,
-      identity: `${hostname()}_${randomUUID()}`,
-      // The next one need not wait for the lease to run out after a restart.
-      releaseOnCancel: true,
-      onStarted(started) {
-        leading = lead(started).catch((err: unknown) => {
-          if (!started.aborted) log.fatal("scheduling failed", err);
-        });
-      },
-      onStopped() {
-        // Somebody else may schedule from now on: only a new process starts with a clean view.
-        if (!signal.aborted) log.fatal("leaderelection lost");
-      },
-      log,
-      clock,
-      signal,
-    });
-    await leading;
-  }
+  const work = async (): Promise<void> => {
+    await waitForServer(family.member({ qps: -1 }), { purpose: "scheduling", clock, log, signal });
+    if (status === undefined) {
+      await lead(signal);
+    } else {
+      let leading = Promise.resolve();
+      await runLeaderElection({
+        ...leaderElection,
+        client: family.apart({ qps: -1, userAgent: userAgentOf("kube-scheduler", "leader-election") }),
+        status,
+        recorder: newEventRecorder({ client: eventClient, component: config.profiles[0]?.schedulerName ?? "", log, clock }),
+        lock,
+        identity: `${hostname()}_${randomUUID()}`,
+        // The next one need not wait for the lease to run out after a restart.
+        releaseOnCancel: true,
+        onStarted(started) {
+          leading = lead(started).catch((err: unknown) => {
+            if (!started.aborted) log.fatal("scheduling failed", err);
+          });
+        },
+        onStopped() {
+          if (signal.aborted) return;
+          // Somebody else may schedule from now on: only a new process starts with a clean view. Source: app/server.go Run
+          log.error("Leaderelection lost");
+          process.exit(1);
+        },
+        log,
+        clock,
+        signal,
+      });
+      await leading;
+    }
+  };
+  await (server === undefined ? work() : Promise.race([work(), server.failed]));
   await server?.close(1_000);
 });
 

@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";

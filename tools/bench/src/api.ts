@@ -13,7 +13,9 @@ let stages: Stage[] = [];
 export async function benchApi(argv: readonly string[]): Promise<void> {
   try {
     const options = parseOptions(argv);
-    const limit = setTimeout(() => fail(new Error(`not done after ${options.limitSeconds} s`)), options.limitSeconds * 1000);
+    const limit = setTimeout(() => {
+      fail(new Error(`not done after ${options.limitSeconds} s`)).catch(exit);
+    }, options.limitSeconds * 1000);
     await bench(options);
     clearTimeout(limit);
     await cleanUp();
@@ -52,7 +54,17 @@ async function cleanUp(): Promise<void> {
 }
 
 async function fail(err: unknown): Promise<never> {
-  for (let cause = err; cause instanceof Error; cause = cause.cause) console.error(`bench: ${cause.message}`);
+  print(err);
   await cleanUp();
   process.exit(1);
+}
+
+/** The clean-up failed too. */
+function exit(err: unknown): never {
+  print(err);
+  process.exit(1);
+}
+
+function print(err: unknown): void {
+  for (let cause = err; cause instanceof Error; cause = cause.cause) console.error(`bench: ${cause.message}`);
 }

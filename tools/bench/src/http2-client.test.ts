@@ -4,11 +4,12 @@ import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } 
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { openConnection } from "./http.ts";
 import { openWatchConnection } from "./watch-client.ts";
 
 test("requests bring their bodies and headers, and answers their status, size and, when asked for, body", async (t) => {
-  const connection = await openConnection(await serve(t, echo), "secret", undefined);
+  const connection = await openConnection(await serve(t, asyncListener(echo)), "secret", undefined);
   t.after(() => connection.close());
   const headers = { "content-type": "text/plain" };
   const posted = await connection.request("/posted", { method: "POST", body: "a body", headers, keepBody: true });
@@ -21,7 +22,7 @@ test("requests bring their bodies and headers, and answers their status, size an
 });
 
 test("many requests with bodies at once wait for the server's windows and its number of streams", async (t) => {
-  const url = await serve(t, echo, { maxConcurrentStreams: 10 });
+  const url = await serve(t, asyncListener(echo), { maxConcurrentStreams: 10 });
   const connection = await openConnection(url, "secret", undefined);
   t.after(() => connection.close());
   const bodies = Array.from({ length: 60 }, (_, index) => `${index}:`.padEnd(20_000, "x"));

@@ -8,9 +8,17 @@ const argv = process.argv.slice(2);
 /** Of the long list of `codec`. */
 const listedPods = 5_000;
 
-// A codec beyond its limit ends with 1: its ratios are the same on every machine. A slow server is no error.
-if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
-else if (argv[0] === "start") await benchStart(argv);
-else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
-else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();
-else await benchApi(argv);
+try {
+  // A codec beyond its limit ends with 1: its ratios are the same on every machine. A slow server is no error.
+  if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
+  else if (argv[0] === "start") await benchStart(argv);
+  else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
+  else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();
+  else await benchApi(argv);
+} catch (err) {
+  const { code, message } = err as NodeJS.ErrnoException;
+  const isUsage = code?.startsWith("ERR_PARSE_ARGS") === true || message.startsWith("usage: ");
+  if (!isUsage) throw err;
+  process.stderr.write(`bench: ${message}${message.startsWith("usage: ") ? "" : "; see ./cox bench --help"}\n`);
+  process.exitCode = 2;
+}

@@ -2,6 +2,7 @@
 
 /** Rooms of apimachinery in order: each may import only those before it, and itself. */
 export const apimachineryRooms: readonly string[] = [
+  "event-loop",
   "clock",
   "files",
   "logging",

@@ -17,15 +17,17 @@ function aFolder(t: { after(fn: () => void): void }): string {
   return folder;
 }
 
-test("certificates bear the names that are given, and others when these change; authorities and keys of tokens stay", async (t) => {
+test("certificates bear the names that are given, and keep them when others come", async (t) => {
   const folder = aFolder(t);
   const pki = (file: string): string => readFileSync(join(folder, "pki", file), "utf8");
-  await certs(
+  const { stdout } = await certs(
     `--folder=${folder}`,
     "--node-name=One",
     "--apiserver-names=10.96.0.1,api.test",
     "--outside-server=https://outside:6443",
+    `--admin-copy=${folder}/copy.conf`,
   );
+  assert.match(stdout, /^made \S+pki\/apiserver\.crt$/m);
   const kept = ["ca.crt", "ca.key", "sa.key", "etcd/ca.crt"].map(pki);
   const first = new X509Certificate(pki("apiserver.crt"));
   for (const name of ["api.test", "one", "kubernetes.default.svc"]) assert.equal(first.checkHost(name), name);
@@ -33,30 +35,40 @@ test("certificates bear the names that are given, and others when these change; 
   assert.ok(first.verify(new X509Certificate(pki("ca.crt")).publicKey));
   const server = (name: string): string =>
     JSON.parse(readFileSync(join(folder, `${name}.conf`), "utf8")).clusters[0].cluster.server;
-  assert.deepEqual(["admin", "kubelet", "scheduler"].map(server), [
+  assert.deepEqual(["admin", "kubelet", "scheduler", "copy"].map(server), [
     "https://outside:6443",
     "https://outside:6443",
     "https://127.0.0.1:6443",
+    "https://outside:6443",
   ]);
 
   await certs(`--folder=${folder}`, "--node-name=One", "--apiserver-names=other.test");
   const second = new X509Certificate(pki("apiserver.crt"));
-  assert.equal(second.checkHost("other.test"), "other.test");
-  assert.equal(second.checkHost("api.test"), undefined);
+  for (const name of ["api.test", "other.test"]) assert.equal(second.checkHost(name), name);
   assert.deepEqual(["ca.crt", "ca.key", "sa.key", "etcd/ca.crt"].map(pki), kept);
 });
 
-test("certificates of somebody else's making are left alone", async (t) => {
+test("an external authority is an error of one line each, and exit code 1", async (t) => {
   const folder = aFolder(t);
   await certs(`--folder=${folder}`);
-  rmSync(join(folder, "pki", "made-for"));
-  const own = readFileSync(join(folder, "pki", "apiserver.crt"), "utf8");
-  await certs(`--folder=${folder}`, "--apiserver-names=other.test");
-  assert.equal(readFileSync(join(folder, "pki", "apiserver.crt"), "utf8"), own);
+  rmSync(join(folder, "pki", "ca.key"));
+  rmSync(join(folder, "pki", "kubelet.crt"));
+  await assert.rejects(certs(`--folder=${folder}`), {
+    code: 1,
+    stderr: /^error: \S+pki\/ca\.crt is there without its key .*pki\/kubelet\.crt.*\n$/,
+  });
+});
+
+test("check and renew take the folder before and after their name", async (t) => {
+  const folder = aFolder(t);
+  await certs(`--folder=${folder}`);
+  assert.match((await certs("check", `--folder=${folder}`)).stdout, /^etcd\/server /m);
+  assert.match((await certs(`--folder=${folder}`, "renew", "apiserver")).stdout, /^renewed \S+apiserver\.crt\n$/);
+  await assert.rejects(certs("chekc", `--folder=${folder}`), { code: 1, stderr: /chekc/ });
 });
 
 test("a key is read by the group of the daemon that needs it, and by nobody else", {
-  skip: process.getuid?.() !== 0,
+  skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const folder = aFolder(t);
   await certs(`--folder=${folder}`);

@@ -2,55 +2,67 @@
 import { copyFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
-import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
-import { string, stringSlice } from "@coxswain/apimachinery/flags/types";
-import { writePki } from "@coxswain/dev-cluster/pki";
+import { newCertsCommand, runCerts } from "@coxswain/pki/command";
+import { PkiError } from "@coxswain/pki/files";
+import type { PkiPlan } from "@coxswain/pki/plan";
+import type { Command } from "commander";
 import { giveToReaders } from "./readers.ts";
 
-const table = flags(
-  section("Certificates", {
-    folder: string({ default: "/etc/kubernetes", help: "Where kubeconfigs are written, and certificates in its folder pki." }),
-    "node-name": string({ help: "The name of this machine's node. The host's name when empty." }),
-    "apiserver-names": stringSlice({
-      default: ["10.96.0.1"],
-      help: "Names and addresses that the API server has besides this machine's: the one that it advertises, the first of the services' range.",
-    }),
-    "etcd-names": stringSlice({ help: "Names and addresses that etcd has besides this machine's." }),
-    "kubelet-names": stringSlice({ help: "Names and addresses that the kubelet has besides this machine's." }),
-    server: string({ default: "https://127.0.0.1:6443", help: "The API server's URL in the kubeconfigs." }),
-    "outside-server": string({
-      help: "Its URL in admin.conf and kubelet.conf, where these are read elsewhere than the others. The same when empty.",
-    }),
-    "admin-copy": string({ help: "Where to write admin.conf once more, for whoever cannot read the folder." }),
-  }),
-);
+interface Flags {
+  folder: string;
+  nodeName?: string;
+  apiserverNames: string[];
+  etcdNames: string[];
+  kubeletNames: string[];
+  server: string;
+  outsideServer?: string;
+  adminCopy?: string;
+}
 
-const certs: Program<typeof table.table> = {
-  name: "coxswain certs",
-  description:
-    "Writes what is missing of a cluster's certificates and kubeconfigs, in the layout of kubeadm. Files that exist stay as they are, except that the daemons' own users may read their keys from then on, where these users exist.",
-  unsectioned: true,
-  flags: table,
-};
+const list = (text: string): string[] => text.split(",").filter((name) => name !== "");
 
-await runMain(certs, async (flags) => {
-  const { folder } = flags;
-  const outside = flags["outside-server"] || flags.server;
-  try {
-    await writePki({
-      folder,
-      nodeName: (flags["node-name"] || hostname()).toLowerCase(),
-      apiserverNames: flags["apiserver-names"],
-      etcdNames: flags["etcd-names"],
-      kubeletNames: flags["kubelet-names"],
-      // As kubeadm has it, so that no role needs to be bound first.
-      kubeletClientGroups: ["system:masters"],
-      server: (name) => (name === "admin" || name === "kubelet" ? outside : flags.server),
-    });
-    if (process.getuid?.() === 0) giveToReaders(folder);
-    if (flags["admin-copy"] !== "") copyFileSync(join(folder, "admin.conf"), flags["admin-copy"]);
-  } catch (err) {
-    throw new ConfigError(`cannot write to ${folder}: ${(err as Error).message}`, { cause: err });
-  }
+function configure(command: Command): void {
+  command.option("--folder <folder>", "kubeconfigs are in it, certificates in its folder pki", "/etc/kubernetes");
+  command.option("--node-name <name>", "the name of this machine's node (default: the host's name)");
+  if (command.name() !== "certs") return;
+  command
+    .option(
+      "--apiserver-names <names>",
+      "names and addresses that the API server has besides this machine's, comma separated: the one that it advertises, the first of the services' range, a load balancer's",
+      list,
+      ["10.96.0.1"],
+    )
+    .option("--etcd-names <names>", "names and addresses that etcd has besides this machine's", list, [])
+    .option("--kubelet-names <names>", "names and addresses that the kubelet has besides this machine's", list, [])
+    .option("--server <url>", "the API server's URL in kubeconfigs that are made", "https://127.0.0.1:6443")
+    .option(
+      "--outside-server <url>",
+      "its URL in admin.conf and kubelet.conf, where these are read elsewhere than the others (default: the same)",
+    )
+    .option("--admin-copy <file>", "where to write admin.conf once more, for whoever cannot read the folder");
+}
+
+const planOf = (flags: Flags): PkiPlan => ({
+  folder: flags.folder,
+  nodeName: (flags.nodeName || hostname()).toLowerCase(),
+  apiserverNames: flags.apiserverNames,
+  etcdNames: flags.etcdNames,
+  kubeletNames: flags.kubeletNames,
+  // As kubeadm has it, so that no role needs to be bound first.
+  kubeletClientGroups: ["system:masters"],
+  server: (name) => (name === "admin" || name === "kubelet" ? flags.outsideServer || flags.server : flags.server),
 });
+
+function afterwards({ folder }: PkiPlan, { adminCopy }: Flags): string[] {
+  const lines = process.getuid?.() === 0 ? giveToReaders(folder) : [];
+  if (!adminCopy) return lines;
+  try {
+    copyFileSync(join(folder, "admin.conf"), adminCopy);
+  } catch (err) {
+    throw new PkiError(`cannot write ${adminCopy}: ${(err as Error).message}`);
+  }
+  return [...lines, `copied admin.conf to ${adminCopy}`];
+}
+
+const command = newCertsCommand<Flags>({ program: "coxswain certs", configure, plan: planOf, afterwards });
+process.exitCode = await runCerts(command.name("coxswain certs"), process.argv.slice(2));

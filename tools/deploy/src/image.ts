@@ -44,6 +44,7 @@ export async function writeImage(root: string, out: string, names: readonly stri
     ...applets.map((name) => link(`usr/bin/${name}`, "busybox")),
     ...[...libraries, ...loaded].map((path) => copy(path.replace(/^\/(?:usr\/)?/, "usr/"), path, 0o755)),
     ...["bin", "lib", "lib64", "sbin"].map((name) => link(name, `usr/${name}`)),
+    text("opt/coxswain/image", "The node of a kubelet in here is outside.\n"),
     text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
     text("etc/group", "root:x:0:\n"),
     text("etc/os-release", readFileSync("/etc/os-release", "utf8")),

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, existsSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /** The folder of the kubeconfigs, and those below it that others must be able to enter. */
@@ -18,20 +18,34 @@ const readers: Readonly<Record<string, string>> = {
   "pki/etcd/peer.key": "etcd",
 };
 
-/** Lets the daemons' own users read what they need of a folder in kubeadm's layout. Groups that this machine does not have get nothing. */
-export function giveToReaders(folder: string, groupFile = "/etc/group"): void {
+/**
+ * Lets the daemons' own users read what they need of a folder in kubeadm's layout. Groups that this machine does not have get nothing.
+ * @returns a line for each file whose access was changed
+ */
+export function giveToReaders(folder: string, groupFile = "/etc/group"): string[] {
   const groups = new Map(
     readFileSync(groupFile, "utf8")
       .split("\n")
       .map((line) => line.split(":"))
       .map(([name = "", , id = ""]) => [name, Number(id)]),
   );
-  for (const path of folders) if (existsSync(join(folder, path))) chmodSync(join(folder, path), 0o755);
+  const changed: string[] = [];
   for (const [path, name] of Object.entries(readers)) {
     const file = join(folder, path);
     const group = groups.get(name);
-    if (group === undefined || !existsSync(file)) continue;
+    const before = statSync(file, { throwIfNoEntry: false });
+    if (group === undefined || before === undefined) continue;
+    if (before.uid === 0 && before.gid === group && (before.mode & 0o777) === 0o640) continue;
     chownSync(file, 0, group);
     chmodSync(file, 0o640);
+    changed.push(`${file} is read by group ${name} now`);
   }
+  if ([...groups.keys()].some((name) => Object.values(readers).includes(name)))
+    for (const path of folders) openFolder(join(folder, path));
+  return changed;
+}
+
+function openFolder(path: string): void {
+  const folder = statSync(path, { throwIfNoEntry: false });
+  if (folder !== undefined && (folder.mode & 0o755) !== 0o755) chmodSync(path, 0o755);
 }

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { before, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { TarEntry } from "@coxswain/images/tar";
+import { linkedFiles } from "./document-links.ts";
 import { daemons, releaseFiles } from "./release.ts";
 import { unpack } from "./unpack.ts";
 
@@ -57,6 +58,58 @@ test("a daemon finds its compiled code in the folder that the service manager ga
     await start();
     assert.match((await start()).stderr, new RegExp(`V8 code cache for ESM \\S+/lib/${name}\\.js was accepted`));
   }
+});
+
+test("every link in a document of a release leads to a file of the release", () => {
+  const paths = new Set(entries.map(({ path }) => path));
+  const documents = entries.flatMap((entry) => (entry.type === "file" && entry.path.endsWith(".md") ? [entry] : []));
+  assert.ok(documents.some(({ path }) => path === "docs/installing.md"));
+  const dead = documents.flatMap(({ path, content }) =>
+    linkedFiles(content.toString(), path).flatMap((target) => (paths.has(target) ? [] : `${path} -> ${target}`)),
+  );
+  assert.deepEqual(dead, []);
+  // Nothing but links was taken away, and those that lead somewhere stay.
+  assert.ok(linkedFiles(documents.map(({ content }) => content.toString()).join(""), "docs/x.md").length > 0);
+});
+
+/** The launcher on a machine that has only these programs and libraries; Node's loader complains as it does there. */
+function launcherOn(
+  t: TestContext,
+  programs: readonly string[],
+): (...args: string[]) => Promise<{ code: number; stdout: string; stderr: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "cox-bare-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const name of ["bin", "libexec", "programs"]) mkdirSync(join(folder, name));
+  for (const name of ["readlink", ...programs]) symlinkSync("/usr/bin/readlink", join(folder, "programs", name));
+  const script = readFileSync(join(home, "bin/coxswain"), "utf8")
+    .replaceAll(":/usr/local/sbin:/usr/sbin:/sbin", "")
+    .replaceAll(/\/(?:usr\/)?lib(?:64|\/\*)\/libatomic\.so\.1/g, join(folder, "libatomic.so.1"))
+    .replaceAll("/opt/cni/bin /usr/lib/cni /usr/libexec/cni", join(folder, "cni"));
+  writeFileSync(join(folder, "bin", "coxswain"), script, { mode: 0o755 });
+  const node = "#!/bin/sh\necho 'error while loading shared libraries: libatomic.so.1' >&2\nexit 127\n";
+  writeFileSync(join(folder, "libexec", "node"), node, { mode: 0o755 });
+  return (...args) =>
+    new Promise((resolve) =>
+      execFile(join(folder, "bin", "coxswain"), args, { env: { PATH: join(folder, "programs") } }, (err, stdout, stderr) =>
+        resolve({ code: Number(err?.code ?? 0), stdout, stderr }),
+      ),
+    );
+}
+
+test("the library that Node needs is named with its package, before Node starts", async (t) => {
+  const { code, stderr } = await launcherOn(t, [])("kube-scheduler", "--version");
+  assert.equal(code, 127);
+  assert.equal(
+    stderr,
+    "coxswain: the library libatomic.so.1 is missing; on Debian: apt-get install --no-install-recommends libatomic1\n",
+  );
+});
+
+test("preflight names all that a node lacks, with the packages", async (t) => {
+  const { code, stderr } = await launcherOn(t, ["mount", "umount", "nsenter", "prlimit"])("preflight");
+  assert.equal(code, 1);
+  const packages = [...stderr.matchAll(/^coxswain: .+ is missing; on Debian: .* (\S+)$/gm)].map(([, name]) => name);
+  assert.deepEqual(packages, ["libatomic1", "iptables", "iproute2", "conntrack", "containernetworking-plugins"]);
 });
 
 test("every package whose code is shipped brings its licence", () => {

@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type TarEntry, tar } from "@coxswain/images/tar";
 import { bundle } from "./bundle.ts";
+import { withoutDeadLinks } from "./document-links.ts";
 import { licencesOf } from "./licences.ts";
 import { withFolders } from "./with-folders.ts";
 
@@ -37,7 +38,17 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
     licence("licences", "packages.txt", licencesOf(root, packages)),
     licence("licences", "node.txt", readFileSync(join(process.execPath, "..", "..", "LICENSE"), "utf8")),
   ];
-  return withFolders(entries.sort((a, b) => (a.path < b.path ? -1 : 1)));
+  return linkedWithin(withFolders(entries.sort((a, b) => (a.path < b.path ? -1 : 1))));
+}
+
+/** The repository's documents lead to sources and tests, which are not in the archive. */
+function linkedWithin(entries: readonly TarEntry[]): TarEntry[] {
+  const paths = new Set(entries.map(({ path }) => path));
+  return entries.map((entry) => {
+    if (entry.type !== "file" || !entry.path.endsWith(".md")) return entry;
+    const text = withoutDeadLinks(entry.content.toString(), entry.path, (path) => paths.has(path));
+    return { ...entry, content: Buffer.from(text) };
+  });
 }
 
 /** `1.23.0` */

@@ -1,17 +1,18 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { localImages, pauseImage } from "@coxswain/images/busybox";
 import { imageArchive } from "@coxswain/images/oci";
 import { exec, need } from "./commands.ts";
-import type { ProcessSpec } from "./processes.ts";
-import type { Settings } from "./settings.ts";
+import { type Settings, withExtraArgs } from "./settings.ts";
+import type { ProcessSpec } from "./supervisor-state.ts";
 
 export const containerdSocket = (settings: Settings): string => join(settings.run, "containerd.sock");
 
 /** A containerd of the cluster's own: root, state, socket and network configuration are all below its folders. */
 export function containerdProcess(settings: Settings): ProcessSpec {
-  return { name: "containerd", command: need("containerd", "containerd"), args: ["--config", configFile(settings)] };
+  const args = withExtraArgs([`--config=${configFile(settings)}`], settings.extraArgs.containerd);
+  return { name: "containerd", command: need("containerd", "containerd"), args };
 }
 
 export function writeContainerdConfig(settings: Settings): void {
@@ -31,6 +32,7 @@ state = ${text(join(settings.run, "containerd"))}
   path = ${text(join(folder, "opt"))}
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = ${text(pauseImage)}
+  netns_mounts_under_state_dir = true
   restrict_oom_score_adj = ${!hasCapability(24 /* CAP_SYS_RESOURCE */)}
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
@@ -87,4 +89,3 @@ function hasCapability(bit: number): boolean {
 }
 
 const configFile = (settings: Settings): string => join(settings.state, "containerd", "config.toml");
-export const containerdReady = (settings: Settings): boolean => existsSync(containerdSocket(settings));

@@ -1,9 +1,10 @@
 import { join } from "node:path";
+import { release } from "@coxswain/apimachinery/metrics/registry";
 import { need } from "./commands.ts";
 import { containerdSocket } from "./containerd.ts";
 import { kubeconfigFile, pkiFile } from "./pki.ts";
-import type { ProcessSpec } from "./processes.ts";
-import type { Settings } from "./settings.ts";
+import { type Settings, withExtraArgs } from "./settings.ts";
+import type { ProcessSpec } from "./supervisor-state.ts";
 
 export const daemonNames = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
 export type DaemonName = (typeof daemonNames)[number];
@@ -27,31 +28,35 @@ export function etcdProcess(settings: Settings): ProcessSpec {
   return {
     name: "etcd",
     command: need("etcd", "etcd-server"),
-    args: [
-      `--name=${settings.nodeName}`,
-      `--data-dir=${join(settings.state, "etcd")}`,
-      `--listen-client-urls=https://127.0.0.1:${etcd}`,
-      `--advertise-client-urls=https://127.0.0.1:${etcd}`,
-      `--listen-peer-urls=https://127.0.0.1:${etcdPeer}`,
-      `--initial-advertise-peer-urls=https://127.0.0.1:${etcdPeer}`,
-      `--initial-cluster=${settings.nodeName}=https://127.0.0.1:${etcdPeer}`,
-      `--cert-file=${pki("server.crt")}`,
-      `--key-file=${pki("server.key")}`,
-      `--trusted-ca-file=${pki("ca.crt")}`,
-      "--client-cert-auth=true",
-      `--peer-cert-file=${pki("peer.crt")}`,
-      `--peer-key-file=${pki("peer.key")}`,
-      `--peer-trusted-ca-file=${pki("ca.crt")}`,
-      "--peer-client-cert-auth=true",
-      "--log-level=warn",
-      ...(settings.etcdWithoutSync ? ["--unsafe-no-fsync"] : []),
-    ],
+    args: withExtraArgs(
+      [
+        `--name=${settings.nodeName}`,
+        `--data-dir=${join(settings.state, "etcd")}`,
+        `--listen-client-urls=https://127.0.0.1:${etcd}`,
+        `--advertise-client-urls=https://127.0.0.1:${etcd}`,
+        `--listen-peer-urls=https://127.0.0.1:${etcdPeer}`,
+        `--initial-advertise-peer-urls=https://127.0.0.1:${etcdPeer}`,
+        `--initial-cluster=${settings.nodeName}=https://127.0.0.1:${etcdPeer}`,
+        `--cert-file=${pki("server.crt")}`,
+        `--key-file=${pki("server.key")}`,
+        `--trusted-ca-file=${pki("ca.crt")}`,
+        "--client-cert-auth=true",
+        `--peer-cert-file=${pki("peer.crt")}`,
+        `--peer-key-file=${pki("peer.key")}`,
+        `--peer-trusted-ca-file=${pki("ca.crt")}`,
+        "--peer-client-cert-auth=true",
+        "--log-level=warn",
+        ...(settings.etcdWithoutSync ? ["--unsafe-no-fsync"] : []),
+      ],
+      settings.extraArgs.etcd,
+    ),
   };
 }
 
 /** The documented flags of each daemon, as kubeadm would write them. */
 export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
-  return { name, command: process.execPath, args: [programOf(settings, name), ...flagsOf[name](settings)] };
+  const flags = withExtraArgs(flagsOf[name](settings), settings.extraArgs[name]);
+  return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: release.gitVersion };
 }
 
 const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = {
@@ -65,6 +70,7 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
         : [`--audit-log-path=${auditLog(settings)}`, `--audit-policy-file=${settings.auditPolicy}`]),
       "--authorization-mode=Node,RBAC",
       `--client-ca-file=${pki("ca.crt")}`,
+      "--enable-admission-plugins=NodeRestriction",
       "--enable-bootstrap-token-auth=true",
       `--etcd-cafile=${pki("etcd/ca.crt")}`,
       `--etcd-certfile=${pki("apiserver-etcd-client.crt")}`,

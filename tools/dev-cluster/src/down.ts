@@ -1,110 +1,72 @@
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { tryExec } from "./commands.ts";
-import { containerdProcess, containerdReady, containerdSocket } from "./containerd.ts";
-import type { Progress } from "./failure.ts";
-import { tearDownNetwork } from "./network.ts";
+import { type ClusterProcess, haveEnded, identify, signalAll, startedBySupervisor } from "./cluster-processes.ts";
+import { containerdSocket } from "./containerd.ts";
+import { Failure, type Progress } from "./failure.ts";
 import { removeAllPods } from "./pods.ts";
-import { runningPid, start, stop } from "./processes.ts";
-import { removeServiceRoutes } from "./service-chains.ts";
+import { runningPid } from "./processes.ts";
+import { notReadyReason } from "./readiness.ts";
+import { removeRemains } from "./remains.ts";
 import type { Settings } from "./settings.ts";
+import { endSupervisor } from "./supervisor-client.ts";
+
+/** Those of one row end together; the next row when they have. */
+const stopOrder = [
+  ["service-routes", "kubelet", "kube-scheduler", "kube-controller-manager"],
+  ["kube-apiserver"],
+  ["etcd"],
+] as const;
+const graceMs = 10_000;
 
 /**
- * Stops everything that `up` started and removes its containers, mounts, network namespaces, cgroups and rules.
- * What etcd holds stays for the next `up`, unless `purge` is set.
+ * Stops everything that `up` started and removes its containers, mounts, interfaces, cgroups and rules; needs neither the supervisor
+ * nor containerd nor their files. What etcd holds stays for the next `up`, unless `purge` is set.
+ * @throws Failure that names what could not be removed; the cluster's files stay then
  */
 export async function down(settings: Settings, progress: Progress, purge: boolean): Promise<void> {
-  for (const name of ["service-routes", "kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"]) {
-    if (runningPid(settings, name) === undefined) continue;
-    await stop(settings, name);
-    progress.step(`stopped ${name}`);
+  await endSupervisor(settings);
+  for (const names of stopOrder) {
+    await Promise.all(
+      names.map(async (name) => {
+        if (await end(settings, name)) progress.step(`stopped ${name}`);
+      }),
+    );
   }
-  if (settings.asRoot) {
-    await tearDownNode(settings);
-    progress.step("containers, mounts, network and cgroups are removed");
+  if (settings.asRoot && (await notReadyReason(settings, "containerd")) === undefined) {
+    // Removed by containerd itself they are also gone from what it remembers, for the next `up`.
+    await removeAllPods(containerdSocket(settings)).catch(() => {}); // what it leaves is removed below
   }
+  if (await end(settings, "containerd")) progress.step("stopped containerd");
+  const left = await removeRemains(settings);
+  if (left.length > 0)
+    throw new Failure(`could not remove, try again or remove by hand:\n${left.map((what) => `  ${what}`).join("\n")}`);
+  progress.step(settings.asRoot ? "containers, mounts, network and cgroups are removed" : "nothing of it runs any more");
   if (purge) {
-    for (const entry of existsSync(settings.state) ? readdirSync(settings.state) : []) {
-      if (!keptByPurge.has(entry)) rmSync(join(settings.state, entry), { recursive: true, force: true });
-    }
+    for (const entry of ofCluster) rmSync(join(settings.state, entry), { recursive: true, force: true });
     progress.step("the cluster's files are removed");
   }
 }
 
-/** Downloads, which say nothing of the cluster. */
-const keptByPurge = new Set(["tools", "kubectl"]);
+/** What a cluster keeps in its state folder, where also downloads and other clusters may be. */
+const ofCluster = [
+  ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "cluster.json", "image.tar"],
+  ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run"],
+];
 
-/** Everything of a node but its daemons: also what a node that was killed has left. */
-export async function tearDownNode(settings: Settings): Promise<void> {
-  if (existsSync(join(settings.state, "containerd", "config.toml"))) {
-    if (runningPid(settings, "containerd") === undefined) {
-      // Only containerd knows what it left behind: bring it back to ask it.
-      start(settings, containerdProcess(settings));
-    }
-    for (let attempt = 0; attempt < 100 && !containerdReady(settings); attempt++)
-      await new Promise((done) => setTimeout(done, 100));
-    await removeAllPods(containerdSocket(settings)).catch((err: Error) =>
-      process.stderr.write(`pods may be left: ${err.message}\n`),
-    );
-    await stop(settings, "containerd");
+/** @returns whether it ran. */
+async function end(settings: Settings, name: string): Promise<boolean> {
+  const found = named(settings, name);
+  signalAll(found, "SIGTERM");
+  signalAll(found, "SIGCONT"); // one that was stopped gets its signals then
+  if (!(await haveEnded(found, graceMs))) {
+    signalAll(found, "SIGKILL");
+    await haveEnded(found, graceMs);
   }
-  killShims(settings);
-  await unmountBelow([settings.run, settings.state]);
-  await removeServiceRoutes(settings.id);
-  await tearDownNetwork(settings);
-  removeCgroups(`cox-${settings.id}`);
-  removePodLogs(settings);
-  rmSync(settings.run, { recursive: true, force: true });
+  return found.length > 0;
 }
 
-/** A shim whose containerd was killed waits for it for ever. */
-function killShims(settings: Settings): void {
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      const command = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0");
-      if (command[0]?.includes("containerd-shim") && command.includes(containerdSocket(settings)))
-        process.kill(Number(entry), "SIGKILL");
-    } catch {
-      // it ended meanwhile
-    }
-  }
-}
-
-async function unmountBelow(folders: readonly string[]): Promise<void> {
-  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
-    .split("\n")
-    .map((line) =>
-      (line.split(" ")[4] ?? "").replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
-        String.fromCharCode(Number.parseInt(octal, 8)),
-      ),
-    )
-    .filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
-  for (const path of mounts.toReversed()) {
-    if ((await tryExec("umount", [path])) === undefined) await tryExec("umount", ["--lazy", path]);
-  }
-}
-
-/** Removes a cgroup and what is below it in every hierarchy, deepest first; only empty ones can be removed. */
-function removeCgroups(name: string): void {
-  const remove = (folder: string): void => {
-    for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) remove(join(folder, entry.name));
-    try {
-      rmdirSync(folder);
-    } catch {
-      // a process is still in it; the next `down` finds it empty
-    }
-  };
-  const roots = ["/sys/fs/cgroup", ...readdirSync("/sys/fs/cgroup").map((entry) => join("/sys/fs/cgroup", entry))];
-  for (const root of roots) if (existsSync(join(root, name))) remove(join(root, name));
-}
-
-/** Container logs are where every kubelet keeps them, below /var/log/pods; those of this cluster's pods have a link back. */
-function removePodLogs(settings: Settings): void {
-  const podsFolder = join(settings.state, "kubelet", "pods");
-  const uids = new Set(existsSync(podsFolder) ? readdirSync(podsFolder) : []);
-  for (const entry of existsSync("/var/log/pods") ? readdirSync("/var/log/pods") : []) {
-    if (uids.has(entry.slice(entry.lastIndexOf("_") + 1))) rmSync(join("/var/log/pods", entry), { recursive: true, force: true });
-  }
-  rmSync(podsFolder, { recursive: true, force: true });
+function named(settings: Settings, name: string): ClusterProcess[] {
+  const known = runningPid(settings, name);
+  const found = known === undefined ? [] : identify(known, name);
+  return found.length > 0 ? found : startedBySupervisor(settings.id).filter((one) => one.name === name);
 }

@@ -16,7 +16,7 @@ export async function setUpNetwork(settings: Settings): Promise<void> {
   }
   const addresses = await exec(ip, ["-4", "address", "show", "dev", settings.bridge]);
   if (!addresses.includes(`${settings.podGateway}/`)) {
-    await exec(ip, ["address", "add", `${settings.podGateway}/16`, "dev", settings.bridge]);
+    await exec(ip, ["address", "add", `${settings.podGateway}/${settings.podCidr.split("/")[1]}`, "dev", settings.bridge]);
   }
   await exec(ip, ["link", "set", settings.bridge, "up"]);
   for (const rule of forwardRules(settings)) {

@@ -1,13 +1,13 @@
 import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 
-const requestTimeoutMs = 60_000;
+const requestTimeoutMs = 10_000;
 
 /** Stops and removes every pod of a runtime through CRI, which also takes down its network namespace and mounts. */
 export async function removeAllPods(socket: string): Promise<void> {
   const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs });
   try {
     const sandboxes = await runtime.listPodSandboxes();
-    await Promise.all(
+    await Promise.allSettled(
       sandboxes.map(async ({ id }) => {
         await runtime.stopPodSandbox(id);
         await runtime.removePodSandbox(id);

@@ -1,48 +1,55 @@
-import { accessSync, constants, statfsSync } from "node:fs";
-import { createServer } from "node:net";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { userInfo } from "node:os";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { Failure } from "./failure.ts";
-import { type PortName, portNames, type Settings } from "./settings.ts";
 
-const neededBytes = 512 << 20;
+const neededMiB = 512;
 
-/** Finds what would make the start fail half-way, and names it. */
-export async function checkMachine(settings: Settings, portsInUse: ReadonlySet<PortName>): Promise<void> {
+/** Whether a cluster can be in this folder. @throws Failure that says why it cannot */
+export function checkFolder(state: string): void {
   try {
-    makeFolderSync(settings.state, 0o711);
-    accessSync(settings.state, constants.W_OK);
+    makeFolderSync(state, 0o711);
+    accessSync(state, constants.W_OK);
   } catch (err) {
-    throw new Failure(`cannot write to ${settings.state}: ${(err as Error).message}`);
+    const { code, message } = err as NodeJS.ErrnoException;
+    const owner = ownerOf(state);
+    const remedy =
+      code === "EROFS"
+        ? "it is on a read-only file system; work in a clone elsewhere, or set COX_STATE to a folder elsewhere"
+        : code === "EACCES" && owner !== undefined && owner !== process.getuid?.()
+          ? `it belongs to another user (uid ${owner}); make a clone of your own`
+          : message;
+    throw new Failure(`cannot write to ${state}: ${remedy}`);
   }
-  const disk = statfsSync(settings.state);
-  if (disk.bavail * disk.bsize < neededBytes) {
-    throw new Failure(
-      `the disk of ${settings.state} has ${Math.floor((disk.bavail * disk.bsize) / (1 << 20))} MiB left; 512 MiB are needed`,
-    );
-  }
-  for (const name of portNames) {
-    const port = settings.ports[name];
-    if (!Number.isInteger(port) || port < 1 || port > 65_535)
-      throw new Failure(`COX_PORT_${name.toUpperCase()} is not a port number`);
-    if (!settings.asRoot && name.startsWith("kubelet")) continue;
-    if (!portsInUse.has(name)) await checkPort(name, port);
+  const disk = statfsSync(state);
+  const freeMiB = Math.floor((disk.bavail * disk.bsize) / (1 << 20));
+  if (freeMiB < neededMiB) throw new Failure(`the disk of ${state} has ${freeMiB} MiB left; ${neededMiB} MiB are needed`);
+}
+
+/**
+ * Whether this user may use the cluster in a folder.
+ * @throws Failure that names whose it is
+ */
+export function checkOwner(state: string, verb: string): void {
+  const user = process.getuid?.();
+  const owner = ownerOf(state);
+  if (owner === undefined || user === 0 || owner === user) return;
+  const name = owner === 0 ? "root" : `uid ${owner}`;
+  throw new Failure(`the cluster in ${state} belongs to ${name}, not to ${nameOfUser()}; use it as ${name}: sudo ./cox ${verb}`);
+}
+
+function ownerOf(path: string): number | undefined {
+  try {
+    for (let at = path; ; at = at.slice(0, at.lastIndexOf("/"))) if (existsSync(at) || at === "") return statSync(at || "/").uid;
+  } catch {
+    return undefined;
   }
 }
 
-async function checkPort(name: PortName, port: number): Promise<void> {
-  for (const address of ["127.0.0.1", "0.0.0.0"]) {
-    await new Promise<void>((resolve, reject) => {
-      const server = createServer();
-      server.once("error", (err: NodeJS.ErrnoException) =>
-        reject(
-          new Failure(
-            err.code === "EADDRINUSE"
-              ? `port ${port} is taken by another program; end it, or set COX_PORT_${name.toUpperCase()} to a free one`
-              : `cannot listen on port ${port}: ${err.message}`,
-          ),
-        ),
-      );
-      server.listen(port, address, () => server.close(() => resolve()));
-    });
+function nameOfUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.()}`; // not in /etc/passwd
   }
 }

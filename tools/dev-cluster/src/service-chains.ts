@@ -129,6 +129,12 @@ export async function applyRoutes(clusterId: string, podCidr: string, routes: re
   }
 }
 
+/** Whether the rules of Services have been written since the cluster started; `down` removes them. */
+export async function routesAreWritten(clusterId: string): Promise<boolean> {
+  const { table, from, to } = jumps(clusterId).at(-1) as { table: string; from: string; to: string };
+  return (await tryExec("iptables", ["-w", "-t", table, "-C", from, "-j", to])) !== undefined;
+}
+
 export async function removeServiceRoutes(clusterId: string): Promise<void> {
   for (const { table, from, to } of jumps(clusterId)) await tryExec("iptables", ["-w", "-t", table, "-D", from, "-j", to]);
   for (const table of ["nat", "filter"]) {

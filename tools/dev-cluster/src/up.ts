@@ -1,52 +1,53 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { release } from "@coxswain/apimachinery/metrics/registry";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
-import { containerdProcess, containerdReady, importImages, writeContainerdConfig } from "./containerd.ts";
-import { type DaemonName, daemonProcess, etcdProcess, programOf } from "./daemons.ts";
-import { tearDownNode } from "./down.ts";
+import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
+import { tryExec } from "./commands.ts";
+import { containerdProcess, importImages, writeContainerdConfig } from "./containerd.ts";
+import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
+import { down } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
-import { checkMachine } from "./preflight.ts";
-import { type ProcessSpec, runningPid, start, stop, waitUntil } from "./processes.ts";
-import type { PortName, Settings } from "./settings.ts";
+import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts";
+import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
+import { notReadyReason } from "./readiness.ts";
+import type { Settings } from "./settings.ts";
+import { ensureSupervisor } from "./supervisor-client.ts";
+import { newWatch, type Watch } from "./watch.ts";
 
 /** Names of everything that `up` starts, in the order it starts them. */
 export const processNames = (settings: Settings): string[] => [
   "etcd",
-  ...(settings.asRoot ? ["containerd"] : []),
+  ...(settings.withNode ? ["containerd"] : []),
   "kube-apiserver",
   "kube-controller-manager",
   "kube-scheduler",
-  ...(settings.asRoot ? ["kubelet", "service-routes"] : []),
+  ...(settings.withNode ? ["kubelet", "service-routes"] : []),
 ];
-
-const portsOf: Readonly<Record<string, readonly PortName[]>> = {
-  etcd: ["etcd", "etcdPeer"],
-  "kube-apiserver": ["apiserver"],
-  "kube-controller-manager": ["controllerManager"],
-  "kube-scheduler": ["scheduler"],
-  kubelet: ["kubelet", "kubeletHealthz"],
-};
 
 /**
  * Starts what is not running yet and waits until the API and the node are ready. What this call started is stopped
- * again when a later step fails.
+ * again when a later step fails, or the user interrupts it.
+ * @throws Failure with the reason and the last lines of its log when a process ends again and again
  */
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
+  if (running.size > 0) {
+    if (await ensureSupervisor(settings)) progress.step("started the supervisor, which looks after what runs");
+    await renewOfRunning(settings, progress, running);
+  }
   if (running.size === names.length) {
-    await waitForReady(settings, progress);
+    await waitForReady(settings, progress, newWatch(settings, progress));
     progress.step("everything is running already");
     return;
   }
-  await checkMachine(settings, new Set([...running].flatMap((name) => portsOf[name] ?? [])));
   if (!existsSync(programOf(settings, "kube-apiserver"))) throw new Failure("the daemons are not built: run ./cox build");
   const started: string[] = [];
   try {
@@ -55,40 +56,85 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
       started.push(name);
       return true;
     });
-    await waitForReady(settings, progress);
   } catch (err) {
-    for (const name of started.toReversed()) await stop(settings, name, 3_000);
-    if (settings.asRoot && running.size === 0) await tearDownNode(settings).catch(() => {});
+    const quiet: Progress = { step: () => {}, signal: new AbortController().signal };
+    if (running.size === 0) await down(settings, quiet, false).catch((left: Error) => process.stderr.write(`${left.message}\n`));
+    else for (const name of started.toReversed()) await stop(settings, name, 3_000).catch(() => {});
     throw err;
   }
 }
 
-async function startAll(settings: Settings, progress: Progress, isNeeded: (name: string) => boolean): Promise<void> {
-  const begin = (spec: ProcessSpec): boolean => {
-    if (!isNeeded(spec.name)) return false;
-    start(settings, spec);
-    progress.step(`started ${spec.name}`);
-    return true;
-  };
-  await writePki(pkiPlan(settings));
-  progress.step("certificates and kubeconfigs are in place");
-  begin(etcdProcess(settings));
-  if (settings.asRoot) {
-    makeFolderSync(join(settings.state, "manifests"));
-    await setUpNetwork(settings);
-    writeContainerdConfig(settings);
-    begin(containerdProcess(settings));
+/** Most daemons take up new certificates by themselves; those that read them once are stopped, to be started again. */
+async function renewOfRunning(settings: Settings, progress: Progress, running: Set<string>): Promise<void> {
+  const { lines, restart } = await prepareCertificates(settings);
+  for (const line of lines) progress.step(line);
+  for (const name of restart.filter((name) => running.has(name))) {
+    await stop(settings, name);
+    running.delete(name);
   }
-  // etcd first needs a moment; the API server waits for it by itself.
-  begin(daemonProcess(settings, "kube-apiserver"));
-  begin(daemonProcess(settings, "kube-controller-manager"));
-  begin(daemonProcess(settings, "kube-scheduler"));
-  if (!settings.asRoot) return;
-  await waitUntil(settings, "containerd", "containerd answers", 90_000, () => containerdReady(settings));
+}
+
+/** Processes of this cluster that no state file knows, since it was lost or damaged: their ports and locks are needed. */
+export async function endStrays(settings: Settings): Promise<void> {
+  const strays = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
+  signalAll(strays, "SIGTERM");
+  if (await haveEnded(strays, 10_000)) return;
+  signalAll(strays, "SIGKILL");
+  await haveEnded(strays, 10_000);
+}
+
+async function startAll(settings: Settings, progress: Progress, isNeeded: (name: string) => boolean): Promise<void> {
+  const watch = newWatch(settings, progress);
+  const begin = async (...specs: ProcessSpec[]): Promise<void> => {
+    for (const spec of specs) {
+      if (!isNeeded(spec.name)) continue;
+      await start(settings, spec);
+      progress.step(`started ${spec.name}`);
+    }
+  };
+  const supervisor = ensureSupervisor(settings).then((isNew) => {
+    if (isNew) progress.step("started the supervisor");
+  });
+  const network = settings.withNode ? setUpNetwork(settings) : undefined;
+  const certificates = prepareCertificates(settings).then(({ lines }) => {
+    for (const line of lines) progress.step(line);
+  });
+  await settleAll([certificates, supervisor, network]);
+  progress.step("certificates and kubeconfigs are in place");
+  await begin({ ...etcdProcess(settings), ...(await versionOf("etcd")) });
+  await begin(daemonProcess(settings, "kube-apiserver"));
+  if (settings.withNode) {
+    makeFolderSync(join(settings.state, "manifests"));
+    writeContainerdConfig(settings);
+    await begin({ ...containerdProcess(settings), ...(await versionOf("containerd")) });
+  }
+  await begin(daemonProcess(settings, "kube-controller-manager"), daemonProcess(settings, "kube-scheduler"));
+  const images = settings.withNode ? startNode(settings, progress, watch, begin) : undefined;
+  await settleAll([images, waitForReady(settings, progress, watch)]);
+}
+
+/** Fails as `Promise.all` does, but not before all have ended: what is undone then is not begun again by one of them. */
+async function settleAll(work: readonly (Promise<void> | undefined)[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+async function startNode(
+  settings: Settings,
+  progress: Progress,
+  watch: Watch,
+  begin: (...specs: ProcessSpec[]) => Promise<void>,
+): Promise<void> {
+  await watch.until("containerd answers", async () => notReadyReason(settings, "containerd"));
+  await begin(daemonProcess(settings, "kubelet"), serviceRoutesProcess(settings));
   await importImages(settings);
   progress.step("images are imported");
-  begin(daemonProcess(settings, "kubelet"));
-  begin(serviceRoutesProcess(settings));
+}
+
+/** @returns nothing where the program does not say it as expected. */
+async function versionOf(program: string): Promise<{ version?: string }> {
+  const version = /\d+\.\d+\.\d+\S*/.exec((await tryExec(program, ["--version"])) ?? "")?.[0];
+  return version === undefined ? {} : { version };
 }
 
 function serviceRoutesProcess(settings: Settings): ProcessSpec {
@@ -103,6 +149,9 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
       settings.id,
       settings.podCidr,
     ],
+    // Spares later starts to compile its sources anew.
+    env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
+    version: release.gitVersion,
   };
 }
 
@@ -123,52 +172,61 @@ export async function adminClient(settings: Settings): Promise<Client> {
   return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
 }
 
-async function waitForReady(settings: Settings, progress: Progress): Promise<void> {
+async function waitForReady(settings: Settings, progress: Progress, watch: Watch): Promise<void> {
   const client = await adminClient(settings);
+  const answers = (name: string): Promise<void> => watch.until(`${name} is ready`, () => notReadyReason(settings, name));
   try {
-    await waitUntil(settings, "kube-apiserver", "the API server is ready", 180_000, async () => {
-      const answer = await client.raw("GET", "/readyz").catch(() => undefined);
-      return answer?.status === 200;
-    });
+    await answers("kube-apiserver");
     progress.step("the API server is ready");
     await bindKubeletClient(client);
-    for (const name of ["kube-controller-manager", "kube-scheduler"] satisfies DaemonName[]) {
-      if (runningPid(settings, name) === undefined) await waitUntil(settings, name, `${name} runs`, 0, () => false);
-    }
-    // Without it the first pod would be refused.
-    await waitUntil(settings, "kube-controller-manager", "the default service account exists", 90_000, async () => {
-      const [account, authority] = await Promise.all([
-        client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
-        client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }).catch(() => undefined),
-      ]);
-      return account !== undefined && authority !== undefined;
-    });
-    if (!settings.asRoot) return;
-    await waitUntil(settings, "kubelet", `node ${settings.nodeName} is Ready`, 180_000, async () => {
-      const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
-      return node?.status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
-    });
-    progress.step(`node ${settings.nodeName} is Ready`);
+    const others = processNames(settings).filter((name) => name !== "kube-apiserver");
+    await Promise.all([
+      ...others.map(answers),
+      // Without it the first pod would be refused.
+      watch.until("the default service account exists", async () => {
+        const [account, authority] = await Promise.all([
+          client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
+          client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }).catch(() => undefined),
+        ]);
+        return account !== undefined && authority !== undefined ? undefined : "the controller manager has not made it yet";
+      }),
+      settings.withNode && nodeIsReady(settings, progress, watch, client),
+    ]);
   } finally {
     client.close();
   }
 }
 
+async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
+  await watch.until(`node ${settings.nodeName} is Ready`, async () => {
+    const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
+    const ready = node?.status?.conditions?.find((condition) => condition.type === "Ready");
+    return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not registered it yet");
+  });
+  await client.patch(nodes, { name: settings.nodeName }, { type: "merge", body: { metadata: { labels: roleLabels } } });
+  progress.step(`node ${settings.nodeName} is Ready`);
+}
+
+/**
+ * The roles of the one node; a kubelet may not give them to itself. Without kubeadm's taint and without its label that keeps load
+ * balancers away: pods run here. Source: kubeadm's phase mark-control-plane, 1.23
+ */
+const roleLabels = { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "" };
+
 /** What the user needs to know after `up`. */
 export function howToUse(settings: Settings): string {
+  const name = settings.name === "default" ? "" : ` --name ${settings.name}`;
   const lines = [
     "",
     "The cluster is up. Use it with",
-    "  ./cox kubectl get nodes",
-    `  KUBECONFIG=${kubeconfigFile(settings, "admin")} kubectl get pods -A`,
-    "  ./cox status | logs <daemon> | down",
+    `  ./cox kubectl${name} get nodes`,
+    `  KUBECONFIG=${quoted(kubeconfigFile(settings, "admin"))} kubectl get pods -A`,
+    `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot)
     lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
   return lines.join("\n");
 }
 
-/** Kept for `down`, which may be called with other variables set. */
-export function rememberSettings(settings: Settings): void {
-  writeFileSync(join(settings.state, "cluster.json"), JSON.stringify(settings, undefined, 2));
-}
+/** As a shell reads it as one word. */
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

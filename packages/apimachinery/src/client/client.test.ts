@@ -14,7 +14,7 @@ import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type Client, newClient } from "./client.ts";
 import type { ClientConfig } from "./config.ts";
-import { isConnectionRefused } from "./transport.ts";
+import { isConnectionRefused } from "./transport-errors.ts";
 
 const pods: ResourceRef = { group: "", version: "v1", resource: "pods", kind: "Pod", namespaced: true };
 const namespaces: ResourceRef = { group: "", version: "v1", resource: "namespaces", kind: "Namespace", namespaced: false };

@@ -10,15 +10,9 @@ import { type ClientConfig, userAgentOf } from "./config.ts";
 import type { Connect } from "./connect.ts";
 import { newCredentials } from "./credentials.ts";
 import { newTokenBucket, type TokenBucket, unlimited } from "./rate-limit.ts";
-import {
-  isConnectionLost,
-  newTransport,
-  readBody,
-  type Transport,
-  type TransportRequest,
-  type TransportResponse,
-  wasNotProcessed,
-} from "./transport.ts";
+import type { PoolObserver } from "./stream-pool.ts";
+import { newTransport, readBody, type Transport, type TransportRequest, type TransportResponse } from "./transport.ts";
+import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 import { parseWire } from "./wire-json.ts";
 
@@ -138,6 +132,8 @@ export interface ClientObserver {
   /** @param code the answer's status, or `<error>`. */
   requested(method: string, host: string, code: string, latencyMs: number): void;
   rateLimited(method: string, host: string, waitedMs: number): void;
+  /** Of one set of connections to the host. */
+  pool?(host: string): PoolObserver;
 }
 
 export interface ClientDependencies {
@@ -155,29 +151,47 @@ export function newClient(config: ClientConfig, dependencies: ClientDependencies
   return newClientFamily(config, dependencies).member(config, dependencies.limiter);
 }
 
-/** Clients of one server with one set of credentials and one connection, each with its own limit and user agent. */
+/** Clients of one server with one set of credentials and connections, each with its own limit and user agent. */
 export interface ClientFamily {
   member(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">, limiter?: TokenBucket): Client;
-  /** Ends the connection for all of them; so does `close` of any. */
+  /** A member with connections of its own: for leases, whose requests must not wait behind anything. */
+  apart(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">): Client;
+  /** Ends the connections of all of them; `close` of a member those that it uses. */
   close(): void;
 }
 
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
   const { clock = realClock, observer, connect } = dependencies;
-  const credentials = newCredentials(config, clock, () => transport.reconnect());
-  const transport =
-    dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate(), connect });
+  const transports: Transport[] = [];
+  const credentials = newCredentials(config, clock, () => {
+    for (const transport of transports) transport.reconnect();
+  });
+  const newOwn = (): Transport => {
+    const certificate = () => credentials.certificate();
+    const pool = observer?.pool?.(new URL(config.host).host);
+    return newTransport(config, { clock, certificate, connect, observer: pool });
+  };
+  const shared = dependencies.transport ?? newOwn();
+  transports.push(shared);
+  const memberOver = (transport: Transport, own: Parameters<ClientFamily["apart"]>[0], limiter?: TokenBucket): Client =>
+    memberOf({
+      config: { ...config, ...own },
+      clock,
+      credentials,
+      transport,
+      limiter: limiter ?? limiterOf(own, clock),
+      observer,
+    });
   return {
-    member: (own, limiter) =>
-      memberOf({
-        config: { ...config, ...own },
-        clock,
-        credentials,
-        transport,
-        limiter: limiter ?? limiterOf(own, clock),
-        observer,
-      }),
-    close: () => transport.close(),
+    member: (own, limiter) => memberOver(shared, own, limiter),
+    apart(own) {
+      const transport = dependencies.transport ?? newOwn();
+      transports.push(transport);
+      return memberOver(transport, own);
+    },
+    close() {
+      for (const transport of transports) transport.close();
+    },
   };
 }
 
@@ -337,8 +351,11 @@ function formatQuery(query: Query | undefined): string {
 
 const mostRetries = 10;
 
+/** With what may be the reason for a 401, which the server does not tell. */
+type Answer = TransportResponse & { readonly certificateFault?: string | undefined };
+
 /** Sends until there is an answer that is not "later". The body of the answer is still to be read. */
-async function send(call: Call, request: TransportRequest): Promise<TransportResponse> {
+async function send(call: Call, request: TransportRequest): Promise<Answer> {
   const { config, clock, credentials, transport, limiter, observer } = call;
   const { host } = new URL(config.host);
   const prefix = new URL(config.host).pathname.replace(/\/$/, "");
@@ -367,6 +384,7 @@ async function send(call: Call, request: TransportRequest): Promise<TransportRes
       response.body.resume();
       continue;
     }
+    if (response.status === 401) return { ...response, certificateFault: transport.certificateFault?.() };
     const retryAfter = retryAfterSeconds(response);
     if (retryAfter === undefined || retries >= mostRetries) return response;
     retries++;
@@ -382,10 +400,13 @@ function retryAfterSeconds(response: TransportResponse): number | undefined {
   return typeof text === "string" && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
-function errorOf(verb: string, ref: ResourceRef, name: string, response: TransportResponse, body: Buffer): StatusError {
+function errorOf(verb: string, ref: ResourceRef, name: string, response: Answer, body: Buffer): StatusError {
   const text = body.toString("utf8");
   const status = parseStatus(response, body);
-  if (status !== undefined) return new StatusError(status);
+  if (status !== undefined) {
+    const { certificateFault: fault } = response;
+    return new StatusError(fault === undefined ? status : { ...status, message: `${status.message}: client ${fault}` });
+  }
   const retryAfter = Number(response.headers["retry-after"]);
   return genericServerResponse(response.status, verb, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
 }

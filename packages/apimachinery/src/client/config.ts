@@ -14,6 +14,8 @@ export interface ClientConfig {
   readonly certFile?: string | undefined;
   readonly key?: string | undefined;
   readonly keyFile?: string | undefined;
+  /** The kubeconfig that all this is from, for messages. */
+  readonly kubeconfigFile?: string | undefined;
   /** The server's certificate is not checked. */
   readonly insecure?: boolean | undefined;
   /** Name to ask for and to check, instead of the host's. */

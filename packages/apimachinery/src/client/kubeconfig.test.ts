@@ -218,8 +218,9 @@ test("flags name the server, a file, or both; without either it is the Pod's", a
   await writeFile(file, kubeconfig(`{server: "https://h"}`, "{token: t}"));
   assert.deepEqual(await configFromFlags("", "10.0.0.1:8080"), { host: "http://10.0.0.1:8080" });
   assert.deepEqual(await configFromFlags("", "https://m"), { host: "https://m" });
-  assert.deepEqual(await configFromFlags(file, ""), { host: "https://h", token: "t" });
-  assert.deepEqual(await configFromFlags(file, "https://m"), { host: "https://m", token: "t" });
+  const kubeconfigFile = file;
+  assert.deepEqual(await configFromFlags(file, ""), { host: "https://h", token: "t", kubeconfigFile });
+  assert.deepEqual(await configFromFlags(file, "https://m"), { host: "https://m", token: "t", kubeconfigFile });
   await assert.rejects(configFromFlags("", ""), /unable to load in-cluster configuration/);
 });
 

@@ -12,7 +12,8 @@ import { parseProxyUrl } from "./proxy.ts";
  */
 export async function loadKubeconfig(path: string, options: { context?: string; master?: string } = {}): Promise<ClientConfig> {
   try {
-    return parseKubeconfig(await readFile(path, "utf8"), { ...options, directory: dirname(path) });
+    const config = parseKubeconfig(await readFile(path, "utf8"), { ...options, directory: dirname(path) });
+    return { ...config, kubeconfigFile: path };
   } catch (err) {
     throw new Error(`cannot load kubeconfig ${path}`, { cause: err });
   }

@@ -1,7 +1,9 @@
 import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts";
 import type { ClientObserver } from "./client.ts";
 
-/** Upstream's metrics of requests. Source: k8s.io/component-base metrics/prometheus/restclient */
+/**
+ * Upstream's metrics of requests, and our own of connections. Source: k8s.io/component-base metrics/prometheus/restclient
+ */
 export function clientMetrics(registry: MetricsRegistry): ClientObserver {
   const requests = registry.counter({
     name: "rest_client_requests_total",
@@ -20,11 +22,32 @@ export function clientMetrics(registry: MetricsRegistry): ClientObserver {
     labels: ["verb", "host"],
     buckets: exponentialBuckets(0.001, 2, 10),
   });
+  const connections = registry.gauge({
+    name: "rest_client_connections",
+    help: "Number of open connections, partitioned by host.",
+    labels: ["host"],
+  });
+  const waiting = registry.gauge({
+    name: "rest_client_stream_queue_length",
+    help: "Number of requests that wait for a connection or for a free stream of one, partitioned by host.",
+    labels: ["host"],
+  });
+  const streamWaits = registry.histogram({
+    name: "rest_client_stream_wait_duration_seconds",
+    help: "How long in seconds requests waited that found no free stream on any connection, partitioned by host.",
+    labels: ["host"],
+    buckets: exponentialBuckets(0.001, 4, 9),
+  });
   return {
     requested(method, host, code, latencyMs) {
       requests.labels(code, method, host).inc();
       latency.labels(method, host).observe(latencyMs / 1000);
     },
     rateLimited: (method, host, waitedMs) => waited.labels(method, host).observe(waitedMs / 1000),
+    pool: (host) => ({
+      waiting: (change) => waiting.labels(host).inc(change),
+      waited: (ms) => streamWaits.labels(host).observe(ms / 1000),
+      connections: (change) => connections.labels(host).inc(change),
+    }),
   };
 }

@@ -5,6 +5,7 @@ import http2 from "node:http2";
 import https from "node:https";
 import { createServer, connect as netConnect, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { asyncListener } from "../testing/async-listener.ts";
 import { listening } from "../testing/listening.ts";
 import { testPair } from "../testing/tls.ts";
 import { newClient } from "./client.ts";
@@ -73,21 +74,23 @@ function socksProxy(port: number, asked: string[]): Server {
   const say = (socket: Socket, ...bytes: number[]): void => {
     for (const byte of bytes) socket.write(Buffer.from([byte]));
   };
-  return createServer(async (socket) => {
-    const [[, , ...methods]] = (await once(socket, "data")) as [number[]];
-    if (!methods.includes(2)) return say(socket, 5, 0xff);
-    say(socket, 5, 2);
-    const [credentials] = (await once(socket, "data")) as [Buffer];
-    const isKnown = credentials.equals(Buffer.from("\x01\x01u\x02p@"));
-    say(socket, 1, isKnown ? 0 : 1);
-    if (!isKnown) return;
-    const [request] = (await once(socket, "data")) as [Buffer];
-    asked.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
-    if (request.includes("unreachable")) return say(socket, 5, 4, 0, 1);
-    say(socket, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80);
-    const way = netConnect(port, "127.0.0.1");
-    socket.pipe(way.on("error", () => {})).pipe(socket);
-  });
+  return createServer(
+    asyncListener(async (socket) => {
+      const [[, , ...methods]] = (await once(socket, "data")) as [number[]];
+      if (!methods.includes(2)) return say(socket, 5, 0xff);
+      say(socket, 5, 2);
+      const [credentials] = (await once(socket, "data")) as [Buffer];
+      const isKnown = credentials.equals(Buffer.from("\x01\x01u\x02p@"));
+      say(socket, 1, isKnown ? 0 : 1);
+      if (!isKnown) return;
+      const [request] = (await once(socket, "data")) as [Buffer];
+      asked.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
+      if (request.includes("unreachable")) return say(socket, 5, 4, 0, 1);
+      say(socket, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80);
+      const way = netConnect(port, "127.0.0.1");
+      socket.pipe(way.on("error", () => {})).pipe(socket);
+    }),
+  );
 }
 
 for (const { name, start, scheme, refused } of [

@@ -1,15 +1,17 @@
-import { readFile } from "node:fs/promises";
 import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
-import { isIP } from "node:net";
 import type { Readable } from "node:stream";
-import tls from "node:tls";
+import type tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Connect, connectingOver, connectTls } from "./connect.ts";
+import { type Connect, connectingOver, ownExpiry } from "./connect.ts";
+import { connectHost, pem, tlsOptions } from "./dial.ts";
+import { requestOverHttp1 } from "./http1-request.ts";
+import { keepAsking, requestOverHttp2 } from "./http2-request.ts";
 import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
-import { onUnaskedUpgrade } from "./unasked-upgrade.ts";
+import { newStreamPool, type PoolEvents, type PoolObserver } from "./stream-pool.ts";
+import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
 
 export interface TransportRequest {
   readonly method: string;
@@ -30,9 +32,10 @@ export interface TransportResponse {
 }
 
 /**
- * Requests to one server. HTTP/2 when the server offers it over TLS: one connection for everything, asked every
- * 30 s whether it still lives while requests are open, replaced when it does not answer within 15 s, when the server
- * says GOAWAY, or when it broke. HTTP/1.1 with kept connections otherwise.
+ * Requests to one server. HTTP/2 when the server offers it over TLS: one connection for everything while it has free
+ * streams, another one when it has none (`stream-pool.ts`). Each is asked every 30 s whether it still lives while requests
+ * are open, and replaced when it does not answer within 15 s, when the server says GOAWAY, or when it broke. HTTP/1.1 with
+ * kept connections otherwise.
  * Rejects with Node's error (`code` is e.g. ECONNREFUSED), or with the signal's reason.
  * Source: golang.org/x/net/http2 ReadIdleTimeout and PingTimeout as k8s.io/apimachinery pkg/util/net/http.go sets them
  */
@@ -42,6 +45,8 @@ export interface Transport {
   reconnect(): void;
   /** Ends open requests too. */
   close(): void;
+  /** What is wrong with the time of the client certificate that was shown last; undefined: nothing. */
+  certificateFault?(): string | undefined;
 }
 
 export interface TransportOptions {
@@ -50,8 +55,11 @@ export interface TransportOptions {
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
   readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;
+  /** A connection besides the first is closed when it had no request for so long. */
+  readonly idleMs?: number;
   /** How the host is reached, when not directly. */
   readonly connect?: Connect | undefined;
+  readonly observer?: PoolObserver | undefined;
 }
 
 export function newTransport(config: ClientConfig, options: TransportOptions): Transport {
@@ -69,22 +77,6 @@ function overProxy(url: URL, config: ClientConfig): Connect | undefined {
   });
 }
 
-/** True when no server listened: the request was certainly not executed. */
-export function isConnectionRefused(err: unknown): boolean {
-  return errorCodeOf(err) === "ECONNREFUSED";
-}
-
-/** True when the request may be sent again although it is not idempotent: the server says that it did not look at it. */
-export function wasNotProcessed(err: unknown): boolean {
-  return err instanceof NotProcessed;
-}
-
-/** The connection broke under the request; it may have been executed. */
-export function isConnectionLost(err: unknown): boolean {
-  const code = errorCodeOf(err);
-  return code !== undefined && lostCodes.has(code);
-}
-
 export async function readBody(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -94,37 +86,6 @@ export async function readBody(body: Readable): Promise<Buffer> {
     body.once("close", () => reject(new ConnectionLost("the answer was cut off")));
   });
 }
-
-const lostCodes = new Set([
-  "ECONNRESET",
-  "EPIPE",
-  "ETIMEDOUT",
-  "ERR_HTTP2_SESSION_ERROR",
-  "ERR_HTTP2_INVALID_SESSION",
-  "ERR_HTTP2_GOAWAY_SESSION",
-  "ERR_HTTP2_STREAM_CANCEL",
-  "ERR_STREAM_PREMATURE_CLOSE",
-  "UND_ERR_SOCKET",
-  "CONNECTION_LOST",
-]);
-
-class ConnectionLost extends Error {
-  readonly code = "CONNECTION_LOST";
-}
-
-class NotProcessed extends Error {
-  readonly code = "NOT_PROCESSED";
-}
-
-function errorCodeOf(err: unknown): string | undefined {
-  for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (typeof code === "string") return code;
-  }
-  return undefined;
-}
-
-// ---- HTTP/1.1 -------------------------------------------------------------------------------------------------------
 
 function newHttp1Transport(url: URL, connect: Connect | undefined): Transport {
   const newAgent = (): http.Agent => over(new http.Agent({ keepAlive: true }), connect, false);
@@ -142,147 +103,79 @@ function over<A extends http.Agent>(agent: A, connect: Connect | undefined, isSe
   return connect === undefined ? agent : connectingOver(agent, connect, isSecure);
 }
 
-function requestOverHttp1(
-  send: typeof http.request | typeof https.request,
-  url: URL,
-  options: http.RequestOptions,
-  request: TransportRequest,
-): Promise<TransportResponse> {
-  return new Promise((resolve, reject) => {
-    const { method, path, headers, body, signal } = request;
-    if (signal?.aborted) return reject(signal.reason);
-    const outgoing = send({
-      ...options,
-      host: stripBrackets(url.hostname),
-      port: url.port || undefined,
-      method,
-      path,
-      headers: {
-        ...(headers as http.OutgoingHttpHeaders),
-        ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
-      },
-    });
-    let response: http.IncomingMessage | undefined;
-    const onAbort = (): void => {
-      reject(signal?.reason);
-      outgoing.destroy();
-      response?.destroy(asError(signal?.reason));
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    outgoing.once("response", (incoming) => {
-      response = incoming;
-      incoming.once("close", () => signal?.removeEventListener("abort", onAbort));
-      resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming });
-    });
-    const fail = (err: Error): void => {
-      signal?.removeEventListener("abort", onAbort);
-      reject(err);
-    };
-    outgoing.on("error", fail);
-    onUnaskedUpgrade(outgoing, fail);
-    outgoing.end(body);
-  });
+/** What a TLS connection turned out to be: one HTTP/2 session, or an agent that keeps HTTP/1.1 connections. */
+interface Connection {
+  readonly use: { readonly session: http2.ClientHttp2Session } | { readonly agent: https.Agent };
+  maxStreams(): number;
+  close(): void;
+  destroy(): void;
 }
 
-// ---- TLS: HTTP/2, or HTTP/1.1 with a server that has no HTTP/2 ---------------------------------------------------------
-
-type Connection = { readonly http2: http2.ClientHttp2Session } | { readonly http1: https.Agent };
-
 function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptions): Transport {
-  let current: Promise<Connection> | undefined;
-  let usable: Connection | undefined;
-  const all = new Set<http2.ClientHttp2Session | https.Agent>();
-  let closed = false;
-
-  /** The connection that everything uses now; one dial at a time however many wait for it. */
-  const connection = (): Promise<Connection> => {
-    if (closed) return Promise.reject(new Error("the client is closed"));
-    if (current === undefined) {
-      const dialled = dial();
-      current = dialled;
-      dialled.then(
-        (made) => {
-          if (current !== dialled) return;
-          if ("http2" in made && made.http2.destroyed) forget();
-          else usable = made;
-        },
-        () => {
-          if (current === dialled) forget();
-        },
-      );
-    }
-    return current;
-  };
-  const forget = (): void => {
-    current = undefined;
-    usable = undefined;
-  };
-
-  const dial = async (): Promise<Connection> => {
-    const secure = await tlsOptions(url, config, options.certificate?.());
+  /** Those that are no longer used may still have open requests. */
+  const agents = new Set<https.Agent>();
+  let shown: tls.ConnectionOptions["cert"];
+  const certFile = config.cert ? config.kubeconfigFile : config.certFile;
+  const dial = async (events: PoolEvents): Promise<Connection> => {
+    const secure = { ...(await tlsOptions(url, config, options.certificate?.())), certFile };
+    shown = secure.cert;
     const socket = await connectHost(url, secure, options.connect);
-    if (socket.alpnProtocol !== "h2") {
-      socket.destroy();
-      const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
-      const agent = over(plain, options.connect, true);
-      all.add(agent);
-      return { http1: agent };
+    if (socket.alpnProtocol === "h2") {
+      const session = await openSession(url, socket, options, events);
+      if (!session.destroyed) whileOpen(session, watchFiles(secure));
+      return sessionConnection(session);
     }
-    const session = http2.connect(url.origin, {
-      createConnection: () => socket,
-      maxSessionMemory: 1000,
-      settings: { initialWindowSize: streamWindowBytes, enablePush: false },
-    });
-    session.setLocalWindowSize(connectionWindowBytes);
-    all.add(session);
-    if (closed) session.destroy();
-    const made = { http2: session };
-    const background = [keepAsking(session, options), watchFiles(secure)];
-    session.on("error", () => {}); // each request hears of it on its own stream
-    session.on("goaway", () => {
-      if (usable === made) forget();
-    });
-    session.on("close", () => {
-      for (const timer of background) timer.cancel();
-      all.delete(session);
-      if (usable === made) forget();
-    });
-    return made;
+    socket.destroy();
+    const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
+    const agent = over(plain, options.connect, true);
+    agents.add(agent);
+    const watching = watchFiles(secure);
+    return {
+      use: { agent },
+      maxStreams: () => Number.POSITIVE_INFINITY,
+      close() {
+        watching.cancel();
+        events.ended();
+      },
+      destroy: () => watching.cancel(),
+    };
   };
+  const pool = newStreamPool<Connection>({ ...options, dial });
 
-  /** Renewed certificates or authorities: open requests finish on the old connection, new ones show the new. */
+  /** Renewed certificates or authorities: open requests finish on the old connections, new ones show the new. */
   const watchFiles = (used: tls.ConnectionOptions): Timer => {
     if (!config.certFile && !config.caFile) return { cancel() {} };
-    return options.clock.every(60_000, async () => {
-      const now = await tlsOptions(url, config, options.certificate?.()).catch(() => used); // half written: next time
-      if (now.cert !== used.cert || now.key !== used.key || now.ca !== used.ca) reconnect();
+    const compare = (now: tls.ConnectionOptions): void => {
+      if (now.cert !== used.cert || now.key !== used.key || now.ca !== used.ca) pool.renew();
+    };
+    return options.clock.every(60_000, () => {
+      tlsOptions(url, config, options.certificate?.()).then(compare, () => {}); // half written: read again at the next tick
     });
-  };
-
-  const reconnect = (): void => {
-    const old = usable;
-    forget();
-    if (old !== undefined && "http2" in old) old.http2.close();
   };
 
   return {
     async request(request) {
       request.signal?.throwIfAborted();
-      const made = usable ?? (await untilAborted(connection(), request.signal));
-      if ("http1" in made) return requestOverHttp1(https.request, url, { agent: made.http1 }, request);
-      if (made.http2.destroyed || made.http2.closed) {
-        if (usable === made) forget();
-        throw new NotProcessed("the connection was closed before the request was sent");
-      }
-      return requestOverHttp2(made.http2, url, request);
+      const { connection, release } = await pool.acquire(request.signal);
+      if ("session" in connection.use) return requestOverHttp2(connection.use.session, url, request, release);
+      release();
+      return requestOverHttp1(https.request, url, { agent: connection.use.agent }, request);
     },
-    reconnect,
+    reconnect: () => pool.renew(),
+    certificateFault: () => ownExpiry(shown, certFile, options.clock.now()),
     close() {
-      closed = true;
-      forget();
-      for (const connection of all) connection.destroy();
-      all.clear();
+      pool.close();
+      for (const agent of agents) agent.destroy();
     },
+  };
+}
+
+function sessionConnection(session: http2.ClientHttp2Session): Connection {
+  return {
+    use: { session },
+    maxStreams: () => (session.closed || session.destroyed ? 0 : (session.remoteSettings.maxConcurrentStreams ?? 0)),
+    close: () => session.close(),
+    destroy: () => session.destroy(),
   };
 }
 
@@ -290,148 +183,40 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
 const streamWindowBytes = 4 << 20;
 const connectionWindowBytes = 1 << 30;
 
-async function tlsOptions(
+/** Resolves when the server has said how many streams it takes, which is the first that it says. */
+async function openSession(
   url: URL,
-  config: ClientConfig,
-  certificate: { cert: string; key: string } | undefined,
-): Promise<tls.ConnectionOptions> {
-  const [ca, cert, key] = await Promise.all([
-    pem(config.ca, config.caFile),
-    certificate?.cert ?? pem(config.cert, config.certFile),
-    certificate?.key ?? pem(config.key, config.keyFile),
-  ]);
-  const name = config.serverName ?? stripBrackets(url.hostname);
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert, key }),
-    rejectUnauthorized: config.insecure !== true,
-    minVersion: "TLSv1.2",
-    ...(isIP(name) === 0 ? { servername: name } : {}),
-    checkServerIdentity: (_host, peer) => checkIdentity(name, peer),
-  };
-}
-
-/** As Go's: the common name of a certificate is not looked at, which Node does where there are no other names. */
-function checkIdentity(name: string, peer: tls.PeerCertificate): Error | undefined {
-  if (peer.subjectaltname) return tls.checkServerIdentity(name, peer);
-  return new Error("x509: certificate relies on legacy Common Name field, use SANs instead");
-}
-
-async function pem(text: string | undefined, file: string | undefined): Promise<string | undefined> {
-  if (text !== undefined && text !== "") return text;
-  return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
-}
-
-async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
-  const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
-  const way = connect && { socket: await connect(to.host, to.port) };
-  return new Promise((resolve, reject) => {
-    const socket = connectTls({
-      ...secure,
-      ...to,
-      ...way,
-      ALPNProtocols: ["h2", "http/1.1"],
-    });
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, 30_000);
-    const deadline = setTimeout(() => socket.destroy(timedOut()), dialTimeoutMs);
-    socket.once("secureConnect", () => {
+  socket: tls.TLSSocket,
+  options: TransportOptions,
+  events: PoolEvents,
+): Promise<http2.ClientHttp2Session> {
+  const session = http2.connect(url.origin, {
+    createConnection: () => socket,
+    maxSessionMemory: 1000,
+    settings: { initialWindowSize: streamWindowBytes, enablePush: false },
+  });
+  session.setLocalWindowSize(connectionWindowBytes);
+  whileOpen(session, keepAsking(session, options));
+  session.on("goaway", events.draining);
+  session.on("remoteSettings", events.changed);
+  session.on("close", events.ended);
+  await new Promise<void>((resolve, reject) => {
+    const deadline = setTimeout(() => session.destroy(new ConnectionLost("the server sends no settings")), settingsTimeoutMs);
+    session.once("remoteSettings", () => {
       clearTimeout(deadline);
-      socket.off("error", reject);
-      resolve(socket);
+      resolve();
     });
-    socket.once("error", (err) => {
+    session.on("error", reject); // later, each request hears of it on its own stream
+    session.once("close", () => {
       clearTimeout(deadline);
-      reject(err);
+      reject(new NotProcessed("the connection was closed before it was used"));
     });
   });
+  return session;
 }
 
-/** Source: client-go transport/cache.go, Dialer{Timeout: 30 * time.Second} */
-const dialTimeoutMs = 30_000;
+const settingsTimeoutMs = 30_000;
 
-function timedOut(): Error {
-  return Object.assign(new Error("timed out connecting to the server"), { code: "ETIMEDOUT" });
-}
-
-/** Destroys a session whose server no longer answers, so that watches on it end instead of hanging. */
-function keepAsking(session: http2.ClientHttp2Session, options: TransportOptions): Timer {
-  const { clock, pingIntervalMs = 30_000, pingTimeoutMs = 15_000 } = options;
-  let waiting: Timer | undefined;
-  const asking = clock.every(pingIntervalMs, () => {
-    if (waiting !== undefined || session.destroyed) return;
-    waiting = clock.after(pingTimeoutMs, () => session.destroy(new ConnectionLost("the server does not answer pings")));
-    session.ping(() => {
-      waiting?.cancel();
-      waiting = undefined;
-    });
-  });
-  return {
-    cancel() {
-      asking.cancel();
-      waiting?.cancel();
-    },
-  };
-}
-
-function requestOverHttp2(session: http2.ClientHttp2Session, url: URL, request: TransportRequest): Promise<TransportResponse> {
-  return new Promise((resolve, reject) => {
-    const { method, path, headers, body, signal } = request;
-    const stream = session.request(
-      {
-        ...(headers as http2.OutgoingHttpHeaders),
-        ":method": method,
-        ":path": path,
-        ":authority": url.host,
-        ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
-      },
-      { endStream: body === undefined },
-    );
-    let answered = false;
-    const onAbort = (): void => {
-      reject(signal?.reason);
-      stream.close(http2.constants.NGHTTP2_CANCEL);
-      stream.destroy(asError(signal?.reason));
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    stream.once("response", (received) => {
-      answered = true;
-      resolve({ status: Number(received[":status"]), headers: received, body: stream });
-    });
-    stream.on("error", (err) => {
-      if (!answered) reject(refused(stream) ? new NotProcessed("the server refused the stream", { cause: err }) : err);
-    });
-    stream.once("close", () => {
-      signal?.removeEventListener("abort", onAbort);
-      if (answered) return;
-      reject(
-        refused(stream)
-          ? new NotProcessed("the server refused the stream")
-          : new ConnectionLost("the connection was closed before the answer"),
-      );
-    });
-    if (body !== undefined) stream.end(body);
-  });
-}
-
-function refused(stream: http2.ClientHttp2Stream): boolean {
-  return stream.rstCode === http2.constants.NGHTTP2_REFUSED_STREAM;
-}
-
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error("aborted", { cause: reason });
-}
-
-/** `[::1]` in a URL is `::1` for a socket. */
-function stripBrackets(hostname: string): string {
-  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+function whileOpen(session: http2.ClientHttp2Session, timer: Timer): void {
+  session.once("close", () => timer.cancel());
 }

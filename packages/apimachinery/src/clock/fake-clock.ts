@@ -1,5 +1,5 @@
+import { nextTurn } from "../event-loop/next-turn.ts";
 import type { Clock, Timer } from "./clock.ts";
-import { nextTurn } from "./next-turn.ts";
 
 /** A clock that stands still until a test moves it. */
 export interface FakeClock extends Clock {

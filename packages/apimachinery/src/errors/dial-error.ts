@@ -53,6 +53,7 @@ export function dialErrorText(err: unknown): string {
     const names = (cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
     return `x509: certificate is valid for ${names.join(", ")}, not ${host}`;
   }
+  if (message.startsWith("x509: certificate has expired")) return message; // with the time, and whose it is
   const fault = certificateFaults[code];
   return fault === undefined ? message : `x509: ${fault}`;
 }

@@ -164,8 +164,9 @@ export function internalError(err: unknown): StatusError {
   return failure("InternalError", 500, `Internal error occurred: ${text}`, details, err);
 }
 
-export function serviceUnavailable(message: string): StatusError {
-  return plain("ServiceUnavailable", message);
+/** @param retryAfterSeconds 0 for none */
+export function serviceUnavailable(message: string, retryAfterSeconds = 0): StatusError {
+  return plain("ServiceUnavailable", message, retryAfterSeconds === 0 ? undefined : detailsOf({ retryAfterSeconds }));
 }
 
 /**

@@ -22,7 +22,12 @@ export function newNewest<T extends KubeObject>(informer: SharedInformer<T>): Ne
     if (known === undefined || known.metadata.uid !== object.metadata.uid || versionOf(object) >= versionOf(known))
       objects.set(keyOf(object), object);
   };
-  informer.addHandler({ added: take, updated: (_, now) => take(now), deleted: (last) => void objects.delete(keyOf(last)) });
+  const updated = (old: T, now: T): void => {
+    // The store was restored: what was written since is gone.
+    if (versionOf(now) < versionOf(old)) objects.set(keyOf(now), now);
+    else take(now);
+  };
+  informer.addHandler({ added: take, updated, deleted: (last) => void objects.delete(keyOf(last)) });
   return {
     get: (key) => objects.get(key),
     list: () => objects.values(),

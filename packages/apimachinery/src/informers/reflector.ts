@@ -1,5 +1,5 @@
 import type { Client } from "../client/client.ts";
-import { isConnectionRefused } from "../client/transport.ts";
+import { isConnectionRefused } from "../client/transport-errors.ts";
 import type { Clock } from "../clock/clock.ts";
 import { isGone, isResourceExpired, isTooManyRequests } from "../errors/predicates.ts";
 import { StatusError } from "../errors/status-error.ts";
@@ -20,8 +20,11 @@ export interface ReflectorTarget {
 
 /** What a reflector fills. Called in order, never at the same time. */
 export interface ReflectorSink<T> {
-  /** All that exists: what is not in `objects` is gone. */
-  replace(objects: T[]): void;
+  /**
+   * All that exists: what is not in `objects` is gone.
+   * @param isOtherHistory the store was restored: the same version may be of another state
+   */
+  replace(objects: T[], isOtherHistory: boolean): void;
   set(object: T): void;
   delete(object: T): void;
 }
@@ -49,10 +52,12 @@ export async function runReflector<T extends KubeObject>(options: {
   const watches = newBackoff({ ...reflectorBackoff, clock, random });
   /** `undefined` before the first list, `""` when the server said that our version is too old (or too new) for it. */
   let resourceVersion: string | undefined;
+  let isOtherHistory = false;
 
   const list = async (): Promise<void> => {
     const { objects, version } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
-    sink.replace(objects);
+    sink.replace(objects, isOtherHistory);
+    isOtherHistory = false;
     resourceVersion = version;
   };
 
@@ -87,6 +92,15 @@ export async function runReflector<T extends KubeObject>(options: {
         if (isResourceExpired(err) || isGone(err)) {
           log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
           resourceVersion = "";
+          return;
+        }
+        if (isTooLarge(err)) {
+          log.warn("the server does not reach the version that was seen: was its store restored? Listing again", {
+            resource,
+            resourceVersion,
+          });
+          resourceVersion = "";
+          isOtherHistory = true;
           return;
         }
         if (isConnectionRefused(err) || isTooManyRequests(err)) {

@@ -80,7 +80,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     tell((handler) => handler.deleted?.(last));
   };
   const sink = {
-    replace(objects: T[]) {
+    replace(objects: T[], isOtherHistory: boolean) {
       const present = new Set(objects.map(keyOf));
       for (const key of [...store.keys()]) {
         if (!present.has(key)) remove(store.get(key) as T);
@@ -88,7 +88,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       for (const object of objects) {
         const before = store.get(keyOf(object));
         const same = before !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion;
-        if (!same || before.metadata.uid !== object.metadata.uid) set(object);
+        if (!same || isOtherHistory || before.metadata.uid !== object.metadata.uid) set(object);
       }
       if (synced) return;
       synced = true;

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { goFloat } from "./go-float.ts";
+import { loopSlice } from "../event-loop/loop-slice.ts";
+import { ChildTable, type TableOptions } from "./child-table.ts";
 
 export interface MetricOptions {
   /** Upstream's name. */
@@ -70,26 +71,32 @@ export interface MetricsRegistry {
   counter(options: MetricOptions): Counter;
   gauge(options: GaugeOptions): Gauge;
   histogram(options: HistogramOptions): Histogram;
-  /** Everything in Prometheus' text format. */
+  /** Everything in Prometheus' text format, in pieces of about 32 KiB that are made within the shared time slice of the event loop. */
+  chunks(): AsyncGenerator<string>;
+  /** The same as one text. */
   render(): Promise<string>;
   /** Counters and histograms start again at zero; gauges tell of what is, and stay. */
   reset(): void;
   readonly contentType: string;
 }
 
+/** A piece of the text is given away when it is so long. */
+const chunkCharacters = 32 * 1024;
+
 /**
- * Upstream's metric names over prom-client, which renders; the values are kept here, because its label hashing costs
- * more than the requests it would count.
+ * Metrics under upstream's names. prom-client measures the process; the values of all others are kept and rendered here, because its
+ * label hashing costs more than the requests it would count, and it renders everything in one iteration of the event loop.
  * Source: k8s.io/component-base/metrics
  */
 export function newMetricsRegistry(options: MetricsRegistryOptions = {}): MetricsRegistry {
-  const registry = new Registry();
+  const process = new Registry();
+  const shown: ChildTable[] = [];
   const known = new Map<string, ChildTable>();
-  if (options.processMetrics === true) collectDefaultMetrics({ register: registry });
+  if (options.processMetrics === true) collectDefaultMetrics({ register: process });
 
   const table = (
     type: ChildTable["type"],
-    metric: MetricOptions & { buckets?: readonly number[]; collect?: () => void },
+    metric: MetricOptions & Partial<Pick<TableOptions, "buckets" | "collect">>,
   ): ChildTable => {
     const existing = known.get(metric.name);
     if (existing !== undefined) {
@@ -98,13 +105,35 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
       }
       return existing;
     }
-    const created = new ChildTable(type, metric, options.allowLabels ?? {});
+    const labelNames = metric.labels ?? [];
+    const created = new ChildTable(type, {
+      ...metric,
+      help: helpOf(metric),
+      labels: labelNames,
+      buckets: metric.buckets ?? defaultBuckets,
+      allowed: labelNames.map((label) => options.allowLabels?.[`${metric.name},${label}`]),
+    });
     known.set(metric.name, created);
     const disabled = options.disabled?.includes(metric.name) ?? false;
-    const shown = !disabled && (options.showHidden === true || !isHidden(metric));
-    if (shown) registry.registerMetric(created as never);
+    if (!disabled && (options.showHidden === true || !isHidden(metric))) shown.push(created);
     return created;
   };
+
+  async function* chunks(): AsyncGenerator<string> {
+    let text = options.processMetrics === true ? await process.metrics() : "";
+    for (const table of shown) {
+      if (text !== "") text += "\n";
+      for (const lines of table.text()) {
+        text += lines;
+        if (text.length < chunkCharacters) continue;
+        yield text;
+        text = "";
+        const turn = loopSlice.next();
+        if (turn !== undefined) await turn;
+      }
+    }
+    yield text;
+  }
 
   const built: MetricsRegistry = {
     counter: (metric) => table("counter", metric).family as unknown as Counter,
@@ -113,14 +142,23 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
       return gauge;
     },
     histogram: (metric) => table("histogram", metric).family as unknown as Histogram,
-    render: () => registry.metrics(),
+    chunks,
+    async render() {
+      let text = "";
+      for await (const chunk of chunks()) text += chunk;
+      return text;
+    },
     reset() {
       for (const table of known.values()) table.restart();
     },
-    contentType: registry.contentType,
+    contentType: process.contentType,
   };
   if (options.processMetrics === true) registerBuildInfo(built);
   return built;
+}
+
+function helpOf({ stability = "ALPHA", deprecatedSince, help }: MetricOptions): string {
+  return `[${stability}] ${deprecatedSince === undefined ? "" : `(Deprecated since ${deprecatedSince}) `}${help}`;
 }
 
 /** The release whose metrics these are. */
@@ -143,170 +181,6 @@ export function exponentialBuckets(start: number, factor: number, count: number)
 /** `start`, `start + width`, … Source: prometheus.LinearBuckets */
 export function linearBuckets(start: number, width: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => start + i * width);
-}
-
-interface Sample {
-  metricName?: string;
-  labels: Record<string, string>;
-  value: number;
-}
-
-class NumberChild {
-  value = 0;
-  inc(by = 1): void {
-    this.value += by;
-  }
-  dec(by = 1): void {
-    this.value -= by;
-  }
-  set(value: number): void {
-    this.value = value;
-  }
-  restart(): void {
-    this.value = 0;
-  }
-}
-
-class BucketChild {
-  readonly counts: Float64Array;
-  readonly #bounds: readonly number[];
-  sum = 0;
-  count = 0;
-
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds;
-    this.counts = new Float64Array(bounds.length);
-  }
-
-  observe(value: number, times = 1): void {
-    this.sum += value * times;
-    this.count += times;
-    const bounds = this.#bounds;
-    for (let i = 0; i < bounds.length; i++) {
-      if (value <= (bounds[i] as number)) {
-        (this.counts[i] as number) += times;
-        return;
-      }
-    }
-  }
-
-  restart(): void {
-    this.sum = 0;
-    this.count = 0;
-    this.counts.fill(0);
-  }
-}
-
-type Child = NumberChild | BucketChild;
-
-/** All children of one metric; what prom-client asks for its samples. */
-class ChildTable {
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly name: string;
-  readonly labelNames: readonly string[];
-  /** What users hold: `labels`, and the child's own methods when there are no labels. */
-  readonly family: object;
-  readonly #help: string;
-  readonly #bounds: readonly number[];
-  readonly #le: readonly string[];
-  readonly #collect: (() => void) | undefined;
-  readonly #allowed: readonly (readonly string[] | undefined)[];
-  readonly #children = new Map<string, { values: string[]; child: Child }>();
-
-  constructor(
-    type: ChildTable["type"],
-    metric: MetricOptions & { buckets?: readonly number[]; collect?: () => void },
-    allowLabels: Readonly<Record<string, readonly string[]>>,
-  ) {
-    this.type = type;
-    this.name = metric.name;
-    this.labelNames = metric.labels ?? [];
-    const deprecated = metric.deprecatedSince === undefined ? "" : `(Deprecated since ${metric.deprecatedSince}) `;
-    this.#help = `[${metric.stability ?? "ALPHA"}] ${deprecated}${metric.help}`;
-    this.#bounds = metric.buckets ?? defaultBuckets;
-    this.#le = this.#bounds.map(goFloat);
-    this.#collect = metric.collect;
-    this.#allowed = this.labelNames.map((label) => allowLabels[`${metric.name},${label}`]);
-    this.family = this.#newFamily();
-  }
-
-  /** prom-client's side: one value for each line. */
-  get(): { name: string; help: string; type: string; values: Sample[]; aggregator: string } {
-    this.#collect?.();
-    const values: Sample[] = [];
-    for (const { values: labelValues, child } of this.#children.values()) {
-      const labels: Record<string, string> = {};
-      for (const [i, label] of this.labelNames.entries()) labels[label] = labelValues[i] as string;
-      if (child instanceof NumberChild) values.push({ labels, value: child.value });
-      else this.#pushBuckets(values, labels, child);
-    }
-    return { name: this.name, help: this.#help, type: this.type, values, aggregator: "sum" };
-  }
-
-  reset(): void {
-    this.#children.clear();
-    if (this.labelNames.length === 0) this.#children.set("", { values: [], child: this.#newChild() });
-  }
-
-  /** Children stay: who holds on to one goes on counting with it. */
-  restart(): void {
-    if (this.type === "gauge") return;
-    for (const { child } of this.#children.values()) child.restart();
-  }
-
-  #pushBuckets(values: Sample[], labels: Record<string, string>, child: BucketChild): void {
-    let total = 0;
-    for (const [i, le] of this.#le.entries()) {
-      total += child.counts[i] as number;
-      values.push({ metricName: `${this.name}_bucket`, labels: { ...labels, le }, value: total });
-    }
-    values.push({ metricName: `${this.name}_bucket`, labels: { ...labels, le: "+Inf" }, value: child.count });
-    values.push({ metricName: `${this.name}_sum`, labels, value: child.sum });
-    values.push({ metricName: `${this.name}_count`, labels, value: child.count });
-  }
-
-  #child(values: readonly string[]): Child {
-    if (values.length !== this.labelNames.length) {
-      throw new Error(`metric ${this.name} has the labels ${this.labelNames.join()}, got ${values.length} values`);
-    }
-    const checked = values.map((value, i) => (this.#allowed[i]?.includes(value) === false ? "unexpected" : value));
-    const key = checked.length === 1 ? (checked[0] as string) : checked.join("\u{0}");
-    let entry = this.#children.get(key);
-    if (entry === undefined) {
-      entry = { values: checked, child: this.#newChild() };
-      this.#children.set(key, entry);
-    }
-    return entry.child;
-  }
-
-  #newChild(): Child {
-    return this.type === "histogram" ? new BucketChild(this.#bounds) : new NumberChild();
-  }
-
-  #newFamily(): object {
-    const own = (): Child => this.#child([]);
-    if (this.labelNames.length === 0) own();
-    const number = own as () => NumberChild;
-    const buckets = own as () => BucketChild;
-    return {
-      labels: (...values: string[]) => this.#child(values),
-      remove: (...values: string[]) => void this.#children.delete(values.join("\u{0}")),
-      reset: () => this.reset(),
-      inc: (by?: number) => number().inc(by),
-      dec: (by?: number) => number().dec(by),
-      set: (value: number) => number().set(value),
-      observe: (value: number, times?: number) => buckets().observe(value, times),
-      get value() {
-        return number().value;
-      },
-      get count() {
-        return buckets().count;
-      },
-      get sum() {
-        return buckets().sum;
-      },
-    };
-  }
 }
 
 /** Dashboards tell versions apart by this. */

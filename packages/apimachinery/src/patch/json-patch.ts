@@ -1,7 +1,7 @@
-import { atOnce, type Steps } from "../clock/steps.ts";
 import { encodeJsonText, parseJson } from "../codec/json.ts";
 import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { deepClone, deepEqual } from "../meta/deep-equal.ts";
 import { isJsonObject, jsonWord } from "../meta/json-value.ts";
 

@@ -31,6 +31,10 @@ export interface CaOptions {
   readonly commonName: string;
   /** Default ten years. */
   readonly validDays?: number;
+  /** Milliseconds since the epoch from which it is valid; default now. */
+  readonly now?: number;
+  /** An existing key instead of a new one, PEM. */
+  readonly keyPem?: string | undefined;
   /** An intermediate of this authority instead of a root. */
   readonly signedBy?: KeyPair;
   /** How many intermediates may stand below; default any number. */
@@ -39,7 +43,7 @@ export interface CaOptions {
 
 /** An authority, self-signed if nobody else signs it. */
 export async function newCa(options: CaOptions): Promise<KeyPair> {
-  const keys = newKeys();
+  const keys = keysOf(options.keyPem);
   const name = subjectName(options.commonName, []);
   const { signedBy } = options;
   const signingKey = signedBy === undefined ? keys.privateKey : createPrivateKey(signedBy.keyPem);
@@ -47,7 +51,7 @@ export async function newCa(options: CaOptions): Promise<KeyPair> {
     serialNumber: newSerial(),
     subject: name,
     issuer: signedBy === undefined ? name : new x509.X509Certificate(signedBy.certPem).subjectName,
-    ...validity((options.validDays ?? 3650) * dayMs),
+    ...validity((options.validDays ?? 3650) * dayMs, options.now),
     publicKey: await toPublic(keys.publicKey),
     signingKey: await toSigning(signingKey),
     signingAlgorithm: signingAlgorithm(signingKey),
@@ -74,13 +78,17 @@ export interface CertificateOptions {
   readonly ips?: readonly string[];
   readonly usages: readonly CertificateUsage[];
   readonly ca: KeyPair;
-  /** Default a year. */
+  /** Default a year. It never ends after the authority's. */
   readonly validDays?: number;
+  /** Milliseconds since the epoch from which it is valid; default now. */
+  readonly now?: number;
+  /** An existing key instead of a new one, PEM. */
+  readonly keyPem?: string | undefined;
 }
 
-/** A new key with a certificate signed by `ca`. */
+/** A key, new unless one is given, with a certificate signed by `ca`. */
 export async function newCertificate(options: CertificateOptions): Promise<KeyPair> {
-  const keys = newKeys();
+  const keys = keysOf(options.keyPem);
   const certificate = await sign({
     publicKey: await toPublic(keys.publicKey),
     subject: subjectName(options.commonName, options.organizations ?? []),
@@ -88,9 +96,45 @@ export async function newCertificate(options: CertificateOptions): Promise<KeyPa
     keyUsages: x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment,
     extendedUsages: options.usages.map((usage) => extendedUsages[usage]),
     ca: options.ca,
-    ...validity((options.validDays ?? 365) * dayMs),
+    ...notBeyond(options.ca, validity((options.validDays ?? 365) * dayMs, options.now)),
   });
-  return { certPem: certificate, keyPem: privatePem(keys.privateKey) };
+  return { certPem: certificate, keyPem: options.keyPem ?? privatePem(keys.privateKey) };
+}
+
+/** The alternative names of a certificate. */
+export function alternativeNamesOf(certPem: string): { dnsNames: string[]; ips: string[] } {
+  const names = namesOf(new x509.X509Certificate(certPem));
+  const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
+  return { dnsNames: of("dns"), ips: of("ip") };
+}
+
+/**
+ * The same certificate with a later end: subject, alternative names, usages and public key stay.
+ * @param options.dnsNames names to add, as are `ips`
+ * @param options.validDays default a year; it never ends after the authority's
+ */
+export async function renewCertificate(options: {
+  certPem: string;
+  ca: KeyPair;
+  dnsNames?: readonly string[];
+  ips?: readonly string[];
+  validDays?: number;
+  now?: number;
+}): Promise<string> {
+  const old = new x509.X509Certificate(options.certPem);
+  const present = namesOf(old);
+  const added = generalNames({ dnsNames: options.dnsNames, ips: options.ips })
+    .map(({ type, value }) => new x509.GeneralName(type as "dns", value))
+    .filter(({ type, value }) => !present.some((name) => name.type === type && name.value === value));
+  return sign({
+    publicKey: await old.publicKey.export(),
+    subject: old.subjectName,
+    sans: [...present, ...added],
+    keyUsages: old.getExtension(x509.KeyUsagesExtension)?.usages ?? 0,
+    extendedUsages: (old.getExtension(x509.ExtendedKeyUsageExtension)?.usages ?? []).map(String),
+    ca: options.ca,
+    ...notBeyond(options.ca, validity((options.validDays ?? 365) * dayMs, options.now)),
+  });
 }
 
 /** RSA, as `--service-account-signing-key-file` and `--service-account-key-file` take it. */
@@ -152,8 +196,8 @@ function subjectBytes(request: x509.Pkcs10CertificateRequest): Buffer {
   return readElement(Buffer.from(request.subjectName.toArrayBuffer()), 0).content;
 }
 
-function namesOf(request: x509.Pkcs10CertificateRequest): readonly x509.GeneralName[] {
-  const extension = request.getExtension("2.5.29.17"); // subjectAltName
+function namesOf(holder: x509.Pkcs10CertificateRequest | x509.X509Certificate): readonly x509.GeneralName[] {
+  const extension = holder.getExtension("2.5.29.17"); // subjectAltName
   return extension === null || extension === undefined
     ? []
     : new x509.SubjectAlternativeNameExtension(extension.rawData).names.items;
@@ -280,9 +324,20 @@ function generalNames(names: {
   return [...(names.dnsNames ?? []).map((value) => ({ type: "dns" as const, value })), ...ips];
 }
 
+interface Validity {
+  notBefore: Date;
+  notAfter: Date;
+}
+
 /** Clocks differ a little: valid since five minutes ago. */
-function validity(ms: number): { notBefore: Date; notAfter: Date } {
-  return { notBefore: new Date(Date.now() - 300_000), notAfter: new Date(Date.now() + ms) };
+function validity(ms: number, now = Date.now()): Validity {
+  return { notBefore: new Date(now - 300_000), notAfter: new Date(now + ms) };
+}
+
+/** A certificate that outlives its authority would be taken for valid until the authority's end surprises everybody. */
+function notBeyond(ca: KeyPair, { notBefore, notAfter }: Validity): Validity {
+  const end = new x509.X509Certificate(ca.certPem).notAfter;
+  return { notBefore, notAfter: end < notAfter ? end : notAfter };
 }
 
 /** Positive, 127 bits. */
@@ -294,6 +349,12 @@ function newSerial(): string {
 
 function newKeys(): { privateKey: KeyObject; publicKey: KeyObject } {
   return generateKeyPairSync("ec", { namedCurve: "P-256" });
+}
+
+function keysOf(keyPem: string | undefined): { privateKey: KeyObject; publicKey: KeyObject } {
+  if (keyPem === undefined) return newKeys();
+  const privateKey = createPrivateKey(keyPem);
+  return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
 const curves: Readonly<Record<string, string>> = { prime256v1: "P-256", secp384r1: "P-384", secp521r1: "P-521" };

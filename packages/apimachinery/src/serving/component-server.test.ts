@@ -12,7 +12,7 @@ import { newMetricsRegistry } from "../metrics/registry.ts";
 import { freePort } from "../testing/etcd.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
-import { type ComponentServingFlags, startComponentServer } from "./component-server.ts";
+import { type ComponentServer, type ComponentServingFlags, startComponentServer } from "./component-server.ts";
 import type { Exchange } from "./exchange.ts";
 import { startHttpServer } from "./https-server.ts";
 
@@ -67,6 +67,22 @@ test("a secure port of 0 turns HTTPS off", async () => {
     configz: () => ({}),
   });
   assert.equal(server, undefined);
+});
+
+test("an informative check answers by its name, and does not fail the page", async (t) => {
+  let ill = true;
+  const check = (): void => {
+    if (ill) throw new Error("no such range");
+  };
+  const paths = { "authorization-always-allow-paths": ["/healthz", "/healthz/*"] };
+  const get = await startComponent(t, paths, realClock, { nodeipam: check, job() {} });
+  const failed = "[+]ping ok\n[-]nodeipam failed: reason withheld\n[+]job ok\nhealthz check passed\n";
+  assert.deepEqual(await get("/healthz"), { code: 200, body: "ok" });
+  assert.deepEqual(await get("/healthz?verbose"), { code: 200, body: failed });
+  assert.deepEqual(await get("/healthz/nodeipam"), { code: 500, body: "internal server error: no such range\n" });
+  assert.deepEqual(await get("/healthz/job"), { code: 200, body: "ok" });
+  ill = false;
+  assert.deepEqual(await get("/healthz/nodeipam"), { code: 200, body: "ok" });
 });
 
 test("a token is what the API server says, asked once for its time", async (t) => {
@@ -203,29 +219,66 @@ test("--authentication-skip-lookup asks the cluster for nothing", async (t) => {
   assert.equal(api.lookUps, 0);
 });
 
-test("a failed look-up ends the start, or with --authentication-tolerate-lookup-failure does not", async (t) => {
+const aReader = () => newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: clusterCa });
+const upstreamsText = /^unable to load configmap based request-header-client-ca-file: .*configmaps/;
+
+for (const code of [401, 403]) {
+  test(`a look-up that a server which is ready answers with ${code} ends the daemon`, async (t) => {
+    const api = await startApi(t);
+    api.refuseWith = code;
+    const { failed } = await startComponent(t, api.flags);
+    await assert.rejects(failed, (err) => err instanceof ConfigError && upstreamsText.test(err.message));
+    assert.equal(api.lookUps, 2, "the first may have come before the default roles");
+  });
+}
+
+test("with --authentication-tolerate-lookup-failure a refused look-up does not end the daemon, and is made up for", async (t) => {
   const api = await startApi(t);
-  api.refuseLookUps = true;
-  await assert.rejects(startComponent(t, api.flags), (err) => {
-    assert.ok(err instanceof ConfigError);
-    assert.match(err.message, /^unable to load configmap based request-header-client-ca-file: .*configmaps/);
-    return true;
-  });
+  api.refuseWith = 403;
   const get = await startComponent(t, { ...api.flags, "authentication-tolerate-lookup-failure": true });
-  const jane = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: clusterCa });
+  const jane = await aReader();
   assert.match((await get("/metrics", { pair: jane })).body.message, /User "system:anonymous"/);
-  api.refuseLookUps = false;
-  await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, {
-    what: "the look-up after all",
-  });
+  api.refuseWith = undefined;
+  await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the look-up after all" });
 });
 
-test("an API server that is not there yet does not end the start: nobody is trusted until it is", async (t) => {
+test("a config map that is not there is not waited for: nobody is trusted until it is", async (t) => {
   const api = await startApi(t);
-  api.stop();
+  api.refuseWith = 404;
   const get = await startComponent(t, api.flags);
+  const jane = await aReader();
+  assert.match((await get("/metrics", { pair: jane })).body.message, /User "system:anonymous"/);
+  api.refuseWith = undefined;
+  await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the config map" });
+});
+
+for (const { name, readyz, refuseWith } of [
+  { name: "answers 503", readyz: 500, refuseWith: 503 },
+  { name: "does not know the default roles", readyz: 403, refuseWith: 403 },
+  { name: "is ready and fails", readyz: 200, refuseWith: 500 },
+]) {
+  test(`an API server that ${name} is waited for, and asked again`, async (t) => {
+    const api = await startApi(t);
+    Object.assign(api, { readyz, refuseWith });
+    const get = await startComponent(t, api.flags);
+    assert.equal((await get("/healthz")).code, 200);
+    await waitFor(() => (readyz === 200 ? api.lookUps > 2 : api.readinessAsked > 2), { what: "it to go on asking" });
+    Object.assign(api, { readyz: 200, refuseWith: undefined });
+    const jane = await aReader();
+    await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the look-up" });
+  });
+}
+
+test("an API server that is not there is waited for: nobody is trusted until it is", async (t) => {
+  const port = await freePort();
+  const absent = await startApi(t, port);
+  await absent.stop();
+  const get = await startComponent(t, absent.flags);
   assert.equal((await get("/healthz")).code, 200);
-  assert.notEqual((await get("/metrics")).code, 200);
+  const jane = await aReader();
+  assert.notEqual((await get("/metrics", { pair: jane })).code, 200);
+  await startApi(t, port);
+  await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the look-up" });
 });
 
 const published = {
@@ -246,12 +299,12 @@ function write(t: TestContext, name: string, text: string): string {
 }
 
 /** As much of an API server as a component asks: reviews, and one config map with its watch. jane's readers may. */
-async function startApi(t: TestContext) {
+async function startApi(t: TestContext, port = 0) {
   const asked: string[] = [];
   const watchers = new Set<(event: object) => void>();
   let version = 1;
   let data: Record<string, string> = published;
-  const state = { lookUps: 0, refuseLookUps: false };
+  const state = { lookUps: 0, readinessAsked: 0, readyz: 200, refuseWith: undefined as number | undefined };
   const object = (): object => ({
     kind: "ConfigMap",
     apiVersion: "v1",
@@ -264,6 +317,14 @@ async function startApi(t: TestContext) {
     data,
   });
   const json = { "content-type": "application/json" };
+  const answer = (exchange: Exchange): void => {
+    if (exchange.url === "/readyz") readiness(exchange);
+    else configMap(exchange);
+  };
+  const readiness = (exchange: Exchange): void => {
+    state.readinessAsked++;
+    exchange.respond(state.readyz, { "content-type": "text/plain" }, state.readyz === 200 ? "ok" : "[-]some/hook failed");
+  };
   const configMap = (exchange: Exchange): void => {
     const { searchParams } = new URL(exchange.url, "https://x");
     if (searchParams.get("watch")) {
@@ -274,16 +335,15 @@ async function startApi(t: TestContext) {
       return;
     }
     state.lookUps++;
-    if (state.refuseLookUps) {
+    if (state.refuseWith !== undefined) {
       const status = {
         kind: "Status",
         apiVersion: "v1",
         status: "Failure",
-        reason: "Forbidden",
-        code: 403,
+        code: state.refuseWith,
         message: "configmaps is forbidden",
       };
-      exchange.respond(403, json, JSON.stringify(status));
+      exchange.respond(state.refuseWith, json, JSON.stringify(status));
       return;
     }
     const isOne = exchange.url.split("?")[0]?.endsWith("/extension-apiserver-authentication");
@@ -307,11 +367,11 @@ async function startApi(t: TestContext) {
   };
   const pair = await newCertificate({ commonName: "api", ips: ["127.0.0.1"], usages: ["server"], ca: serverCa });
   const server = await startHttpServer({
-    port: 0,
+    port,
     bindAddress: "127.0.0.1",
     tls: { cert: pair.certPem, key: pair.keyPem },
     log: discardLogger,
-    handler: (exchange) => (exchange.method === "POST" ? review(exchange) : configMap(exchange)),
+    handler: (exchange) => (exchange.method === "POST" ? review(exchange) : answer(exchange)),
   });
   const stop = (): Promise<void> => server.close(0);
   t.after(stop);
@@ -344,7 +404,12 @@ async function startApi(t: TestContext) {
   });
 }
 
-async function startComponent(t: TestContext, given: Partial<ComponentServingFlags>, clock = realClock): Promise<Get> {
+async function startComponent(
+  t: TestContext,
+  given: Partial<ComponentServingFlags>,
+  clock = realClock,
+  informativeChecks: Record<string, () => void> = {},
+): Promise<Get & Pick<ComponentServer, "failed">> {
   const serving = await newCertificate({ commonName: "component", ips: ["127.0.0.1"], usages: ["server"], ca: serverCa });
   const server = await startComponentServer({
     name: "kube-scheduler",
@@ -359,11 +424,12 @@ async function startComponent(t: TestContext, given: Partial<ComponentServingFla
     clock,
     metrics: newMetricsRegistry({}),
     checks: {},
+    informativeChecks,
     configz: () => ({}),
   });
   assert.ok(server);
   t.after(() => server.close(0));
-  return (path, { token, pair, headers = {} } = {}) =>
+  const get: Get = (path, { token, pair, headers = {} } = {}) =>
     new Promise((resolve, reject) => {
       const sent = request(
         {
@@ -388,4 +454,5 @@ async function startComponent(t: TestContext, given: Partial<ComponentServingFla
       sent.once("error", reject);
       sent.end();
     });
+  return Object.assign(get, { failed: server.failed });
 }

@@ -14,6 +14,7 @@ import { openTrust, type TrustFlags } from "./delegated/trust.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";
 import { startHttpServer, type TlsOptions } from "./https-server.ts";
+import { answerMetrics } from "./metrics-page.ts";
 import { newDebugPages } from "./pprof.ts";
 import { selfSignedPair } from "./self-signed.ts";
 import { parseSniCertKey } from "./tls-options.ts";
@@ -47,6 +48,8 @@ export interface ComponentServerOptions {
   readonly metrics: MetricsRegistry;
   /** Name → throws when it is not well. Without any there is `ping`. */
   readonly checks: Readonly<Record<string, () => void | Promise<void>>>;
+  /** As `checks`, for what a restart would not mend: shown, and answered for by name, without failing the page. */
+  readonly informativeChecks?: Readonly<Record<string, () => void | Promise<void>>>;
   /** The configuration in force, by its name. */
   readonly configz: () => Readonly<Record<string, unknown>>;
   /** More pages of metrics, by their path: `/metrics/resources`. */
@@ -55,6 +58,11 @@ export interface ComponentServerOptions {
 
 export interface ComponentServer {
   readonly port: number;
+  /**
+   * Rejects with a ConfigError when settings of the cluster that must be looked up cannot be: a server that is ready
+   * refuses to tell them. Never resolves.
+   */
+  readonly failed: Promise<never>;
   /** Lets what runs come to its end for `graceMs`, then cuts it off. */
   close(graceMs: number): Promise<void>;
 }
@@ -68,16 +76,18 @@ export interface ComponentServer {
  */
 export async function startComponentServer(options: ComponentServerOptions): Promise<ComponentServer | undefined> {
   const { flags, log, metrics } = options;
-  const metricsPages = new Map(Object.entries({ ...options.metricsPages, "/metrics": () => metrics.render() }));
+  const metricsPages = new Map(Object.entries(options.metricsPages ?? {}));
   if (flags["secure-port"] === 0) return undefined;
   const ending = new AbortController();
-  const guard = await guardOf(options, ending.signal);
+  const { guard, failed } = await guardOf(options, ending.signal);
   const debug = newDebugPages({ log, clock: options.clock });
   const own = Object.entries(options.checks).map(([name, run]) => ({ name, run }));
-  const checks = own.length > 0 ? own : [{ name: "ping", run: () => {} }];
+  const informative = Object.entries(options.informativeChecks ?? {}).map(([name, run]) => ({ name, run, informative: true }));
+  const checks = [...(own.length > 0 ? own : [{ name: "ping", run: () => {} }]), ...informative];
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
     const health = healthPage(path);
     if (health !== undefined) return answerHealth(exchange, health.page, health.check, checks, log);
+    if (path === "/metrics") return answerMetrics(exchange, metrics);
     const render = metricsPages.get(path);
     if (render !== undefined) return exchange.respond(200, { "content-type": metrics.contentType }, await render());
     if (path === "/configz")
@@ -101,6 +111,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
     log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
     return {
       port: server.port,
+      failed,
       async close(graceMs) {
         await server.close(graceMs);
         ending.abort();
@@ -114,8 +125,11 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
   }
 }
 
-/** @throws ConfigError for a kubeconfig that is none, and for settings of the cluster that must and cannot be looked up */
-async function guardOf(options: ComponentServerOptions, signal: AbortSignal): Promise<Guard> {
+/** @throws ConfigError for a kubeconfig or a file of certificates that is none */
+async function guardOf(
+  options: ComponentServerOptions,
+  signal: AbortSignal,
+): Promise<{ guard: Guard; failed: ComponentServer["failed"] }> {
   const { flags, log, clock, metrics } = options;
   const clientOf = async (kubeconfig: string, what: string): Promise<Client | undefined> => {
     if (kubeconfig === "") return undefined;
@@ -133,9 +147,10 @@ async function guardOf(options: ComponentServerOptions, signal: AbortSignal): Pr
     log.warn("no authorization-kubeconfig: the API server is not asked, so only --authorization-always-allow-paths are open");
   }
   try {
-    return newGuard({
+    const trust = await openTrust({ flags, client: authentication, clock, log, signal });
+    const guard = newGuard({
       authenticate: delegatedAuthentication({
-        trust: await openTrust({ flags, client: authentication, clock, log, signal }),
+        trust,
         client: authentication,
         tokenTtlMs: flags["authentication-token-webhook-cache-ttl"],
         anonymous: true,
@@ -152,6 +167,13 @@ async function guardOf(options: ComponentServerOptions, signal: AbortSignal): Pr
       }),
       log,
     });
+    const failed = new Promise<never>((_, reject) => {
+      trust.lookedUp.catch((err: unknown) => {
+        if (!signal.aborted) reject(new ConfigError((err as Error).message, { cause: err }));
+      });
+    });
+    failed.catch(() => {}); // who does not look at it goes on
+    return { guard, failed };
   } catch (err) {
     throw new ConfigError((err as Error).message, { cause: err });
   }

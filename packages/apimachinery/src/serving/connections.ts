@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
+import { beforeRequest } from "../event-loop/loop-slice.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { Roster } from "./roster.ts";
@@ -14,6 +15,8 @@ export interface ConnectionsOptions {
   readonly log: Logger;
   /** How often connections are looked through for those that exceed their times. Default 5 s. */
   readonly headersCheckMs?: number | undefined;
+  /** How long a client may read nothing of an answer that is being written; then it is cut off. Default 60 s. */
+  readonly readTimeoutMs?: number | undefined;
   /** How long a client may take for an answer that is complete; then it is cut off. Default: as long as it wants. */
   readonly answerTimeoutMs?: number | undefined;
 }
@@ -40,11 +43,14 @@ export interface ServedExchange extends Exchange {
   readonly isAnswered: boolean;
   /** When it was found to be so, as `performance.now()`. */
   answeredMs: number | undefined;
+  /** When the client was last waited for and has not read since, as `performance.now()`. */
+  readonly unreadMs: number | undefined;
   /** The server's drain ran out, or the client did not take its answer. */
   abort(): void;
 }
 
 export const defaultCheckMs = 5_000;
+const defaultReadTimeoutMs = 60_000;
 /** At the end, for clients to hear of it. */
 const goodbyeMs = 1_000;
 
@@ -57,27 +63,22 @@ export class Connections {
   #draining = false;
   /** An exchange or a connection has ended while this drains. */
   #onLess: (() => void) | undefined;
-  readonly #sweeper: NodeJS.Timeout | undefined;
+  readonly #sweeper: NodeJS.Timeout;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    if (options.tls === undefined && options.answerTimeoutMs === undefined) return;
     this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
   }
 
   #sweep(): void {
     const now = performance.now();
     for (const connection of this.#connections) connection.check(now);
-    const { answerTimeoutMs } = this.#options;
-    if (answerTimeoutMs !== undefined) this.#endUnread(answerTimeoutMs, now);
-  }
-
-  /** Ends what has been answered for too long: a client that does not read holds the answer's memory. */
-  #endUnread(answerTimeoutMs: number, now: number): void {
+    const { answerTimeoutMs = Number.POSITIVE_INFINITY, readTimeoutMs = defaultReadTimeoutMs } = this.#options;
     for (const exchange of this.#exchanges.all()) {
-      if (!exchange.isAnswered) continue;
-      exchange.answeredMs ??= now;
-      if (now - exchange.answeredMs >= answerTimeoutMs) exchange.abort();
+      const { unreadMs } = exchange;
+      if (exchange.isAnswered) exchange.answeredMs ??= now;
+      const answeredFor = now - (exchange.answeredMs ?? now);
+      if (answeredFor >= answerTimeoutMs || now - (unreadMs ?? now) >= readTimeoutMs) exchange.abort();
     }
   }
 
@@ -122,6 +123,11 @@ export class Connections {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
+      const turn = beforeRequest();
+      if (turn !== undefined) {
+        await turn;
+        if (exchange.isGone) return;
+      }
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
       else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");

@@ -7,6 +7,9 @@ export abstract class ExchangeBase {
   bytesWritten = 0;
   place = -1;
   answeredMs: number | undefined;
+  onUnread: (() => void) | undefined;
+  /** When the client was last waited for and has not read since, as `performance.now()`. */
+  unreadMs: number | undefined;
   protected readonly answerHeaders = new ResponseHeaders();
   #controller: AbortController | undefined;
   #isGone = false;
@@ -25,6 +28,14 @@ export abstract class ExchangeBase {
   protected setGone(reason = clientGone): void {
     this.#isGone = true;
     this.#controller?.abort(new Error(reason));
+  }
+
+  /** @param drained resolves when the client has read */
+  protected async whenRead(drained: Promise<void>): Promise<void> {
+    this.unreadMs = performance.now();
+    this.onUnread?.();
+    await drained;
+    this.unreadMs = undefined;
   }
 
   setHeader(name: string, value: string | string[]): void {

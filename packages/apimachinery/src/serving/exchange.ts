@@ -41,6 +41,8 @@ export interface Exchange {
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void;
   /** Starts an answer of unknown length. */
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream;
+  /** Called whenever the handler begins to wait for its client to read; set by who limits how much is worked on at a time. */
+  onUnread: (() => void) | undefined;
   /** Ends the connection's part of this request without an answer (after a panic in mid-stream). */
   destroy(): void;
   /** Asks the client to open a new connection: GOAWAY on HTTP/2, `Connection: close` on HTTP/1.1. */

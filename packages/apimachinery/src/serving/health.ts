@@ -6,6 +6,8 @@ export interface HealthCheck {
   readonly name: string;
   /** Throws or rejects with the reason, which goes to the log and not to the one who asks. */
   run(): void | Promise<void>;
+  /** Its failure is listed, and is the answer to who asks for it by name, but does not fail the page. */
+  readonly informative?: boolean;
   /** Of a check that passes, something that whoever asks for all of it has to know. */
   warning?(): Promise<string | undefined>;
 }
@@ -40,14 +42,14 @@ export async function answerHealth(
   let failed = false;
   const verbose = query.has("verbose");
   const reasons = await Promise.all(checks.map((check) => (excluded.has(check.name) ? undefined : reasonOf(check))));
-  for (const [i, { name, warning }] of checks.entries()) {
+  for (const [i, { name, warning, informative = false }] of checks.entries()) {
     if (excluded.delete(name)) text += `[+]${name} excluded: ok\n`;
     else if (reasons[i] === undefined) {
       text += `[+]${name} ok\n`;
       const warned = verbose ? await warning?.() : undefined;
       if (warned !== undefined) text += `warn: ${name}: ${warned}\n`;
     } else {
-      failed = true;
+      failed ||= !informative;
       text += `[-]${name} failed: reason withheld\n`;
       log.v(2)?.info("health check failed", { page, check: name, reason: reasons[i] });
     }

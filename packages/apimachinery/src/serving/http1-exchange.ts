@@ -148,7 +148,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
         exchange.bytesWritten += chunk.length;
         return response.write(chunk);
       },
-      drained: () => whenDrained(response),
+      drained: () => this.whenRead(whenDrained(response)),
       end(chunk) {
         exchange.bytesWritten += chunk?.length ?? 0;
         if (chunk === undefined) response.end();

@@ -182,7 +182,7 @@ export class Http2Exchange extends ExchangeBase implements ServedExchange {
     };
     return {
       write,
-      drained: () => stream.drained(),
+      drained: () => this.whenRead(stream.drained()),
       end(chunk) {
         if (chunk !== undefined) write(chunk);
         stream.end();
@@ -231,6 +231,7 @@ const singleFields: ReadonlySet<string> = new Set(
 
 function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
   const headers = newRequestFields();
+  const cookies: string[] = [];
   let authorization: string | undefined;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
@@ -238,8 +239,9 @@ function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
     const value = fields[at + 1] as string;
     const before = headers[name];
     if (name === "authorization") authorization ??= value;
-    else if (name === "set-cookie") headers[name] = [...(headers[name] ?? []), value];
-    else if (before === undefined) headers[name] = value;
+    else if (name === "set-cookie") {
+      if (cookies.push(value) === 1) headers[name] = cookies;
+    } else if (before === undefined) headers[name] = value;
     else if (!singleFields.has(name)) headers[name] = `${before as string}${name === "cookie" ? "; " : ", "}${value}`;
   }
   if (head.authority !== undefined) headers.host = head.authority;

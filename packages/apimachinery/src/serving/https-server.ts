@@ -8,6 +8,7 @@ import type { Logger } from "../logging/logger.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
+import { Http1Pipeline } from "./http1-pipeline.ts";
 import { refuseUnreadable } from "./http1-refusal.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { SimpleConnection } from "./simple-connection.ts";
@@ -128,21 +129,35 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     keepAliveInitialDelay: 180_000,
     shouldUpgradeCallback: isKnownUpgrade,
   };
-  const answering = new WeakMap<Duplex, ServerResponse>();
+  const pipelines = new WeakMap<Duplex, Http1Pipeline>();
+  const pipelineOf = (socket: Socket): Http1Pipeline => {
+    let pipeline = pipelines.get(socket);
+    if (pipeline === undefined) {
+      pipeline = new Http1Pipeline(socket);
+      pipelines.set(socket, pipeline);
+    }
+    return pipeline;
+  };
   const server = createServer(settings, (request: IncomingMessage, response: ServerResponse) => {
-    answering.set(request.socket, response);
+    // Node drops what it has read behind a request with an upgrade that is ignored: the client has to send it again.
+    if (/\bupgrade\b/i.test(request.headers.connection ?? "")) response.shouldKeepAlive = false;
     const exchange = new Http1Exchange(request, response, undefined, options.log);
-    response.once("close", () => connections.done(exchange));
-    void connections.serve(exchange);
+    const pipeline = pipelineOf(request.socket);
+    response.once("close", () => {
+      pipeline.answered();
+      connections.done(exchange);
+    });
+    pipeline.add(request, response, () => void connections.serve(exchange));
   });
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
     const exchange = new Http1Exchange(request, undefined, head, options.log);
     socket.once("close", () => connections.done(exchange));
-    void connections.serve(exchange);
+    pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange));
   });
   server.on("clientError", (err, socket) => {
-    const response = answering.get(socket);
-    refuseUnreadable(err, socket, response?.headersSent === true && !response.writableFinished);
+    const pipeline = pipelines.get(socket);
+    if (pipeline === undefined) refuseUnreadable(err, socket, false);
+    else pipeline.fail((isAnswered) => refuseUnreadable(err, socket, isAnswered));
   });
   if (options.tls === undefined) server.on("connection", (socket) => connections.addSocket(socket));
   return server;
@@ -159,6 +174,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
   const { log } = options;
   const listener = newTlsListener({
     tls,
+    log,
     alpnProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
     handshakeTimeoutMs: options.handshakeTimeoutMs ?? 10_000,
     onConnection: (socket) => connections.addSocket(socket),

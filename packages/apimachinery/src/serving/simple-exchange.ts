@@ -138,7 +138,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
     }
     return {
       write,
-      drained: () => output.drained(),
+      drained: () => this.whenRead(output.drained()),
       end(chunk) {
         if (chunk !== undefined) write(chunk);
         end();

@@ -3,12 +3,17 @@
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket, type Server as TlsServer } from "node:tls";
+import { type Clock, realClock } from "../clock/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import { newExpiryLog } from "./expired-certificates.ts";
 import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
 
 export interface TlsListenerOptions {
   readonly tls: TlsOptions;
   readonly alpnProtocols: string[];
   readonly handshakeTimeoutMs: number;
+  readonly log: Logger;
+  readonly clock?: Clock;
   /** Before the handshake. */
   onConnection(socket: Socket): void;
   onSecure(socket: TLSSocket): void;
@@ -29,22 +34,32 @@ export interface TlsListener {
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/tlsconfig.go GetConfigForClient
  */
 export function newTlsListener(options: TlsListenerOptions): TlsListener {
-  const { tls, onConnection } = options;
+  const { tls, onConnection, log, clock = realClock } = options;
   let loaded = loadTls(tls);
+  const expiry = newExpiryLog(() => loaded.certificates, log, clock);
+  const watched = {
+    ...options,
+    onHandshakeError(err: NodeJS.ErrnoException, socket: TLSSocket) {
+      expiry.look();
+      options.onHandshakeError(err, socket);
+    },
+  };
   const contextFor = (name: string) => loaded.contextFor(name);
-  const main = newTlsServer(loaded.context, contextFor, options);
+  const main = newTlsServer(loaded.context, contextFor, watched);
   // Only a server has a certificate for those who ask for none, so each address that has one gets a server.
   const byAddress = new Map<string, TlsServer>();
-  for (const [address, context] of loaded.byAddress) byAddress.set(address, newTlsServer(context, contextFor, options));
+  for (const [address, context] of loaded.byAddress) byAddress.set(address, newTlsServer(context, contextFor, watched));
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 }, (socket) => {
     onConnection(socket);
     const own = byAddress.size === 0 ? undefined : byAddress.get(localAddressOf(socket));
     (own ?? main).emit("connection", socket);
   });
+  server.once("close", () => expiry.close());
   return {
     server,
     reload() {
       loaded = loadTls(tls);
+      expiry.look();
       main.setSecureContext(loaded.context);
       for (const [address, context] of loaded.byAddress) byAddress.get(address)?.setSecureContext(context);
     },

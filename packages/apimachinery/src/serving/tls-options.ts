@@ -9,6 +9,12 @@ import {
   type SecureVersion,
 } from "node:tls";
 
+export interface ServingCertificate {
+  readonly certificate: X509Certificate;
+  /** Undefined for one that was given as text. */
+  readonly file: string | undefined;
+}
+
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -133,6 +139,7 @@ export function asksForCertificates(options: TlsOptions): boolean {
 }
 
 export interface LoadedTls {
+  readonly certificates: readonly ServingCertificate[];
   /** Of the default certificate. */
   readonly context: SecureContextOptions;
   /** For clients that ask for no name, by the address that they connected to. */
@@ -161,12 +168,16 @@ export function loadTls(options: TlsOptions): LoadedTls {
   const key = options.key ?? readFileSync(options.keyFile as string);
   const pairs = (options.sni ?? []).map(({ certFile, keyFile, names = [] }) => {
     const own = { ...shared, cert: readFileSync(certFile), key: readFileSync(keyFile) };
-    return { own, names, certificate: new X509Certificate(own.cert), context: createSecureContext(own) };
+    return { own, names, certFile, certificate: new X509Certificate(own.cert), context: createSecureContext(own) };
   });
   const byName = pairsByName(pairs);
   const context = { ...shared, cert, key };
   const main = { context: createSecureContext(context), certificate: new X509Certificate(cert) };
   return {
+    certificates: [
+      { certificate: main.certificate, file: options.cert === undefined ? options.certFile : undefined },
+      ...pairs.map(({ certificate, certFile }) => ({ certificate, file: certFile })),
+    ],
     context,
     byAddress: new Map([...byName].filter(([name]) => isIP(name) !== 0).map(([name, { own }]) => [name, own])),
     contextFor(serverName) {

@@ -90,7 +90,8 @@ function owned(child: ChildProcess, endpoint: string, directory: string, t: Test
   return { endpoint, pid: child.pid as number, stop };
 }
 
-function etcdFlags(directory: string, client: string, peer: string, extra: readonly string[]): string[] {
+/** A member that is a cluster of its own. */
+export function etcdFlags(directory: string, client: string, peer: string, extra: readonly string[]): string[] {
   const flags = {
     "--data-dir": directory,
     "--listen-client-urls": client,
@@ -104,7 +105,7 @@ function etcdFlags(directory: string, client: string, peer: string, extra: reado
   return [...Object.entries(flags).flat(), "--unsafe-no-fsync", ...extra];
 }
 
-async function isHealthy(endpoint: string): Promise<boolean> {
+export async function isHealthy(endpoint: string): Promise<boolean> {
   try {
     return (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(10_000) })).ok;
   } catch {

@@ -1,6 +1,6 @@
 /**
- * How this server proves to others that it is the front proxy: --proxy-client-cert-file and --proxy-client-key-file, read
- * again whenever they change.
+ * How this server proves to others who it is: to aggregated servers that it is the front proxy (--proxy-client-cert-file), to kubelets and
+ * to etcd. The files are read again whenever they change.
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/dynamic_serving_content.go
  */
 import { readFileSync } from "node:fs";
@@ -23,6 +23,11 @@ export interface ProxyCertificate {
 
 /** @throws Error when the files cannot be read or do not belong together; with only one of them there is none. */
 export function watchedProxyCertificate(certFile: string, keyFile: string, clock: Clock, log: Logger): ProxyCertificate {
+  return watchedKeyPair("the front proxy", certFile, keyFile, clock, log);
+}
+
+/** The same for another purpose. @param purpose for the log */
+export function watchedKeyPair(purpose: string, certFile: string, keyFile: string, clock: Clock, log: Logger): ProxyCertificate {
   if (certFile === "" || keyFile === "") return { current: undefined, close() {} };
   let current = readKeyPair(certFile, keyFile);
   const watcher = watchFiles(
@@ -30,9 +35,9 @@ export function watchedProxyCertificate(certFile: string, keyFile: string, clock
     () => {
       try {
         current = readKeyPair(certFile, keyFile);
-        log.info("the proxy's client certificate was read again", { certFile });
+        log.info("a client certificate was read again", { purpose, certFile });
       } catch (err) {
-        log.error("the proxy's client certificate cannot be read, the one before it stays", err, { certFile });
+        log.error("a client certificate cannot be read, the one before it stays", err, { purpose, certFile });
       }
     },
     clock,

@@ -80,7 +80,7 @@ test("a batch goes out when it is full or has waited, and the rest at the end", 
   assert.deepEqual(sink.batches, [["1", "2", "3"]]);
   await clock.advance(1000);
   assert.deepEqual(sink.batches.slice(1), [["4"]]);
-  backend.process([aRecord("5")]);
+  await backend.process([aRecord("5")]);
   await backend.stop(AbortSignal.timeout(60_000));
   assert.deepEqual(sink.batches.slice(2), [["5"]]);
 });
@@ -104,14 +104,14 @@ test("throttled batches keep to their rate", async () => {
   const sink = collector();
   const options = { bufferSize: 10, maxBatchSize: 1, maxBatchWaitMs: 0, throttle: { qps: 1, burst: 2 }, concurrent: true };
   const backend = buffered(sink, options, clock, never);
-  backend.process(["1", "2", "3", "4"].map((id) => aRecord(id)));
+  assert.equal(backend.process(["1", "2", "3", "4"].map((id) => aRecord(id))), true);
   await clock.advance(0);
   assert.equal(sink.batches.length, 2);
   await clock.advance(1000);
   assert.equal(sink.batches.length, 3);
 });
 
-test("an event that is too large loses its objects, and is dropped when that does not help", () => {
+test("an event that is too large loses its objects, and is dropped when that does not help", async () => {
   const small = Buffer.byteLength(eventJson(aRecord("1").truncated(), v1)) + 1;
   const lost: string[] = [];
   const taken: AuditRecord[] = [];
@@ -123,19 +123,19 @@ test("an event that is too large loses its objects, and is dropped when that doe
     stop: async () => {},
   };
   const fail: PluginError = (plugin, err) => void lost.push(`${plugin}: ${(err as Error).message}`);
-  truncating(sink, { version: v1, maxEventBytes: small, maxBatchBytes: 10_000 }, fail).process([aRecord("1", 500)]);
+  await truncating(sink, { version: v1, maxEventBytes: small, maxBatchBytes: 10_000 }, fail).process([aRecord("1", 500)]);
   const { requestObject, annotations } = JSON.parse(taken[0]?.item(v1) ?? "");
   assert.equal(requestObject, undefined);
   assert.deepEqual(annotations, { "audit.k8s.io/truncated": "true" });
-  truncating(sink, { version: v1, maxEventBytes: small - 1, maxBatchBytes: 10_000 }, fail).process([aRecord("2", 500)]);
+  await truncating(sink, { version: v1, maxEventBytes: small - 1, maxBatchBytes: 10_000 }, fail).process([aRecord("2", 500)]);
   assert.equal(taken.length, 1);
   assert.deepEqual(lost, ["truncate: event is too large even after truncating"]);
 });
 
-test("a batch that is too large is split", () => {
+test("a batch that is too large is split", async () => {
   const sink = collector();
   const size = Buffer.byteLength(eventJson(aRecord("1"), v1)) + 1;
-  truncating(sink, { version: v1, maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(
+  await truncating(sink, { version: v1, maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(
     ["1", "2", "3"].map((id) => aRecord(id)),
   );
   assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);

@@ -53,32 +53,46 @@ interface EndpointSlice extends KubeObject {
   ports: object[];
 }
 
-/** Once; the controller below repeats it. */
-export async function ensureKubernetesService(options: KubernetesServiceOptions, signal?: AbortSignal): Promise<void> {
-  await ensureService(options, signal);
-  if (options.servers === undefined) return;
-  await writeEndpoints(options, await options.servers.renew(options.advertiseAddress), signal);
+export interface KubernetesServiceLoop {
+  /** Resolves when the first round has been made, well or not. */
+  readonly begun: Promise<void>;
+  /** Stops the loop and takes this server's address out of the endpoints. */
+  stop(): Promise<void>;
 }
 
-/** @returns stops the loop and takes this server's address out of the endpoints. */
-export function runKubernetesService(options: KubernetesServiceOptions): () => Promise<void> {
+/**
+ * Keeps the service, and this server's address in its endpoints. To be called when the server is ready: clients are led
+ * here from then on.
+ */
+export function runKubernetesService(options: KubernetesServiceOptions): KubernetesServiceLoop {
   let running: Promise<void> | undefined;
-  const timer = options.clock.every(reconcileIntervalMs, () => {
-    running ??= ensureKubernetesService(options)
+  const reconcile = (): Promise<void> => {
+    running ??= reconcileOnce(options)
       .catch((err: unknown) => options.log.warn("cannot reconcile the kubernetes service", { err: String(err) }))
       .finally(() => {
         running = undefined;
       });
-  });
-  return async () => {
-    timer.cancel();
-    await running;
-    if (options.servers === undefined) return;
-    await writeEndpoints(options, await options.servers.remove(options.advertiseAddress));
+    return running;
+  };
+  const timer = options.clock.every(reconcileIntervalMs, reconcile);
+  return {
+    begun: reconcile(),
+    async stop() {
+      timer.cancel();
+      await running;
+      if (options.servers === undefined) return;
+      await writeEndpoints(options, await options.servers.remove(options.advertiseAddress));
+    },
   };
 }
 
-async function ensureService(options: KubernetesServiceOptions, signal: AbortSignal | undefined): Promise<void> {
+async function reconcileOnce(options: KubernetesServiceOptions): Promise<void> {
+  await ensureKubernetesService(options);
+  if (options.servers !== undefined) await writeEndpoints(options, await options.servers.renew(options.advertiseAddress));
+}
+
+/** The service alone, without endpoints: no server need be ready for it. */
+export async function ensureKubernetesService(options: KubernetesServiceOptions, signal?: AbortSignal): Promise<void> {
   const type = options.nodePort > 0 ? "NodePort" : "ClusterIP";
   const port = {
     name: "https",
@@ -108,7 +122,7 @@ export function byAddress(a: string, b: string): number {
   return a.localeCompare(b, "en", { numeric: true });
 }
 
-async function writeEndpoints(options: KubernetesServiceOptions, members: Members, signal?: AbortSignal): Promise<void> {
+async function writeEndpoints(options: KubernetesServiceOptions, members: Members): Promise<void> {
   const ports = [{ name: "https", port: options.securePort, protocol: "TCP" }];
   const subsetsOf = (addresses: readonly string[]) =>
     addresses.length === 0 ? [] : [{ addresses: addresses.map((ip) => ({ ip })), ports }];
@@ -127,7 +141,6 @@ async function writeEndpoints(options: KubernetesServiceOptions, members: Member
         subsets,
       };
     },
-    signal,
   );
   const slice: EndpointSlice = {
     metadata: { namespace, name, labels: { "kubernetes.io/service-name": name } },
@@ -135,16 +148,10 @@ async function writeEndpoints(options: KubernetesServiceOptions, members: Member
     endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
     ports,
   };
-  await ensure<EndpointSlice>(
-    options.client,
-    endpointSlices,
-    slice,
-    (existing) => {
-      if (semanticEqual(existing.endpoints, slice.endpoints) && semanticEqual(existing.ports, ports)) return undefined;
-      return { ...existing, endpoints: slice.endpoints, ports };
-    },
-    signal,
-  );
+  await ensure<EndpointSlice>(options.client, endpointSlices, slice, (existing) => {
+    if (semanticEqual(existing.endpoints, slice.endpoints) && semanticEqual(existing.ports, ports)) return undefined;
+    return { ...existing, endpoints: slice.endpoints, ports };
+  });
 }
 
 /** Only one subset is ours; what others have written is written anew. */

@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTurns } from "@coxswain/apimachinery/clock/steps";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";

@@ -1,8 +1,8 @@
 /** What rules do with large objects and large schemas is counted, or done once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/clock/steps";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { withResourceFields } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";

@@ -2,10 +2,11 @@
  * Holds custom resources against the rules of their schema.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
  */
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { Budget, BudgetExceeded } from "../cel/budget.ts";

@@ -1,7 +1,7 @@
 /** Rules are evaluated beside the other checks, so values need not be what the schema says. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/clock/steps";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { ruleCheckOf } from "./rule-evaluation.ts";

@@ -2,9 +2,10 @@
  * What is particular to one version of a custom resource: its schema says what is valid, its status belongs to /status.
  * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
  */
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
+
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { addErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";

@@ -4,7 +4,7 @@
  * the way up, what is written is converted to the storage version on the way down.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";

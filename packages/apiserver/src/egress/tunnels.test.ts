@@ -349,10 +349,10 @@ for (const { proxyProtocol, message } of [
 ]) {
   test(`a proxy asked by ${proxyProtocol} that never answers is given up after 30 s`, async (t) => {
     const sockets: Socket[] = [];
-    const { connect, clock } = await odd(t, (socket) => sockets.push(socket.resume()), proxyProtocol);
+    const { connect, clock } = await odd(t, (socket) => void sockets.push(socket.resume()), proxyProtocol);
     const dialled = connect("a", 1).catch((err: Error) => err);
     await waitFor(() => (sockets[0]?.bytesRead ?? 0) > 0, { what: "the proxy to be asked" });
-    clock.advance(30_000);
+    await clock.advance(30_000);
     assert.match(((await dialled) as Error).message, new RegExp(message));
     await waitFor(() => sockets[0]?.destroyed, { what: "the connection to the proxy to end" });
   });

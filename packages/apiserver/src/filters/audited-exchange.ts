@@ -122,6 +122,12 @@ export class AuditedExchange implements Exchange {
   get upgrade(): Exchange["upgrade"] {
     return this.#inner.upgrade;
   }
+  get onUnread(): Exchange["onUnread"] {
+    return this.#inner.onUnread;
+  }
+  set onUnread(called: Exchange["onUnread"]) {
+    this.#inner.onUnread = called;
+  }
   body(limitBytes: number): Promise<Buffer> {
     return this.#inner.body(limitBytes);
   }

@@ -32,11 +32,18 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
     }
     gauges[kind].set(++running[kind]);
     load[kind].add(1);
+    let isRunning = true;
+    const leave = (): void => {
+      if (!isRunning) return;
+      isRunning = false;
+      gauges[kind].set(--running[kind]);
+      load[kind].add(-1);
+    };
+    request.exchange.onUnread = leave; // what is left is made piece by piece as the client reads
     try {
       await next(request);
     } finally {
-      gauges[kind].set(--running[kind]);
-      load[kind].add(-1);
+      leave();
     }
   };
 }

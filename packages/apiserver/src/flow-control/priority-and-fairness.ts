@@ -1,6 +1,7 @@
 /**
- * Lets requests run as their priority level has seats for them; others wait their turn or get 429. A watch holds its
- * seats until it has sent what there is already. Other long-running requests pass.
+ * Lets requests run as their priority level has seats for them; others wait in queues or get 429. A request holds its seats
+ * until it is answered or only waits for its client to read; a watch until it has sent what there is already. Other long-running
+ * requests pass.
  * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -100,25 +101,33 @@ function refuse(metrics: RequestMetrics, request: ServerRequest): void {
 
 type Task = (request: ServerRequest, next: Handler, finish: () => void) => Promise<void>;
 
+/** Its seats are free as soon as it only waits for its client to read: what is left is made piece by piece as that does. */
 const task: Task = async (request, next, finish) => {
+  const release = once(finish);
+  request.exchange.onUnread = release;
   try {
     await next(request);
   } finally {
-    finish();
+    release();
   }
 };
 
-/** Its seats are free as soon as it waits for events; until it ends, writes cost more. */
+function once(run: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) run();
+    isDone = true;
+  };
+}
+
+/** Its seats are free as soon as it waits for events, or for its client to read; until it ends, writes cost more. */
 const watchTask =
   (watches: WatchCounts): Task =>
   async (request, next, finish) => {
     const forget = watches.add(request.info);
-    let open = true;
-    const started = (): void => {
-      if (open) finish();
-      open = false;
-    };
+    const started = once(finish);
     request.watchStarted = started;
+    request.exchange.onUnread = started;
     try {
       await next(request);
     } finally {

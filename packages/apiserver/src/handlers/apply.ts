@@ -3,10 +3,11 @@
  * the object; a write that lost a race applies it to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
  */
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";

@@ -1,3 +1,4 @@
+import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { admissionAttributes } from "./admission.ts";
 import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
@@ -6,7 +7,6 @@ import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
-import { pauseAfter } from "./turns.ts";
 
 /**
  * POST on a collection: decode, defaults, hub version → mutating admission → store (strategy, validation, validating

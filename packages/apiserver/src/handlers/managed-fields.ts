@@ -4,9 +4,10 @@
  * Source: k8s.io/apiserver pkg/endpoints/installer.go, handlers/create.go (managerOrUserAgent),
  * handlers/fieldmanager/fieldmanager.go (UpdateNoErrors), admission.go, versionconverter.go
  */
-import { atOnce, inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce, inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";

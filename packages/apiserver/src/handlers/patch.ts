@@ -3,7 +3,7 @@
  * version shows it; a write that lost a race applies the patch to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
-import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { claimedKind, coerce, coerceFields, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
@@ -16,6 +16,7 @@ import {
   StatusError,
   unsupportedMediaType,
 } from "@coxswain/apimachinery/errors/status-error";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";

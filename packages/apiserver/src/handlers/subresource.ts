@@ -3,9 +3,10 @@
  * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
  */
 
-import { atOnce, inTurns } from "@coxswain/apimachinery/clock/steps";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
+import { atOnce, inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
@@ -34,7 +35,6 @@ import { patch, patchTypeOf, readPatch } from "./patch.ts";
 import { negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
 import { linkedList } from "./self-link.ts";
 import type { ServedResource } from "./served-resources.ts";
-import { pauseWhenLong } from "./turns.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
 

@@ -1,3 +1,4 @@
+import { pauseAfter, pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RegistryStore } from "../registry/generic/store.ts";
@@ -8,7 +9,6 @@ import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
-import { pauseAfter, pauseWhenLong } from "./turns.ts";
 
 /**
  * PUT on a named object: replaces it, or creates it where the resource allows that (201).

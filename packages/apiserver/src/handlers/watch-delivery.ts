@@ -1,6 +1,7 @@
 /** From a stream of events to a client, by callbacks: a promise for each event at each of a thousand watchers is garbage. */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { WatchStream } from "../storage/storage.ts";
+import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { WatchEvent, WatchStream } from "../storage/storage.ts";
 import type { Batch, Framer } from "./watch-frames.ts";
 
 /** Where events go. */
@@ -32,11 +33,13 @@ const stalledAfterMs = 60_000;
 export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   let { started } = delivery;
+  /** Taken from the stream and not framed yet. */
+  let rest: readonly WatchEvent[] = [];
 
   function goOn(): void {
     try {
       for (;;) {
-        const events = stream.take();
+        const events = rest.length > 0 ? rest : stream.take();
         if (events.length === 0) {
           started?.();
           started = undefined;
@@ -44,8 +47,17 @@ export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery)
           else stream.whenReady(goOn);
           return;
         }
-        if (sink.write(framer(events))) continue;
-        waitForRoom();
+        const batch = framer(events);
+        rest = batch.frames.length < events.length ? events.slice(batch.frames.length) : [];
+        if (!sink.write(batch)) {
+          waitForRoom();
+          return;
+        }
+        if (rest.length === 0) continue;
+        loopSlice.wrote(batch.bytes.length);
+        const turn = loopSlice.next();
+        if (turn === undefined) continue;
+        void turn.then(goOn);
         return;
       }
     } catch (err) {

@@ -22,8 +22,11 @@ export interface Batch {
   readonly bytes: Buffer;
 }
 
-/** Counts what it gives. */
+/** Frames events from the front until they are `batchBytes` long; counts what it gives. */
 export type Framer = (events: readonly WatchEvent[]) => Batch;
+
+/** Of one batch: what a watch makes ahead of its client. One event may be longer. */
+const batchBytes = 64 * 1024;
 
 /** Of each resource, by form; watches of one form share it and what it made in this turn. */
 const shared = new WeakMap<ServedResource, Map<string, Framer>>();
@@ -66,7 +69,12 @@ function newFramer(mediaType: string, form: Form, rewrite = (entry: Entry): Entr
     }
   };
   return (events) => {
-    const frames = events.map(frame);
+    const frames: Buffer[] = [];
+    for (let size = 0; frames.length < events.length && size < batchBytes; ) {
+      const made = frame(events[frames.length] as WatchEvent);
+      frames.push(made);
+      size += made.length;
+    }
     return { frames, bytes: frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames) };
   };
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import WebSocket from "ws";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -38,11 +39,14 @@ function open(path: string, { protocols = [], headers = {}, protocolVersion = 13
     closed: new Promise<number>((resolve) => socket.once("close", resolve)),
     /** The code and text of an answer that is no upgrade. */
     refused: new Promise<{ code: number; text: string }>((resolve) => {
-      socket.once("unexpected-response", async (_request, response) => {
-        const text = (await Array.fromAsync(response as AsyncIterable<Buffer>)).join("");
-        socket.terminate();
-        resolve({ code: response.statusCode as number, text });
-      });
+      socket.once(
+        "unexpected-response",
+        asyncListener(async (_request, response) => {
+          const text = (await Array.fromAsync(response as AsyncIterable<Buffer>)).join("");
+          socket.terminate();
+          resolve({ code: response.statusCode as number, text });
+        }),
+      );
     }),
   };
 }

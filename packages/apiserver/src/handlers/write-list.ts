@@ -4,6 +4,7 @@
  */
 import { createGzip } from "node:zlib";
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
+import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ListMeta } from "@coxswain/apimachinery/meta/types";
 import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
@@ -32,7 +33,6 @@ import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";
 import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
-import { turns } from "./turns.ts";
 
 /** Answers with what a list found, in the request's version. */
 export async function writeList(call: Call, found: ListResult, output: Output): Promise<void> {
@@ -150,7 +150,7 @@ async function protobufList(
   let messageBytes = metadataHead.length + metadata.length;
   for (const [index, entry] of result.entries.entries()) {
     if (index % 16 === 0) {
-      const turn = turns.take();
+      const turn = loopSlice.next();
       if (turn !== undefined) await turn;
     }
     messageBytes += protobufSize(items, entry);
@@ -188,7 +188,7 @@ function stringField(field: number, value: string): Buffer {
 async function writeParts(ctx: RequestContext, mediaType: string, list: ListParts): Promise<void> {
   const { exchange } = ctx;
   const { head, body, tail, empty, sizeBytes } = list;
-  const turn = turns.take();
+  const turn = loopSlice.next();
   if (turn !== undefined) await turn;
   let chunk = body.chunk(0);
   if (chunk === undefined) return send(ctx, 200, mediaType, empty ?? Buffer.concat([head, tail]));
@@ -204,9 +204,9 @@ async function writeParts(ctx: RequestContext, mediaType: string, list: ListPart
   for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
     if (ctx.signal.aborted) return exchange.destroy();
     const full = sink.write(chunk);
-    turns.gave(chunk.length);
+    loopSlice.wrote(chunk.length);
     if (full !== undefined) await full;
-    const turn = turns.take();
+    const turn = loopSlice.next();
     if (turn !== undefined) await turn;
   }
   await sink.write(tail);

@@ -6,6 +6,7 @@ import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/ex
 
 /** A request that the server makes to itself: no socket, no TLS, the answer as the client's transport wants it. */
 export class LoopbackExchange implements Exchange {
+  onUnread: Exchange["onUnread"];
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;

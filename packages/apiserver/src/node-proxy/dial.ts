@@ -15,7 +15,7 @@ import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";
 
 export interface NodeProxyConfig {
-  /** PEM; --kubelet-client-certificate and -key. */
+  /** PEM; --kubelet-client-certificate and -key. Read for each connection: it may be a getter. */
   readonly clientCertificate?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined;
   /** PEM; --kubelet-certificate-authority. Without it a kubelet's certificate is not verified, as upstream does. */
   readonly certificateAuthority?: string | Buffer | undefined;

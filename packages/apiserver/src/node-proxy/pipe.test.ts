@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import type { RequestContext } from "../request/context.ts";
 import type { Dial } from "./dial.ts";
 import { linkRewriter, pipe } from "./pipe.ts";
@@ -53,11 +54,14 @@ async function proxied(
 
 test("a request arrives as it was made, without what the client is to us", async (t) => {
   let seen: IncomingMessage | undefined;
-  const port = await listening(t, async (req, res) => {
-    seen = req;
-    res.setHeader("access-control-allow-origin", "*");
-    res.writeHead(201, { "x-own": "1" }).end(`got ${(await Array.fromAsync(req as AsyncIterable<Buffer>)).join("")}`);
-  });
+  const port = await listening(
+    t,
+    asyncListener(async (req, res) => {
+      seen = req;
+      res.setHeader("access-control-allow-origin", "*");
+      res.writeHead(201, { "x-own": "1" }).end(`got ${(await Array.fromAsync(req as AsyncIterable<Buffer>)).join("")}`);
+    }),
+  );
   const answer = await proxied(t, port, "/a%20b?x=1&y=a+b&z", {
     method: "PUT",
     body: "hello",

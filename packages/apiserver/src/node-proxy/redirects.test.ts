@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { RequestContext } from "../request/context.ts";
 import { mostRedirects, redirectTarget } from "./redirects.ts";
@@ -18,14 +19,17 @@ async function aKubelet(t: TestContext, answer: (count: number) => string[]) {
   const heard: string[] = [];
   const server = createTcpServer((socket) => {
     socket.on("error", () => {});
-    socket.once("data", async (head) => {
-      const pieces = answer(heard.push(head.toString()) - 1);
-      for (const piece of pieces) {
-        socket.write(piece);
-        await new Promise(setImmediate);
-      }
-      socket.pipe(socket);
-    });
+    socket.once(
+      "data",
+      asyncListener(async (head) => {
+        const pieces = answer(heard.push(head.toString()) - 1);
+        for (const piece of pieces) {
+          socket.write(piece);
+          await new Promise(setImmediate);
+        }
+        socket.pipe(socket);
+      }),
+    );
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/clock/steps";
 import { decodeJson } from "@coxswain/apimachinery/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";

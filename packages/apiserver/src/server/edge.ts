@@ -1,6 +1,6 @@
 /**
- * The pages beside the API: health, metrics, the keys of service-account tokens. Health is asked for all the time and
- * is direct, the rest is Express, which is loaded when the first of them is asked for.
+ * The pages beside the API: health, metrics, the keys of service-account tokens. Health and metrics are asked for all the
+ * time and are direct, the rest is Express, which is loaded when the first of them is asked for.
  */
 
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -8,6 +8,7 @@ import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachinery/serving/health";
+import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";
 import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
 import { methodNotAllowed } from "../handlers/route-types.ts";
@@ -94,6 +95,12 @@ export function newEdge(options: EdgeOptions): Edge {
   };
   const isDocument = (path: string): boolean => options.documents !== undefined && documentPaths.includes(path);
   const isPage = (path: string): boolean => path === "/metrics" || isDocument(path);
+  /** Any method reads. Source: k8s.io/apiserver pkg/server/routes/metrics.go */
+  const answerMetricsPage = (exchange: Exchange): Promise<void> | void => {
+    if (exchange.method !== "DELETE" || options.resetsMetrics !== true) return answerMetrics(exchange, options.metrics);
+    options.metrics.reset();
+    exchange.respond(200, { "content-type": "text/plain; charset=utf-8" }, "metrics reset\n");
+  };
 
   return {
     handles: (path) => healthPage(path) !== undefined || isPage(path) || debug?.handles(path) === true,
@@ -103,6 +110,7 @@ export function newEdge(options: EdgeOptions): Edge {
       if (health !== undefined) return answerHealth(exchange, health.page, health.check, checksOf(health.page), log);
       if (debug?.handles(path)) return debug.handle(exchange, path);
       if (isDocument(path) && exchange.method !== "GET") throw methodNotAllowed();
+      if (path === "/metrics") return answerMetricsPage(exchange) ?? Promise.resolve();
       return isPage(path) ? answerPage(exchange) : undefined;
     },
     paths() {

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type EgressProxy, startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
 import { refusalByWebhook } from "../testing/refusing-webhook.ts";
@@ -57,14 +58,16 @@ for (const { proxyProtocol, startProxy } of [
         ca,
       });
       const secure = (listener: RequestListener) => createServer({ cert: pair.certPem, key: pair.keyPem }, listener);
-      const hook = secure(async (request, response) => {
-        const chunks: Buffer[] = [];
-        for await (const chunk of request) chunks.push(chunk as Buffer);
-        const { apiVersion, kind, request: review } = JSON.parse(Buffer.concat(chunks).toString());
-        response.end(
-          JSON.stringify({ apiVersion, kind, response: { uid: review.uid, allowed: false, status: { message: "seen" } } }),
-        );
-      });
+      const hook = secure(
+        asyncListener(async (request, response) => {
+          const chunks: Buffer[] = [];
+          for await (const chunk of request) chunks.push(chunk as Buffer);
+          const { apiVersion, kind, request: review } = JSON.parse(Buffer.concat(chunks).toString());
+          response.end(
+            JSON.stringify({ apiVersion, kind, response: { uid: review.uid, allowed: false, status: { message: "seen" } } }),
+          );
+        }),
+      );
       const other = secure((request, response) => {
         response.setHeader("content-type", "application/json");
         response.end(

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import Provider from "oidc-provider";
 import { startTestServer } from "../testing/start-test-server.ts";
@@ -44,8 +45,11 @@ async function startProvider(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), "cox-oidc-"));
   const caFile = join(directory, "ca.crt");
   writeFileSync(caFile, ca.certPem);
-  let answer: (request: IncomingMessage, response: ServerResponse) => void = () => {};
-  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => answer(request, response));
+  let answer: (request: IncomingMessage, response: ServerResponse) => Promise<void> = async () => {};
+  const server = createServer(
+    { cert: pair.certPem, key: pair.keyPem },
+    asyncRequestListener(async (request, response) => answer(request, response)),
+  );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     server.close();

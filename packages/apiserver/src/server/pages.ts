@@ -3,18 +3,11 @@ import { expressHandler } from "@coxswain/apimachinery/serving/express-handler";
 import express from "express";
 import type { EdgeOptions } from "./edge.ts";
 
-/** Metrics, and the keys of service-account tokens: what only who watches over the server asks for. */
-export function newPages({ metrics, resetsMetrics, documents }: EdgeOptions): ExchangeHandler {
+/** The keys of service-account tokens: what only who watches over the server asks for. */
+export function newPages({ documents }: EdgeOptions): ExchangeHandler {
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  // Any method reads. Source: k8s.io/apiserver pkg/server/routes/metrics.go
-  app.all("/metrics", async (request, response) => {
-    if (request.method === "DELETE" && resetsMetrics) {
-      metrics.reset();
-      response.type("text/plain").send("metrics reset\n");
-    } else response.type(metrics.contentType).send(await metrics.render());
-  });
   if (documents !== undefined) {
     const headers = { "cache-control": "public, max-age=3600" };
     app.get("/.well-known/openid-configuration", (_request, response) => {

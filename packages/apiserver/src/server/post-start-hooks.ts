@@ -15,6 +15,10 @@ export interface PostStartHook {
 export interface PostStartHooks {
   /** @returns the reason why a hook is not done; undefined when it is. */
   problem(name: string): string | undefined;
+  /** Names of the hooks that are not done. */
+  unfinished(): string[];
+  /** For how long hooks have been failing without one coming to its end meanwhile; 0 when none has failed since. */
+  failingMs(): number;
   /** Runs all of them at once. Resolves when all are done; rejects when `signal` is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -23,14 +27,17 @@ const retryMs = 1000;
 
 export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock, log: Logger): PostStartHooks {
   const done = new Set<string>();
+  let failingSinceMs: number | undefined;
   const runOne = async (hook: PostStartHook, signal: AbortSignal): Promise<void> => {
     for (;;) {
       try {
         await hook.run(signal);
         done.add(hook.name);
+        failingSinceMs = undefined;
         return;
       } catch (err) {
         signal.throwIfAborted();
+        failingSinceMs ??= clock.monotonic();
         log.error("post start hook failed", err, { hook: hook.name });
         await clock.sleep(retryMs, signal);
       }
@@ -38,6 +45,8 @@ export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock,
   };
   return {
     problem: (name) => (done.has(name) ? undefined : "not finished"),
+    unfinished: () => hooks.map(({ name }) => name).filter((name) => !done.has(name)),
+    failingMs: () => (failingSinceMs === undefined ? 0 : clock.monotonic() - failingSinceMs),
     run: async (signal) => {
       await Promise.all(hooks.map((hook) => runOne(hook, signal)));
     },

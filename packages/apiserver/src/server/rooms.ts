@@ -66,6 +66,8 @@ export interface RoomOptions {
   readonly clientCa: CertificatePool | undefined;
   readonly requestHeaderCa: CertificatePool | undefined;
   readonly proxyCertificate: ProxyCertificate;
+  /** --kubelet-client-certificate */
+  readonly kubeletCertificate: ProxyCertificate;
   /** Where this server reaches itself. */
   readonly self: () => Location;
   readonly edge: Edge;
@@ -250,7 +252,9 @@ export function connectRooms(options: RoomOptions): Rooms {
     admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(admission) : admission,
     services,
     nodeProxy: newNodeProxy({
-      clientCertificate: config.kubelet.clientCertificate,
+      get clientCertificate() {
+        return options.kubeletCertificate.current;
+      },
       certificateAuthority: config.kubelet.certificateAuthority,
       dialTimeoutMs: flags["kubelet-timeout"],
       bytesPerSecond: flags["max-connection-bytes-per-sec"],

@@ -8,6 +8,7 @@ import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import { startCompactor } from "./etcd/compactor.ts";
 import { statusErrorOf } from "./etcd/errors.ts";
+import type { EtcdIdentity } from "./etcd/grpc.ts";
 import type { GrpcCalls } from "./etcd/grpc-calls.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
@@ -77,6 +78,8 @@ export interface EtcdOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  identity?: (() => EtcdIdentity | undefined) | undefined;
   /** 0: never. */
   compactionIntervalMs?: number;
   healthTimeoutMs?: number;
@@ -247,9 +250,9 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
 function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
   const { clock, log, metrics } = options;
-  const { ca, cert, key, calls, connect, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
+  const { ca, cert, key, identity, calls, connect, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
   const { around = (inner) => inner } = options.etcd;
-  const client = around(newEtcdClient({ servers, ca, cert, key, calls, connect }));
+  const client = around(newEtcdClient({ servers, ca, cert, key, identity, calls, connect }));
   const below = `${prefix}/`;
   const trust = newProgressTrust({ client, clock, log });
   const feed = newChangeFeed({

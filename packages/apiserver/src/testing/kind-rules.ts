@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/clock/steps";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { gates } from "@coxswain/apimachinery/flags/gates";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";

@@ -87,6 +87,22 @@ export async function startTestServer(
   extraFlags: readonly string[] = [],
   ownLog?: Logger,
 ): Promise<TestServer> {
+  const server = await launchTestServer(t, extraFlags, ownLog);
+  try {
+    await server.ready(AbortSignal.timeout(120_000));
+  } catch (err) {
+    await server.stop();
+    throw new Error("the test server did not become ready", { cause: err });
+  }
+  return server;
+}
+
+/** @returns when the server listens: it may not be ready yet */
+export async function launchTestServer(
+  t: TestContext | undefined,
+  extraFlags: readonly string[] = [],
+  ownLog?: Logger,
+): Promise<TestServer & Pick<RunningApiserver, "ready">> {
   const [{ directory, ca }, etcd] = await Promise.all([sharedCertificates(), startEtcd()]);
   const file = (name: string): string => join(directory, name);
   const prefix = `/test-${randomUUID()}`;
@@ -135,14 +151,8 @@ export async function startTestServer(
     return stopped;
   };
   t?.after(() => stop());
-  const deadline = AbortSignal.timeout(120_000);
-  try {
-    await server.ready(deadline);
-  } catch (err) {
-    await stop();
-    throw new Error("the test server did not become ready", { cause: err });
-  }
   return {
+    ready: (signal) => server.ready(signal),
     url: server.url,
     port: server.port,
     ca: ca.certPem,

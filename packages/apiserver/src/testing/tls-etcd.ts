@@ -11,6 +11,8 @@ export interface TlsEtcd {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
+  /** The authority's own key, to sign more with. */
+  readonly caKey: string;
   readonly files: { readonly ca: string; readonly cert: string; readonly key: string };
 }
 
@@ -48,5 +50,5 @@ export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: read
     etcd.once("exit", () => rmSync(directory, { recursive: true, force: true }));
     etcd.kill("SIGKILL");
   });
-  return { port, ca: ca.certPem, cert: user.certPem, key: user.keyPem, files };
+  return { port, ca: ca.certPem, caKey: ca.keyPem, cert: user.certPem, key: user.keyPem, files };
 }

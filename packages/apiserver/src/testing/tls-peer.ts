@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 
 export interface PeerRequest {
   readonly method: string;
@@ -45,21 +46,24 @@ export async function startTlsPeer(
   const directory = mkdtempSync(join(tmpdir(), "cox-peer-"));
   const requests: PeerRequest[] = [];
   let url = "";
-  const server = createServer({ cert, key }, async (incoming, outgoing) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const request = {
-      method: incoming.method ?? "",
-      url: incoming.url ?? "",
-      authorization: incoming.headers.authorization,
-      body: Buffer.concat(chunks).toString("utf8"),
-    };
-    requests.push(request);
-    const { status = 200, headers = {}, body } = await answer(request, url);
-    if (body === undefined) return void incoming.socket.destroy();
-    outgoing.writeHead(status, { "content-type": "application/json", ...headers });
-    outgoing.end(typeof body === "string" ? body : JSON.stringify(body));
-  });
+  const server = createServer(
+    { cert, key },
+    asyncRequestListener(async (incoming, outgoing) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+      const request = {
+        method: incoming.method ?? "",
+        url: incoming.url ?? "",
+        authorization: incoming.headers.authorization,
+        body: Buffer.concat(chunks).toString("utf8"),
+      };
+      requests.push(request);
+      const { status = 200, headers = {}, body } = await answer(request, url);
+      if (body === undefined) return void incoming.socket.destroy();
+      outgoing.writeHead(status, { "content-type": "application/json", ...headers });
+      outgoing.end(typeof body === "string" ? body : JSON.stringify(body));
+    }),
+  );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const close = (): void => {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
+import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
@@ -22,6 +24,12 @@ function setUp(...known: Change[]) {
     ready: false,
     now: (known.at(-1) as Change).revision,
     isReady: () => memory.ready,
+    restoredAt: 0,
+    async reachedExisting(revision: number) {
+      if (revision > memory.now) throw tooLargeResourceVersion(revision, memory.now, 1);
+      return memory.ready;
+    },
+    historyStart: () => memory.restoredAt,
     readyInTime: async () => memory.ready,
     upToDate: async () => memory.ready,
     revision: () => memory.now,
@@ -85,4 +93,23 @@ test("when the cache is over, so are watches that have not changed over to it", 
   readers.end();
   assert.deepEqual([stream.ended, stored[0]?.ended], [true, true]);
   bookmarks.stop();
+});
+
+test("a watch from a revision that does not come is refused, and asks the store for nothing", async () => {
+  const { readers, memory, stored } = setUp(change("a", 11), change("b", 12));
+  memory.ready = true;
+  const request = { prefix: "", revision: 13, signal: new AbortController().signal };
+  await assert.rejects(readers.watch(request), /Too large resource version: 13, current: 12/);
+  assert.equal(stored.length, 0);
+});
+
+test("a watch from before the restore of the store is refused as too old, one from there on is not", async () => {
+  const { readers, memory, stored } = setUp(change("a", 11), change("b", 12));
+  memory.ready = true;
+  memory.restoredAt = 11;
+  const { signal } = new AbortController();
+  await assert.rejects(readers.watch({ prefix: "", revision: 10, signal }), isResourceExpired);
+  const stream = await readers.watch({ prefix: "", revision: 11, signal });
+  assert.deepEqual(shapes(stream.take()), ["web/b 12"]);
+  assert.equal(stored.length, 0);
 });

@@ -1,3 +1,4 @@
+import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import type { Entry, Storage, WatchRequest, WatchStream } from "../storage/storage.ts";
@@ -30,6 +31,13 @@ export interface CacheReadersOptions {
 /** What they read. */
 export interface Memory {
   isReady(): boolean;
+  /**
+   * Waits for a while until it is not older than this.
+   * @returns false when it is not there at all @throws Timeout for a revision that does not exist, or does not come in time
+   */
+  reachedExisting(revision: number): Promise<boolean>;
+  /** Watches from before this revision would go on from a history that is gone. */
+  historyStart(): number;
   /** Waits for a while. */
   readyInTime(): Promise<boolean>;
   /** True when everything written before the call is here. */
@@ -56,7 +64,11 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       if (!fromMemory) return store.watch(request);
       return follow(newWatcher(request, memory.revision(), memory.present(request)), request);
     }
-    const missed = (await memory.readyInTime()) ? memory.changesAfter(request.revision) : undefined;
+    // From a revision that does not exist, after etcd was restored, nothing would be heard until there are as many again.
+    const isThere = await memory.reachedExisting(request.revision);
+    if (request.revision < memory.historyStart())
+      throw resourceExpired(`too old resource version: ${request.revision} (${memory.historyStart()})`);
+    const missed = isThere ? memory.changesAfter(request.revision) : undefined;
     if (missed === undefined) return resume(request);
     const watcher = newWatcher(request, request.revision);
     watcher.catchUp(missed);

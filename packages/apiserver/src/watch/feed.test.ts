@@ -24,7 +24,7 @@ function aSource() {
       if (!source.canWrite) throw new Error("no space");
       source.revision++;
       const written = source.revision;
-      setImmediate(() => source.deliver([{ key: "barrier", value: undefined, revision: written }]));
+      setImmediate(() => void source.deliver([{ key: "barrier", value: undefined, revision: written }]));
       return written;
     },
     /** Whether it can be asked how far its watch is. */
@@ -68,7 +68,7 @@ test("changes go to the cache of their folder, also of two levels", async () => 
       reset() {},
     });
   }
-  source.deliver([
+  await source.deliver([
     { key: "pods/web/a", value: Buffer.from("1"), revision: 11 },
     { key: "services/specs/web/b", value: Buffer.from("2"), revision: 11 },
     { key: "services/endpoints/web/b", value: undefined, revision: 12 },
@@ -128,7 +128,7 @@ test("a fresh read waits for the change it must see", async () => {
   const feed = await aFeed(source);
   source.revision = 12;
   const fresh = feed.fresh();
-  setImmediate(() => setImmediate(() => source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }])));
+  setImmediate(() => setImmediate(() => void source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }])));
   assert.equal(await fresh, 12);
   assert.equal(feed.revision, 12);
 });
@@ -267,7 +267,7 @@ test("a store that has gone back to an older revision fills all caches anew, and
   const feed = await aFeed(source);
   const reset = Promise.withResolvers<void>();
   feed.attach("pods", { apply() {}, reset: () => reset.resolve() });
-  source.deliver([{ key: "pods/web/a", value: undefined, revision: 20 }]);
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 20 }]);
   source.revision = 5;
   assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh()]), [undefined, undefined]);
   await reset.promise;
@@ -286,7 +286,7 @@ test("a cache that fails on a change is filled anew", async () => {
     },
     reset: () => resets.resolve(),
   });
-  source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }]);
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }]);
   await resets.promise;
   assert.equal(feed.revision, 12);
 });

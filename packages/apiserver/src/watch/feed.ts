@@ -26,10 +26,14 @@ export interface ChangeFeed {
    * @throws what the store throws when it cannot be asked.
    */
   fresh(): Promise<number | undefined>;
+  /** The store's own revision: nobody can have seen a later one. @throws what the store throws when it cannot be asked */
+  storedRevision(): Promise<number>;
   /** How often the store has told how far its watch is. */
   readonly bookmarks: number;
   /** Counts up whenever history was lost and all caches have to be read again. */
   readonly generation: number;
+  /** Where the caches began after etcd was found to be restored: revisions before it may be of a history that is gone. 0: never. */
+  readonly restoredAt: number;
   readonly running: boolean;
   start(): Promise<void>;
   stop(): void;
@@ -103,6 +107,8 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   let revision = 0;
   let startRevision = 0;
   let generation = 0;
+  let isRestored = false;
+  let restoredAt = 0;
   let bookmarks = 0;
   let stopped = false;
   let watch: ChangeWatch | undefined;
@@ -210,7 +216,8 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       .then((present) => {
         if (present < known && of === generation) {
           log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, { known, present });
-          void onLost();
+          isRestored = true;
+          restart();
         }
         read.resolve(present);
       }, read.reject)
@@ -295,17 +302,23 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     if (isLost) {
       // Before anybody who waits is told that this revision is reached: the caches are not there.
       generation++;
+      if (isRestored) restoredAt = present;
+      isRestored = false;
       revision = present;
       barrierRevision = 0;
       for (const list of consumers.values()) for (const consumer of list) consumer.reset();
     }
     advance(present);
     const of = generation;
-    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost });
+    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost: restart });
   }
 
   /** The watch fell behind what etcd still has, or etcd was wrong about what was told, or forgot it: everything is read anew. */
-  async function onLost(): Promise<void> {
+  const restart = (): void => {
+    readAnew().catch((err: unknown) => log.error("cannot fill the caches again", err));
+  };
+
+  async function readAnew(): Promise<void> {
     if (watch === undefined) return;
     log.warn("what etcd's watch has told has a hole; the caches are filled again");
     watch.stop();
@@ -348,6 +361,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     get generation() {
       return generation;
     },
+    get restoredAt() {
+      return restoredAt;
+    },
     get running() {
       return watch !== undefined;
     },
@@ -361,6 +377,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     },
     reached,
     fresh,
+    storedRevision: sharedRevision,
     start: () => begin(false),
     stop() {
       stopped = true;

@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -93,6 +93,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const readers = newCacheReaders(options, {
     isReady: () => ready,
     readyInTime,
+    reachedExisting,
+    historyStart: () => feed.restoredAt,
     upToDate,
     revision,
     present: (request) => present({ prefix: request.prefix, ...selectionOf(request) }, "").entries,
@@ -242,6 +244,18 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     if (wanted <= ((await upToDate()) ? revision() : 0)) return true;
     if (await feed.reached(wanted, patienceMs)) return ready;
     throw tooLargeResourceVersion(wanted, revision(), 1);
+  }
+
+  /**
+   * As `notOlderThan`, for who goes on from `wanted`: a revision that the store has not reached is of a history that is gone,
+   * and to wait until there are as many again would be to miss what was written meanwhile.
+   */
+  async function reachedExisting(wanted: number): Promise<boolean> {
+    if (wanted > revision()) {
+      const stored = await feed.storedRevision();
+      if (wanted > stored) throw tooLargeResourceVersion(wanted, stored, 0);
+    }
+    return notOlderThan(wanted);
   }
 
   // ---- reads

@@ -6,6 +6,9 @@ import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
@@ -30,6 +33,16 @@ const currentFile = (certDir: string, purpose: Purpose): string => join(certDir,
 const pollMs = 2_000;
 const answerTimeoutMs = 15 * 60_000;
 const retryMs = 30_000;
+/** Source: bootstrap.go LoadClientCert, waitForServer */
+const bootstrapWaitMs = 60_000;
+
+export interface BootstrapOptions extends CertificateOptions {
+  /**
+   * `--rotate-certificates`: the API server is waited for as long as it takes. Without it a minute: the request that then
+   * fails ends the kubelet.
+   */
+  rotates: boolean;
+}
 
 /**
  * Makes the node's own kubeconfig with the rights of another: asks for a client certificate of `system:node:<name>`,
@@ -41,15 +54,18 @@ const retryMs = 30_000;
 export async function bootstrapKubeconfig(
   path: string,
   bootstrapPath: string,
-  options: CertificateOptions,
+  options: BootstrapOptions,
   signal: AbortSignal,
   connect: (config: ClientConfig) => Client = newClient,
 ): Promise<void> {
-  if (await isUsable(path, options.clock.now())) return;
-  options.log.info("Using bootstrap kubeconfig to generate TLS client cert, key and kubeconfig file", { path });
+  const { clock, log, rotates } = options;
+  if (await isUsable(path, clock.now())) return;
+  log.info("Using bootstrap kubeconfig to generate TLS client cert, key and kubeconfig file", { path });
   const config = await loadKubeconfig(bootstrapPath);
   const client = connect(config);
   try {
+    const bound = rotates ? {} : { timeoutMs: bootstrapWaitMs };
+    await waitForServer(client, { purpose: "a client certificate of this node", clock, log, signal, ...bound });
     const file = await obtainCertificate(client, { ...options, purpose: "client" }, signal);
     await makeFolder(dirname(path), 0o755);
     await writeWhole(path, toYaml(kubeconfigOf(config, file)));
@@ -204,12 +220,12 @@ async function linkTo(file: string, link: string): Promise<void> {
 async function waitForCertificate(
   client: Client,
   name: string,
-  { clock }: CertificateOptions,
+  { clock, log }: CertificateOptions,
   signal: AbortSignal,
 ): Promise<string> {
   const deadline = clock.monotonic() + answerTimeoutMs;
   for (;;) {
-    const { status } = await client.get<CertificateSigningRequest>(certificateSigningRequests, { name }, { signal });
+    const status = await statusOfRequest(client, name, log, signal);
     const said = (type: string): string | undefined => {
       const found = (status?.conditions ?? []).find((condition) => condition.type === type);
       return found === undefined ? undefined : `${found.reason ?? ""}: ${found.message ?? ""}`;
@@ -221,6 +237,23 @@ async function waitForCertificate(
     if (said("Approved") !== undefined && status?.certificate) return Buffer.from(status.certificate, "base64").toString("utf8");
     if (clock.monotonic() > deadline) throw new Error(`certificate signing request ${name} was not signed in time`);
     await clock.sleep(pollMs, signal);
+  }
+}
+
+/** @returns undefined where an API server that restarts did not answer: it is asked again. @throws StatusError for a refusal */
+async function statusOfRequest(
+  client: Client,
+  name: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<CertificateSigningRequest["status"]> {
+  try {
+    return (await client.get<CertificateSigningRequest>(certificateSigningRequests, { name }, { signal })).status;
+  } catch (err) {
+    signal.throwIfAborted();
+    if (err instanceof StatusError && err.code < 500 && err.code !== 429) throw err;
+    log.warn("cannot ask for a certificate signing request, trying again", { name, err: messageOf(err) });
+    return undefined;
   }
 }
 

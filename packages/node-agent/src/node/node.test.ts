@@ -8,7 +8,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { conflict, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -233,7 +233,7 @@ async function tempDir(t: TestContext): Promise<string> {
   return dir;
 }
 
-test("a node without a kubeconfig asks for a certificate and writes one", async (t) => {
+test("a node without a kubeconfig waits for the server, asks for a certificate and writes one", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const bootstrap = join(dir, "bootstrap.conf");
@@ -255,12 +255,21 @@ test("a node without a kubeconfig asks for a certificate and writes one", async 
     }),
   );
   let asked: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
+  let readinessAsked = 0;
+  let polls = 0;
   const client = {
+    /** It becomes ready while the kubelet waits. */
+    async raw() {
+      assert.equal(asked, undefined, "nothing is asked for before the server is ready");
+      if (readinessAsked++ === 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+      return { status: readinessAsked === 2 ? 500 : 200, headers: {}, body: Buffer.alloc(0) };
+    },
     async create(_: unknown, request: NonNullable<typeof asked>) {
       asked = request;
       return { metadata: { name: "csr-1" } };
     },
     async get() {
+      if (polls++ === 0) throw serviceUnavailable("it restarts");
       const csrPem = Buffer.from(asked?.spec.request ?? "", "base64").toString();
       const certificate = await signCertificateRequest({
         csrPem,
@@ -276,7 +285,7 @@ test("a node without a kubeconfig asks for a certificate and writes one", async 
     close: () => undefined,
   } as unknown as Client;
   const path = join(dir, "kubelet.conf");
-  const options = { nodeName: "n1", certDir: join(dir, "pki"), clock: realClock, log: discardLogger };
+  const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock: realClock, log: discardLogger };
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
   assert.partialDeepStrictEqual(asked?.spec, {
     signerName: "kubernetes.io/kube-apiserver-client-kubelet",
@@ -295,6 +304,34 @@ test("a node without a kubeconfig asks for a certificate and writes one", async 
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
   assert.equal(asked, undefined, "a good certificate is kept");
   assert.equal((await readdir(join(dir, "pki"))).length, 2);
+});
+
+test("without rotation a node waits a minute for the server, then the request that fails ends it", async (t) => {
+  const dir = await tempDir(t);
+  const bootstrap = join(dir, "bootstrap.conf");
+  const clusters = [{ name: "c", cluster: { server: "https://api.example:6443" } }];
+  const contexts = [{ name: "c", context: { cluster: "c", user: "u" } }];
+  const users = [{ name: "u", user: { token: "abcdef.0123456789abcdef" } }];
+  await writeFile(bootstrap, JSON.stringify({ "current-context": "c", clusters, contexts, users }));
+  const refused = async (): Promise<never> => {
+    throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  };
+  const clock = newFakeClock();
+  let endedAtMs: number | undefined;
+  const startedMs = clock.monotonic();
+  const client = { raw: refused, create: refused, close: () => undefined } as unknown as Client;
+  const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: false, clock, log: discardLogger };
+  const signal = new AbortController().signal;
+  const ended = bootstrapKubeconfig(join(dir, "kubelet.conf"), bootstrap, options, signal, () => client).catch((err: unknown) => {
+    endedAtMs = clock.monotonic() - startedMs;
+    return err;
+  });
+  await waitFor(async () => {
+    await clock.advance(500);
+    return endedAtMs !== undefined;
+  });
+  assert.match(String(await ended), /ECONNREFUSED/);
+  assert.ok((endedAtMs ?? 0) >= 60_000, `it ended after ${endedAtMs} ms`);
 });
 
 test("a node that asks for its serving certificate shows one of its own until somebody has signed it", async (t) => {

@@ -93,7 +93,8 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
           const tookMs = options.clock.monotonic() - started;
           const pauseMs = worker.idle ? Math.min(idleMs, periodMs(worker.spec)) : periodMs(worker.spec) - tookMs;
           schedule(worker, Math.max(1, pauseMs));
-        });
+        })
+        .catch((err: unknown) => options.log.error("probe cannot be scheduled", err, { container: worker.container.name }));
     });
     worker.cancel = () => timer.cancel();
   }

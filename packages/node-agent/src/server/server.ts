@@ -2,6 +2,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";
 import type { DebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { NodePod } from "../pods/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
@@ -69,17 +70,13 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
       async (exchange, names) => {
         switch (names[0]) {
           case undefined:
-            return exchange.respond(200, { "content-type": context.metrics.contentType }, await context.metrics.render());
+            return answerMetrics(exchange, context.metrics);
           case "cadvisor":
             return sendText(exchange, cadvisorMetrics(await summary(context.stats, sampler), context.machine));
           case "resource":
             return sendText(exchange, resourceMetrics(await summary(context.stats, sampler)));
           case "probes":
-            return exchange.respond(
-              200,
-              { "content-type": context.probeMetrics.contentType },
-              await context.probeMetrics.render(),
-            );
+            return answerMetrics(exchange, context.probeMetrics);
           default:
             return exchange.respond(404, text, "404 page not found\n");
         }

@@ -4,14 +4,19 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { isNotListening, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
 
 const logindProgram = "/lib/systemd/systemd-logind";
 const busProgram = "/usr/bin/dbus-daemon";
-/** Needs root, for namespaces of its own, and what a machine with systemd has. */
-export const canRunLogind =
-  process.getuid?.() === 0 && [logindProgram, busProgram, "/usr/bin/systemd-inhibit"].every((path) => existsSync(path));
+/** Why there can be no `startLogind`: it needs root, for namespaces of its own, and what a machine with systemd has. */
+export const whyNoLogind: string | undefined =
+  process.getuid?.() !== 0
+    ? "needs root"
+    : [logindProgram, busProgram, "/usr/bin/systemd-inhibit"]
+        .filter((path) => !existsSync(path))
+        .map((path) => `needs ${path}`)
+        .at(0);
 
 const busConfig = (socket: string): string => `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -50,8 +55,10 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
   const socket = join(dir, "bus");
   await writeFile(join(dir, "bus.conf"), busConfig(socket));
   run(busProgram, [`--config-file=${join(dir, "bus.conf")}`, "--nofork", "--nopidfile"]);
-  await waitFor(() => existsSync(socket), { what: "the bus" });
   const address = `unix:path=${socket}`;
+  // Its socket's file is there before it listens.
+  const connected = await waitFor(() => connectToBus(address), { what: "the bus", retry: isNotListening });
+  bus = connected;
   const configDir = join(dir, "systemd/logind.conf.d");
   await mkdir(configDir, { recursive: true });
   const script = `mount -t tmpfs tmpfs /run && mkdir -p /run/systemd && mount --bind ${join(dir, "systemd")} /etc/systemd && exec ${logindProgram}`;
@@ -59,8 +66,6 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
 
   // systemd itself is played: it is asked to reload logind, and to start the unit that ends the machine.
   const units: string[] = [];
-  const connected = await connectToBus(address);
-  bus = connected;
   connected.answer(({ member, body }) => {
     if (member === "Get") return { signature: "v", body: [{ type: "s", value: "loaded" }] }; // of the unit it will start
     if (member === "KillUnit") {

@@ -102,7 +102,7 @@ for (const { subPath, want } of [
   test(`subPath ${subPath} is ${want === undefined ? "taken" : "refused"}`, () => assert.equal(checkSubPath(subPath), want));
 }
 
-test("a subPath is bound, missing folders are made", { skip: process.getuid?.() !== 0 }, async (t) => {
+test("a subPath is bound, missing folders are made", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
   const dir = await tempDir(t);
   const volume = join(dir, "volume");
   await mkdir(volume);
@@ -119,7 +119,7 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
 });
 
-test("a link out of the volume is not followed", { skip: process.getuid?.() !== 0 }, async (t) => {
+test("a link out of the volume is not followed", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
   const dir = await tempDir(t);
   const volume = join(dir, "volume");
   await mkdir(volume);
@@ -238,7 +238,7 @@ test("a volume that no container uses is not brought up, so what is wrong with i
   assert.deepEqual([[...made.volumes.keys()], made.failures], [["used"], []]);
 });
 
-test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 0 }, async (t) => {
+test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
   const dir = await tempDir(t);
   const pod = aPodWithVolumes(
     [
@@ -255,7 +255,7 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
 });
 
 test("what a container did to its files stays, however often its volumes are looked at", {
-  skip: process.getuid?.() !== 0,
+  skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const made = manager(await tempDir(t), fakeMounter());
   const pod = aPodWithVolumes([{ name: "e", emptyDir: {} }], { securityContext: { fsGroup: 1234 } });

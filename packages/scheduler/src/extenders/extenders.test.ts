@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 import { bindPod } from "../binding-cycle.ts";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { ExtenderConfig } from "../config/file.ts";
@@ -26,14 +27,16 @@ async function bodyOf(request: IncomingMessage): Promise<Call["body"]> {
 /** An extender on loopback that answers by path; what it has no answer for is a 500. */
 async function startExtender(t: { after(fn: () => void): void }, answers: Answers): Promise<{ url: string; calls: Call[] }> {
   const calls: Call[] = [];
-  const server = createServer(async (request, response) => {
-    const path = (request.url ?? "").slice(1);
-    const body = await bodyOf(request);
-    calls.push({ path, body });
-    const answer = answers[path];
-    if (answer === undefined) response.writeHead(500);
-    response.end(JSON.stringify(answer?.(body) ?? {}));
-  });
+  const server = createServer(
+    asyncRequestListener(async (request, response) => {
+      const path = (request.url ?? "").slice(1);
+      const body = await bodyOf(request);
+      calls.push({ path, body });
+      const answer = answers[path];
+      if (answer === undefined) response.writeHead(500);
+      response.end(JSON.stringify(answer?.(body) ?? {}));
+    }),
+  );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.close());
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, calls };

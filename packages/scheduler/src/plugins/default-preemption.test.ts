@@ -34,7 +34,7 @@ async function preempt(
   };
   const [plugin] = cluster.profile.at.postFilter;
   try {
-    decide(cluster.profile, state, newPodInfo(pod), snapshot, choice);
+    await decide(cluster.profile, state, newPodInfo(pod), snapshot, choice);
   } catch (err) {
     assert.ok(err instanceof FitError, String(err));
     const result = await plugin?.postFilter?.(state, newPodInfo(pod), err.statuses, snapshot);

@@ -4,8 +4,9 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager (fieldmanager.go, structuredmerge.go,
  * managedfieldsupdater.go, skipnonapplied.go, stripmeta.go); structured-merge-diff v4 merge/update.go
  */
-import type { Steps } from "../../clock/steps.ts";
+
 import { badRequest, plainError } from "../../errors/status-error.ts";
+import type { Steps } from "../../event-loop/steps.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
 import type { ApplyType } from "./apply-type.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { atOnce } from "../../clock/steps.ts";
 import { coerce, decodeJson } from "../../codec/json.ts";
 import { StatusError } from "../../errors/status-error.ts";
+import { atOnce } from "../../event-loop/steps.ts";
 import { deepClone } from "../../meta/deep-equal.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
 import type { TypeDescriptor } from "../../schema/descriptor.ts";

@@ -6,6 +6,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Clock, realClock } from "../../clock/clock.ts";
+import { expiryText } from "../../errors/certificate-expiry.ts";
 import { pathLengthOf } from "../certificate-fields.ts";
 import { watchFiles } from "../file-watch.ts";
 
@@ -130,6 +131,7 @@ function isInTime(certificate: X509Certificate, now: number): boolean {
 }
 
 function checkTime(certificate: X509Certificate, now: number): number {
-  if (!isInTime(certificate, now)) throw new Error("x509: certificate has expired or is not yet valid");
+  const fault = expiryText(certificate, now);
+  if (fault !== undefined) throw new Error(`x509: ${fault}`);
   return Date.parse(certificate.validTo);
 }

@@ -5,8 +5,11 @@
  */
 import type { Client } from "../../client/client.ts";
 import type { Clock } from "../../clock/clock.ts";
+import { waitForServer } from "../../controller/wait-for-server.ts";
+import { messageOf } from "../../errors/message.ts";
 import { isNotFound } from "../../errors/predicates.ts";
 import { StatusError } from "../../errors/status-error.ts";
+import { newBackoff } from "../../informers/backoff.ts";
 import { newInformerFactory } from "../../informers/factory.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { KubeObject } from "../../meta/types.ts";
@@ -38,42 +41,89 @@ export interface TrustOptions {
 
 const namespace = "kube-system";
 const name = "extension-apiserver-authentication";
+/** One attempt. */
 const lookUpMs = 10_000;
+/** Between attempts on a server that is ready. */
+const retry = { initialMs: 200, maxMs: 5_000, factor: 2, jitter: 0.2, resetAfterMs: Number.POSITIVE_INFINITY };
 
 interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
 }
 
-/** @throws Error when a file is none, or the look-up fails and may not. */
-export async function openTrust(options: TrustOptions): Promise<Trust> {
-  const { flags, client, log } = options;
+export interface OpenedTrust extends Trust {
+  /**
+   * Resolves when what the cluster publishes was looked up, or need not be; rejects when a server that is ready refuses to
+   * tell it and --authentication-tolerate-lookup-failure is off.
+   */
+  readonly lookedUp: Promise<void>;
+}
+
+/**
+ * Waits for one attempt to look up what the cluster publishes. An API server that is not there, or not ready, is waited
+ * for behind that; until then only the own files count.
+ * @throws Error when a file is none
+ */
+export async function openTrust(options: TrustOptions): Promise<OpenedTrust> {
+  const { flags, client, log, signal } = options;
   const own = { clientCa: clientCaOf(options), frontProxy: frontProxyOf(options) };
   const missing = own.clientCa === undefined || own.frontProxy === undefined;
-  if (!missing || flags["authentication-skip-lookup"]) return trustOf(own, undefined);
+  const without = { ...trustOf(own, undefined), lookedUp: Promise.resolve() };
+  if (!missing || flags["authentication-skip-lookup"]) return without;
   if (client === undefined) {
     log.warn("no authentication-kubeconfig: what is missing cannot be looked up, so some client certificates will not count", {
       configmap: `${namespace}/${name}`,
     });
-    return trustOf(own, undefined);
+    return without;
   }
   const published = newPublishedTrust(log);
-  try {
-    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(lookUpMs)]);
-    published.read(await client.get<ConfigMap>(configMaps, { namespace, name }, { signal }));
-  } catch (err) {
-    // An API server that is not there yet will be: daemons are started together. Until then only the own files count.
-    const refused = err instanceof StatusError && !isNotFound(err);
-    if (refused && !flags["authentication-tolerate-lookup-failure"]) {
-      throw new Error(`unable to load configmap based request-header-client-ca-file: ${(err as Error).message}`, { cause: err });
+  const lookUp = async (): Promise<unknown> => {
+    try {
+      const attempt = AbortSignal.any([signal, AbortSignal.timeout(lookUpMs)]);
+      published.read(await client.get<ConfigMap>(configMaps, { namespace, name }, { signal: attempt }));
+    } catch (err) {
+      if (!isNotFound(err)) return err; // nothing is published: nothing is trusted, as upstream
     }
-    if (!isNotFound(err)) {
+    return undefined;
+  };
+  const failure = await lookUp();
+  const lookedUp = failure === undefined ? Promise.resolve() : lookUpAgain(options, client, lookUp, failure);
+  lookedUp.then(
+    () => follow(options, client, published),
+    () => {}, // the caller hears of it
+  );
+  return { ...trustOf(own, published), lookedUp };
+}
+
+/** Resolves when an attempt succeeds or its failure is tolerated. @throws Error for a refusal that stands */
+async function lookUpAgain(
+  { flags, clock, log, signal }: TrustOptions,
+  client: Client,
+  lookUp: () => Promise<unknown>,
+  first: unknown,
+): Promise<void> {
+  const pauses = newBackoff({ ...retry, clock });
+  for (let failure = first; failure !== undefined; ) {
+    if (flags["authentication-tolerate-lookup-failure"]) {
       log.warn("the cluster's authentication configuration cannot be looked up: all requests may be anonymous until it can", {
-        err: String(err),
+        err: messageOf(failure),
       });
+      return;
+    }
+    await waitForServer(client, { purpose: "looking up the cluster's authentication configuration", clock, log, signal });
+    await clock.sleep(pauses.next(), signal);
+    const wasRefused = isRefusal(failure);
+    failure = await lookUp();
+    // One that was refused before the server was ready may have been so for want of the default roles.
+    if (wasRefused && isRefusal(failure)) {
+      throw new Error(`unable to load configmap based request-header-client-ca-file: ${messageOf(failure)}`, { cause: failure });
     }
   }
-  follow(options, client, published);
-  return trustOf(own, published);
+}
+
+/** An answer that asking again does not change. */
+function isRefusal(err: unknown): boolean {
+  if (!(err instanceof StatusError)) return false;
+  return err.code >= 400 && err.code < 500 && err.code !== 429;
 }
 
 function trustOf(own: { clientCa?: CertificatePool | undefined; frontProxy?: FrontProxy | undefined }, other?: Trust): Trust {
@@ -105,6 +155,7 @@ function fileOf(path: string, clock: Clock, signal: AbortSignal): CertificatePoo
 }
 
 function follow({ clock, log, signal }: TrustOptions, client: Client, published: PublishedTrust): void {
+  if (signal.aborted) return;
   const informers = newInformerFactory(client, { log, clock, namespace });
   const informer = informers.for<ConfigMap>(configMaps, { fieldSelector: `metadata.name=${name}` });
   informer.addHandler({

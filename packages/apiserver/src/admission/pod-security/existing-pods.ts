@@ -2,7 +2,7 @@
  * What a namespace's pods would be refused for under a new standard, for the warnings of whoever sets it.
  * Source: k8s.io/pod-security-admission admission/admission.go EvaluatePodsInNamespace
  */
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";

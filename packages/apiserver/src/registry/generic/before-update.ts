@@ -1,5 +1,5 @@
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
 import { invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/validation/object-meta";
 import { groupKind, kubeFinalizers, matchNamespace } from "./before-create.ts";

@@ -1,8 +1,8 @@
-import { inTurns } from "@coxswain/apimachinery/clock/steps";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";

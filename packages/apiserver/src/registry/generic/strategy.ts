@@ -1,5 +1,5 @@
-import type { Steps } from "@coxswain/apimachinery/clock/steps";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { UserInfo } from "../../request/context.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { EtcdError } from "./errors.ts";
-import { type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
+import { type EtcdIdentity, type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
 import type { GrpcCalls } from "./grpc-calls.ts";
 import { newRareCalls } from "./rare-calls.ts";
 import {
@@ -54,6 +54,8 @@ export interface EtcdClientOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  identity?: (() => EtcdIdentity | undefined) | undefined;
   calls?: GrpcCalls | undefined;
   /** How members are reached, when not directly. */
   connect?: Connect | undefined;

@@ -17,16 +17,19 @@ export function startCompactor(options: { client: EtcdClient; intervalMs: number
   let revision = 0;
   let running = false;
 
-  const timer = options.clock.every(options.intervalMs, async () => {
+  const timer = options.clock.every(options.intervalMs, () => {
     if (running) return;
     running = true;
-    try {
-      ({ version, revision } = await compactOnce(client, version, revision));
-    } catch (err) {
-      if (!(err instanceof EtcdError && err.reason === "canceled")) log.error("cannot compact etcd", err);
-    } finally {
-      running = false;
-    }
+    compactOnce(client, version, revision)
+      .then((next) => {
+        ({ version, revision } = next);
+      })
+      .catch((err: unknown) => {
+        if (!(err instanceof EtcdError && err.reason === "canceled")) log.error("cannot compact etcd", err);
+      })
+      .finally(() => {
+        running = false;
+      });
   });
   return { stop: () => timer.cancel() };
 }

@@ -5,6 +5,7 @@ import { type AddressInfo, connect } from "node:net";
 import { type Duplex, PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
 import type { Connection } from "@coxswain/apimachinery/client/connect";
+import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -173,15 +174,18 @@ test("a stream brings messages that are cut anywhere, until it is reset", async 
   server.on("stream", (stream: ServerHttp2Stream) => {
     stream.on("error", () => {});
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
-    stream.once("data", async () => {
-      const frames = Buffer.from("\0\0\0\0\x03one\0\0\0\0\0\0\0\0\0\x05three", "latin1");
-      for (const byte of frames) {
-        stream.write(Buffer.from([byte]));
-        await new Promise(setImmediate);
-      }
-      await waitFor(() => got.length === 3, { what: "three messages" });
-      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    });
+    stream.once(
+      "data",
+      asyncListener(async () => {
+        const frames = Buffer.from("\0\0\0\0\x03one\0\0\0\0\0\0\0\0\0\x05three", "latin1");
+        for (const byte of frames) {
+          stream.write(Buffer.from([byte]));
+          await new Promise(setImmediate);
+        }
+        await waitFor(() => got.length === 3, { what: "three messages" });
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      }),
+    );
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

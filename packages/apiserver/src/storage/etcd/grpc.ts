@@ -40,11 +40,21 @@ export interface GrpcStream {
   cancel(): void;
 }
 
+/** How the server is shown who asks. PEM. */
+export interface EtcdIdentity {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** Where the certificate is from, for messages. */
+  readonly certFile: string;
+}
+
 export interface GrpcOptions {
   /** PEM. */
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  identity?: (() => EtcdIdentity | undefined) | undefined;
   /** Told of each call. */
   calls?: GrpcCalls | undefined;
   /** How the server is reached, when not directly. */
@@ -75,6 +85,8 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
   let connecting: Promise<Http2Connection> | undefined;
   let failures = 0;
   let notBefore = 0;
+  /** Why the last attempt failed. */
+  let reason = "";
   let closed = false;
   /** Unary calls that wait for an answer. */
   let calls = 0;
@@ -86,7 +98,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     if (session !== undefined) return session;
     if (closed) throw new EtcdError("canceled", "etcd client is closed");
     if (connecting !== undefined) return connecting;
-    if (performance.now() < notBefore) throw new EtcdError("unsent", `no connection to ${origin}`);
+    if (performance.now() < notBefore) throw new EtcdError("unsent", `no connection to ${origin}: ${reason}`);
     connecting = dial().finally(() => {
       connecting = undefined;
     });
@@ -101,6 +113,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       const fail = (why: string): void => {
         if (state !== "connecting") return;
         state = "failed";
+        reason = why;
         clearTimeout(timer);
         failures++;
         notBefore = performance.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
@@ -111,7 +124,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       const begin = (way?: Connection): void => {
         const made = connectHttp2(
           origin,
-          { ...options, way },
+          { ...options, ...options.identity?.(), way },
           {
             ready() {
               clearTimeout(timer);

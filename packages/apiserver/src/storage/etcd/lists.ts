@@ -1,5 +1,5 @@
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
 import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { isSelective, matches } from "../selection.ts";
 import type { Entry, ListRequest, ListResult } from "../storage.ts";

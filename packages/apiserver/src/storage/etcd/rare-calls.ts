@@ -11,11 +11,22 @@ import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
  */
 export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcConnection, "unary" | "close"> {
   let channel: Promise<Channel> | undefined;
+  let shown: Buffer | undefined;
+  /** Another one when the certificate was renewed: a channel keeps the first for ever. */
+  const current = (): Promise<Channel> => {
+    const identity = options.identity?.();
+    if (channel !== undefined && identity !== undefined && shown?.equals(identity.cert) === false) {
+      void channel.then((open) => open.close());
+      channel = undefined;
+    }
+    shown = identity?.cert;
+    channel ??= openChannel(server, { ...options, ...identity });
+    return channel;
+  };
   return {
     async unary(path, message, timeoutMs) {
       const deadline = Date.now() + timeoutMs;
-      channel ??= openChannel(server, options);
-      const client = (await channel).service(/\.(\w+)\//.exec(path)?.[1] as Service);
+      const client = (await current()).service(/\.(\w+)\//.exec(path)?.[1] as Service);
       return new Promise((resolve, reject) => {
         client.makeUnaryRequest(path, identity, identity, message, { deadline }, (err, answer) =>
           err === null ? resolve(answer as Buffer) : reject(etcdErrorOf(err)),

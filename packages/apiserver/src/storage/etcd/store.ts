@@ -6,6 +6,7 @@ import {
   notFound,
   plainError,
   resourceExpired,
+  tooLargeResourceVersion,
 } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -361,7 +362,10 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   async function watch(request: WatchRequest): Promise<WatchStream> {
     let after = request.revision;
     let initial: Entry[] = [];
-    if (!after) {
+    if (after) {
+      const present = await currentRevision();
+      if (after > present) throw tooLargeResourceVersion(after, present, 0);
+    } else {
       const present = await list({ prefix: request.prefix, ...selectionOf(request), signal: request.signal });
       after = present.revision;
       initial = present.entries;

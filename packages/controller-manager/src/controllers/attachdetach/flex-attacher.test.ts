@@ -7,7 +7,7 @@ import type { FlexPersistentVolumeSource, Node, PersistentVolumeSpec, Pod } from
 import { nodes, persistentVolumeClaims, persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { isMissingFile, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { defaultConfig, newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
 import { newAttachDetachController } from "./controller.ts";
@@ -185,7 +185,9 @@ test("a driver that comes later, and one that attaches nothing", async (t) => {
   await bench.run(newAttachDetachController(bench.ctx));
   await bench.install({ init: `echo '{"status":"Success","capabilities":{"attach":false}}'`, attach: attaches });
   await bench.clock.advance(60_000);
-  await waitFor(async () => (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).includes("init"));
+  await waitFor(async () => (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).includes("init"), {
+    retry: isMissingFile,
+  });
   assert.deepEqual(await bench.asked(), []);
   await bench.install({ init: success, attach: attaches });
   await mkdir(join(bench.folder, "no~driver"));

@@ -116,26 +116,36 @@ test("somebody else's choice stands, and ours comes back", async (t) => {
   assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
 });
 
-for (const { name, cidrs, message } of [
+for (const { name, cidrs, problem } of [
   {
     name: "outside of the range",
     cidrs: ["192.0.2.0/24"],
-    message:
+    problem:
       "failed to mark cidr[192.0.2.0/24] at idx [0] as occupied for node: a: cidr 192.0.2.0/24 is out the range of cluster cidr 10.0.0.0/22",
   },
   {
     name: "of a second family",
     cidrs: ["10.0.0.0/24", "fd00::/64"],
-    message: "node:a has an allocated cidr: fd00::/64 at index:1 that does not exist in cluster cidrs configuration",
+    problem: "node:a has an allocated cidr: fd00::/64 at index:1 that does not exist in cluster cidrs configuration",
   },
+  { name: "that is none", cidrs: ["10.0.0.0/24", "nonsense"], problem: "failed to parse node a, CIDR nonsense" },
 ]) {
-  test(`does not start over a node with a range ${name}`, async (t) => {
-    const world = prepared(t);
-    world.client.put(nodes, named("a", ...cidrs));
-    const controller = newNodeIpamController(world.ctx);
-    world.ctx.informers.start(world.signal);
-    await assert.rejects(controller?.run(world.signal) ?? Promise.resolve(), { message });
-  });
+  for (const when of ["before the start", "later"] as const) {
+    test(`a node with a range ${name}, ${when}, is reported once, and others get theirs`, async (t) => {
+      const world = prepared(t);
+      const errors: string[] = [];
+      const log = { ...world.ctx.log, error: (_message: string, err?: unknown) => void errors.push(String(err)) };
+      if (when === "before the start") world.client.put(nodes, named("a", ...cidrs));
+      await world.run(newNodeIpamController({ ...world.ctx, log }));
+      world.client.put(nodes, named("a", ...cidrs), named("b"));
+      await settle(30);
+      assert.match(rangesOf(world)["b"] ?? "", /^10\.0\.[0-3]\.0\/24$/);
+      assert.deepEqual(errors, [`Error: ${problem}`]);
+      assert.deepEqual(world.events, ["Normal CIDRNotInRange Node a status is now: CIDRNotInRange"]);
+      // One of its ranges is good: nobody else gets it.
+      if (cidrs.length > 1) assert.notEqual(rangesOf(world)["b"], cidrs[0]);
+    });
+  }
 }
 
 test("without ranges it is not started", (t) => {

@@ -19,7 +19,7 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
   const informer = ctx.informers.for<Node>(nodes);
   const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, ctx.registry));
   for (const cidr of serviceCidrs) filterOut(ctx, sets, cidr);
-  const room: Room = { ctx, sets, given: new Map() };
+  const room: Room = { ctx, sets, given: new Map(), refused: new Map() };
   informer.addHandler({ deleted: (node) => release(room, node) });
   const controller = newController({
     name: "cidrallocator",
@@ -35,8 +35,7 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
       await informer.waitForSync(signal).catch((err) => {
         if (!signal.aborted) throw err;
       });
-      // Nothing is given away before it is known what nodes have. A node outside of the ranges ends the program: somebody
-      // changed them under a running cluster.
+      // Nothing is given away before it is known what nodes have.
       for (const node of informer.lister.list()) occupy(room, node);
       await controller.run(signal);
     },
@@ -49,6 +48,8 @@ interface Room {
   readonly sets: readonly CidrSet[];
   /** What nodes were given that the cache does not show yet, by uid. */
   readonly given: Map<string, readonly string[]>;
+  /** Ranges of nodes that have been reported as not of this cluster, by uid. */
+  readonly refused: Map<string, string>;
 }
 
 /** Where the range of services is among those of Pods, its part is for services. */
@@ -70,21 +71,33 @@ function rangesOf({ spec }: Node): readonly string[] {
   return spec?.podCIDRs ?? [];
 }
 
-/** @throws Error for what cannot have come from these ranges */
-function occupy({ sets }: Room, node: Node): void {
+/**
+ * Marks the node's ranges as used. What cannot have come from the cluster's ranges is that node's error, reported once:
+ * where upstream's program ends at its start, the other nodes still get theirs.
+ */
+function occupy(room: Room, node: Node): void {
+  const { ctx, refused } = room;
+  const { name, uid = "" } = node.metadata;
+  const cidrs = rangesOf(node);
+  const problems = cidrs.flatMap((cidr, i) => problemOf(room, node, cidr, i) ?? []);
+  if (problems.length === 0 || refused.get(uid) === cidrs.join()) return;
+  refused.set(uid, cidrs.join());
+  ctx.log.error("cannot occupy the node's CIDRs", new Error(problems.join("; ")), { node: name });
+  nodeEvent(ctx, node, "CIDRNotInRange");
+}
+
+/** Occupies one range. @returns why it cannot */
+function problemOf({ sets }: Room, node: Node, cidr: string, i: number): string | undefined {
   const { name } = node.metadata;
-  for (const [i, cidr] of rangesOf(node).entries()) {
-    if (parseCidr(cidr) === undefined) throw new Error(`failed to parse node ${name}, CIDR ${node.spec?.podCIDR}`);
-    const set = sets[i];
-    if (set === undefined) {
-      const text = `that does not exist in cluster cidrs configuration`;
-      throw new Error(`node:${name} has an allocated cidr: ${cidr} at index:${i} ${text}`);
-    }
-    try {
-      set.occupy(cidr);
-    } catch (err) {
-      throw new Error(`failed to mark cidr[${cidr}] at idx [${i}] as occupied for node: ${name}: ${messageOf(err)}`);
-    }
+  if (parseCidr(cidr) === undefined) return `failed to parse node ${name}, CIDR ${cidr}`;
+  const set = sets[i];
+  if (set === undefined)
+    return `node:${name} has an allocated cidr: ${cidr} at index:${i} that does not exist in cluster cidrs configuration`;
+  try {
+    set.occupy(cidr);
+    return undefined;
+  } catch (err) {
+    return `failed to mark cidr[${cidr}] at idx [${i}] as occupied for node: ${name}: ${messageOf(err)}`;
   }
 }
 
@@ -93,6 +106,7 @@ function release(room: Room, node: Node): void {
   const shown = rangesOf(node);
   giveBack(room, shown.length > 0 ? shown : (room.given.get(uid) ?? []), node);
   room.given.delete(uid);
+  room.refused.delete(uid);
 }
 
 function giveBack({ ctx, sets }: Room, cidrs: readonly string[], { metadata }: Node): void {
@@ -132,16 +146,12 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
 
 /** A node that has ranges keeps them, whoever gave them. */
 function takeOver(room: Room, node: Node): void {
-  const { ctx, given } = room;
-  const { name, uid = "" } = node.metadata;
+  const { given } = room;
+  const { uid = "" } = node.metadata;
   const own = given.get(uid);
   given.delete(uid);
   if (own !== undefined && own.join() !== rangesOf(node).join()) giveBack(room, own, node);
-  try {
-    occupy(room, node);
-  } catch (err) {
-    ctx.log.error("cannot occupy the node's CIDRs", err, { node: name });
-  }
+  occupy(room, node);
 }
 
 /** One part of each range. @throws Error, after an event, when one has none left */

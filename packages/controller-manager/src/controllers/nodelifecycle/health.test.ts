@@ -63,6 +63,16 @@ test("a renewed lease is a sign of life, whatever its clock says", () => {
   assert.notEqual(judge(node, second.health, 76, leaseAt(2)).conditions, undefined);
 });
 
+test("a lease that has gone back, as after a restore, begins the grace anew; its next renewal counts, though it is older", () => {
+  const node = aNode();
+  const first = judge(node, undefined, 0, leaseAt(50));
+  const back = judge(node, first.health, 39, leaseAt(10));
+  assert.equal(judge(node, back.health, 79, leaseAt(10)).conditions, undefined);
+  assert.notEqual(judge(node, back.health, 80, leaseAt(10)).conditions, undefined);
+  const renewed = judge(node, back.health, 60, leaseAt(11));
+  assert.equal(judge(node, renewed.health, 100, leaseAt(11)).conditions, undefined);
+});
+
 test("a wall clock that is set makes nobody silent, and keeps nobody alive", () => {
   const node = aNode();
   const { health } = judge(node, undefined, 0);

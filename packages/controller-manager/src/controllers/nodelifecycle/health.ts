@@ -88,12 +88,14 @@ function nextHealth(
   const { heartbeat, transition, leaseRenewal } = signsOf(ready, lease);
   const beat = ready !== undefined && heartbeat !== known.heartbeat;
   const renewed = leaseRenewal !== undefined && (known.leaseRenewal === undefined || leaseRenewal > known.leaseRenewal);
+  // The store was restored to an older state. Until the node is heard of again nothing is known, and its grace begins anew.
+  const isRestored = leaseRenewal !== undefined && known.leaseRenewal !== undefined && leaseRenewal < known.leaseRenewal;
   return {
-    seenAt: beat || renewed ? monotonic : known.seenAt,
-    readyChangedAt: beat && transition !== known.transition ? monotonic : known.readyChangedAt,
+    seenAt: beat || renewed || isRestored ? monotonic : known.seenAt,
+    readyChangedAt: isRestored || (beat && transition !== known.transition) ? monotonic : known.readyChangedAt,
     heartbeat,
     transition,
-    leaseRenewal: renewed ? leaseRenewal : known.leaseRenewal,
+    leaseRenewal: renewed || isRestored ? leaseRenewal : known.leaseRenewal,
   };
 }
 

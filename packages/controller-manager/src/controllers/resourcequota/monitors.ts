@@ -5,7 +5,7 @@
  */
 
 import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import { nextTurn } from "@coxswain/apimachinery/clock/next-turn";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";

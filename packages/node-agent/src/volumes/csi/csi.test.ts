@@ -9,7 +9,7 @@ import { aNodePod } from "../../testing/builders.ts";
 import { aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
 
 test("a volume waits until the node says that it is in use and attached; then it is staged and published with all that belongs to it", {
-  skip: !isRoot,
+  skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
   const volume = aVolume({
@@ -88,7 +88,7 @@ for (const { name, status, want } of [
 }
 
 test("with --enable-controller-attach-detach=false the agent asks for volumes to be attached, and taken off, itself", {
-  skip: !isRoot,
+  skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t, { controllerAttaches: false });
   await assert.rejects(up(b), /attachment timeout for volume handle-1/);
@@ -104,7 +104,7 @@ test("with --enable-controller-attach-detach=false the agent asks for volumes to
 });
 
 test("two pods share one staged volume; it is unstaged and no more in use when the last has gone", {
-  skip: !isRoot,
+  skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
@@ -136,7 +136,7 @@ test("two pods share one staged volume; it is unstaged and no more in use when t
   );
 });
 
-test("an agent that starts anew takes away what the one before it has mounted", { skip: !isRoot }, async (t) => {
+test("an agent that starts anew takes away what the one before it has mounted", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);
@@ -152,7 +152,9 @@ test("an agent that starts anew takes away what the one before it has mounted", 
   assert.deepEqual(again.inUse(), []);
 });
 
-test("while the driver is away a volume stays where it is; when it is back everything goes on", { skip: !isRoot }, async (t) => {
+test("while the driver is away a volume stays where it is; when it is back everything goes on", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   const missing = `driver name ${driverName} not found in the list of registered CSI drivers`;
@@ -177,7 +179,7 @@ test("while the driver is away a volume stays where it is; when it is back every
   assert.deepEqual(await b.mounts(), []);
 });
 
-test("what fails for certain leaves nothing; what may still happen is undone", { skip: !isRoot }, async (t) => {
+test("what fails for certain leaves nothing; what may still happen is undone", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   b.driver.failures.set("NodeStageVolume", [{ code: 3, details: "no such file system" }]);
@@ -194,7 +196,7 @@ test("what fails for certain leaves nothing; what may still happen is undone", {
   );
 });
 
-test("an unstage that fails is tried again after a while", { skip: !isRoot }, async (t) => {
+test("an unstage that fails is tried again after a while", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);

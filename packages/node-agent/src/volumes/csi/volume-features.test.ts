@@ -7,7 +7,9 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/reso
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 
-test("an inline volume needs a driver that takes such, is told of its pod, and goes with it", { skip: !isRoot }, async (t) => {
+test("an inline volume needs a driver that takes such, is told of its pod, and goes with it", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t);
   const volume = {
     name: "scratch",
@@ -47,7 +49,7 @@ test("an inline volume needs a driver that takes such, is told of its pod, and g
 });
 
 test("a volume without a file system is a device behind a link of its pod, until the pod has gone", {
-  skip: !isRoot,
+  skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
@@ -88,7 +90,9 @@ test("a volume without a file system is a device behind a link of its pod, until
   assert.deepEqual(await readdir(join(folder, "staging")), []);
 });
 
-test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", { skip: !isRoot }, async (t) => {
+test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t, { name: "pd.csi.storage.gke.io" });
   b.describe({ attachRequired: false });
   const stored = aVolume();
@@ -108,7 +112,9 @@ test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itse
 
 for (const csiMigrationRBD of [true, false]) {
   const whose = csiMigrationRBD ? "its driver's, with the pod's secret" : "nobody's";
-  test(`csiMigrationRBD=${csiMigrationRBD}: an image of Ceph in a pod is ${whose}`, { skip: !isRoot }, async (t) => {
+  test(`csiMigrationRBD=${csiMigrationRBD}: an image of Ceph in a pod is ${whose}`, {
+    skip: !isRoot && "needs root",
+  }, async (t) => {
     const b = await csiBench(t, { name: "rbd.csi.ceph.com", gates: { csiMigrationRBD } });
     b.describe({ attachRequired: false });
     const rbd = { monitors: ["10.0.0.1"], image: "i", pool: "p", secretRef: { name: "ceph" } };
@@ -126,7 +132,7 @@ for (const csiMigrationRBD of [true, false]) {
   });
 }
 
-test("a driver that asks for it hears of a volume at each look", { skip: !isRoot }, async (t) => {
+test("a driver that asks for it hears of a volume at each look", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false, requiresRepublish: true });
   await up(b);
@@ -144,7 +150,7 @@ for (const { policy, fsType, want } of [
   { policy: "None", fsType: "ext4", want: 0 },
 ] as const) {
   test(`fsGroupPolicy ${policy} with file system "${fsType}" ${want === 0 ? "leaves files alone" : "gives files to the pod's group"}`, {
-    skip: !isRoot,
+    skip: !isRoot && "needs root",
   }, async (t) => {
     const b = await csiBench(t);
     b.describe({ attachRequired: false, fsGroupPolicy: policy });
@@ -153,7 +159,7 @@ for (const { policy, fsType, want } of [
   });
 }
 
-test("a driver that sees to groups itself is told the pod's", { skip: !isRoot }, async (t) => {
+test("a driver that sees to groups itself is told the pod's", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
   b.describe({ attachRequired: false });
   const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType: "ext4" }));
@@ -165,7 +171,7 @@ test("a driver that sees to groups itself is told the pod's", { skip: !isRoot },
   assert.equal((await stat(path)).gid, 0);
 });
 
-test("a secret that is not there is named", { skip: !isRoot }, async (t) => {
+test("a secret that is not there is named", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await assert.rejects(
@@ -174,7 +180,9 @@ test("a secret that is not there is named", { skip: !isRoot }, async (t) => {
   );
 });
 
-test("a claim that has grown is told when the driver has grown what is on its volume", { skip: !isRoot }, async (t) => {
+test("a claim that has grown is told when the driver has grown what is on its volume", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   const conditions = [{ type: "FileSystemResizePending", status: "True" }];
@@ -223,7 +231,7 @@ for (const { said, answer, want } of [
 ]) {
   const about = `says ${JSON.stringify(said)}${answer === undefined ? "" : ` and whose driver answers with code ${answer}`}`;
   test(`RecoverVolumeExpansionFailure: a claim that ${about} ${want.grown ? "grows" : "does not grow"}`, {
-    skip: !isRoot,
+    skip: !isRoot && "needs root",
   }, async (t) => {
     let during: string | undefined;
     const b = await csiBench(t, {
@@ -248,7 +256,7 @@ for (const { said, answer, want } of [
   });
 }
 
-test("how full a volume is is what its driver says", { skip: !isRoot }, async (t) => {
+test("how full a volume is is what its driver says", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   assert.deepEqual(await (await up(b)).measure?.(), {
@@ -275,7 +283,7 @@ for (const { on, capabilities, condition, want } of [
 ] as const) {
   const driver = `${capabilities.join(" and ")} that says ${JSON.stringify(condition)}`;
   test(`CSIVolumeHealth=${on}: a volume of a driver with ${driver} is ${want === undefined ? "not " : ""}abnormal`, {
-    skip: !isRoot,
+    skip: !isRoot && "needs root",
   }, async (t) => {
     const b = await csiBench(t, { gates: { CSIVolumeHealth: on }, capabilities, ...(condition && { condition }) });
     b.describe({ attachRequired: false });

@@ -1,8 +1,8 @@
-import { atOnce, type Steps } from "@coxswain/apimachinery/clock/steps";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";

@@ -70,6 +70,8 @@ export interface ConnectionOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** Where the certificate is from, for messages. */
+  certFile?: string | undefined;
   /** A connection to the server, on which nothing was said yet; undefined: a new one. */
   way?: Duplex | undefined;
 }
@@ -446,7 +448,7 @@ export function addressOf(origin: string): { host: string; port: number; secure:
   };
 }
 
-function dial(origin: string, { ca, cert, key, way }: ConnectionOptions): Duplex {
+function dial(origin: string, { ca, cert, key, certFile, way }: ConnectionOptions): Duplex {
   const { host, port, secure } = addressOf(origin);
   if (!secure && way !== undefined) return way;
   const socket: Socket = secure
@@ -458,6 +460,7 @@ function dial(origin: string, { ca, cert, key, way }: ConnectionOptions): Duplex
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
+        certFile,
       })
     : connectTcp({ host, port });
   socket.setNoDelay(true);

@@ -2,9 +2,10 @@
  * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
-import { inTurns, type Steps } from "@coxswain/apimachinery/clock/steps";
+
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compile, type Program } from "../../../../cel/program.ts";

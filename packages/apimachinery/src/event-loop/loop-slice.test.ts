@@ -1,27 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newTurns, pauseAfter, type Turns } from "./turns.ts";
+import { type LoopSlice, newLoopSlice, pauseAfter } from "./loop-slice.ts";
 
 function setUp() {
   const coming: (() => void)[] = [];
   const clock = { ms: 0 };
-  const turns = newTurns(
+  const slice = newLoopSlice(
     () => clock.ms,
     (turn) => coming.push(turn),
   );
   const order: string[] = [];
   return {
-    turns,
+    slice,
     clock,
     order,
     coming,
     /** Asks for a turn and, when it comes, does what takes this long and gives this many bytes. */
     async work(name: string, { ms = 0, bytes = 0 }: { ms?: number; bytes?: number }): Promise<void> {
-      const turn = turns.take();
+      const turn = slice.next();
       if (turn !== undefined) await turn;
       order.push(name);
       clock.ms += ms;
-      turns.gave(bytes);
+      slice.wrote(bytes);
     },
     async nextTurn(): Promise<void> {
       coming.shift()?.();
@@ -31,10 +31,10 @@ function setUp() {
 }
 
 test("work begins at once while the turn is young, then waits for the next one, first come first served", async () => {
-  const { turns, clock, order, coming, work, nextTurn } = setUp();
-  assert.equal(turns.take(), undefined);
+  const { slice, clock, order, coming, work, nextTurn } = setUp();
+  assert.equal(slice.next(), undefined);
   clock.ms = 4;
-  assert.equal(turns.take(), undefined);
+  assert.equal(slice.next(), undefined);
   clock.ms = 6;
   for (const name of ["a", "b", "c"]) void work(name, { ms: 3 });
   assert.deepEqual(order, []);
@@ -44,7 +44,7 @@ test("work begins at once while the turn is young, then waits for the next one, 
   assert.deepEqual(order, ["a", "b", "c"]);
   await nextTurn();
   assert.equal(coming.length, 0, "nobody waits, nothing is scheduled");
-  assert.equal(turns.take(), undefined);
+  assert.equal(slice.next(), undefined);
 });
 
 test("bytes for sockets are bounded like time, over all who write", async () => {
@@ -56,8 +56,8 @@ test("bytes for sockets are bounded like time, over all who write", async () => 
 });
 
 test("who comes while others wait does not overtake them", async () => {
-  const { turns, order, clock, work, nextTurn } = setUp();
-  const first: ReturnType<Turns["take"]> = turns.take();
+  const { slice, order, clock, work, nextTurn } = setUp();
+  const first: ReturnType<LoopSlice["next"]> = slice.next();
   assert.equal(first, undefined);
   clock.ms = 6;
   for (const name of ["a", "b", "c"]) void work(name, { ms: 6 });

@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
+import { kubectl, settings } from "../framework/kubectl.ts";
+import { waitFor } from "../framework/wait-for.ts";
+import { cox, elsewhere } from "./run-cox.ts";
+
+/** Clusters beside the tests' own, in its folder. */
+const names = ["second", "third"];
+const settingsOf = (name: string): Settings => readSettings(settings.root, elsewhere, name);
+const down = (name: string) => cox(["down", "--name", name, "--purge"], elsewhere);
+after(() => Promise.all(names.map(down)));
+
+test("two clusters that start at the same moment beside a third share nothing, and all work", async () => {
+  const ups = await Promise.all(names.map((name) => cox(["up", "--name", name], elsewhere)));
+  for (const { code, output } of ups) assert.equal(code, 0, output);
+  const all = [settings, ...names.map(settingsOf)];
+  for (const values of [
+    all.flatMap(({ ports }) => Object.values(ports).map(String)),
+    all.flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr]),
+    all.map(({ bridge }) => bridge),
+  ])
+    assert.equal(new Set(values).size, values.length, values.join(" "));
+
+  const { output } = await cox(["list"], elsewhere);
+  for (const name of names)
+    assert.match(output, new RegExp(`^${name} +running +https://127.0.0.1:${settingsOf(name).ports.apiserver} `, "m"));
+
+  await Promise.all(
+    names.map(async (name) => {
+      const inCluster = (...args: string[]) => cox(["kubectl", "--name", name, ...args], elsewhere);
+      const serve = `mkdir -p /www; echo hello from ${name} > /www/index.html; exec httpd -f -p 8080 -h /www`;
+      await inCluster("run", "web", "--image=busybox:1.36", "--command", "--", "sh", "-c", serve);
+      await inCluster("expose", "pod", "web", "--port=80", "--target-port=8080");
+      const { stdout: address } = await inCluster("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}");
+      await inCluster("run", "client", "--image=busybox:1.36", "--command", "--", "sleep", "1000");
+      await waitFor("an answer through the cluster's own services", async () => {
+        const answer = await inCluster("exec", "client", "--", "wget", "-q", "-O-", `http://${address}`);
+        return answer.stdout === `hello from ${name}\n`;
+      });
+    }),
+  );
+});
+
+test("flags are kept; a running cluster refuses others, and one with data refuses another network", async () => {
+  const [name = ""] = names;
+  const running = await cox(["up", "--name", name, "--kubelet-arg", "max-pods=42"], elsewhere);
+  assert.equal(running.code, 1);
+  assert.match(
+    running.output,
+    /^cox: the cluster is running with another --kubelet-arg; stop it first: .\/cox down --name second$/m,
+  );
+  assert.equal((await cox(["down", "--name", name], elsewhere)).code, 0);
+  const network = await cox(["up", "--name", name, "--pod-network-cidr", "10.77.0.0/16"], elsewhere);
+  assert.match(
+    network.output,
+    /^cox: --pod-network-cidr: the cluster's data were made with .*.\/cox down --purge --name second$/m,
+  );
+  const before = settingsOf(name);
+  for (const args of [["--kubelet-arg", "max-pods=42"], []]) {
+    const { code, output } = await cox(["up", "--name", name, ...args], elsewhere);
+    assert.equal(code, 0, output);
+    assert.deepEqual(settingsOf(name).ports, before.ports);
+    await waitFor("the kubelet's flag shows in its node", async () => {
+      const node = await cox(
+        ["kubectl", "--name", name, "get", "nodes", "-o", "jsonpath={.items[*].status.capacity.pods}"],
+        elsewhere,
+      );
+      return node.stdout === "42";
+    });
+    if (args.length > 0) assert.equal((await cox(["down", "--name", name], elsewhere)).code, 0);
+  }
+});
+
+test("two clusters on one network are refused, and nothing is left of the second", async () => {
+  const { code, output } = await cox(["up", "--name", "fourth", "--pod-network-cidr", settings.podCidr], elsewhere);
+  assert.equal(code, 1, output);
+  assert.match(
+    output,
+    /^cox: --pod-network-cidr: \S+ overlaps the pod network \S+ of cluster \S+ in .*; choose another, or leave the flag out/m,
+  );
+  assert.equal(existsSync(join(settings.state, "clusters", "fourth")), false);
+});
+
+test("load puts an image of an archive into the cluster, where a pod runs it without a registry", async (t) => {
+  const archive = join(settings.state, "load-test.tar");
+  t.after(() => cox(["kubectl", "delete", "pod", "loaded", "--now"]));
+  const { imageArchive } = await import("@coxswain/images/oci");
+  const { localImages } = await import("@coxswain/images/busybox");
+  const [image] = localImages("/bin/busybox").filter((each) => each.names.some((name) => name.includes("busybox")));
+  assert.ok(image);
+  writeFileSync(archive, imageArchive({ ...image, names: ["example.com/loaded:1"] }));
+  const { code, output } = await cox(["load", archive]);
+  assert.equal(code, 0, output);
+  assert.equal(output, "example.com/loaded:1\n");
+  await kubectl("run", "loaded", "--image=example.com/loaded:1", "--command", "--", "sleep", "1000");
+  await kubectl("wait", "pod/loaded", "--for=condition=Ready", "--timeout=120s");
+  const refused = await cox(["load", join(settings.root, "README.md")]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.output, /^cox: cannot load .*README.md: .*\n$/);
+});
+
+test("logs of all processes have the process's name before each line", async () => {
+  const { code, output } = await cox(["logs", "--tail", "3"]);
+  assert.equal(code, 0);
+  for (const name of ["etcd", "containerd", "kube-apiserver", "kubelet"]) assert.match(output, new RegExp(`^${name} *\\| `, "m"));
+  const follow = spawn(join(settings.root, "cox"), ["logs", "-f", "--tail", "0", "kube-apiserver", "kubelet"], { stdio: "pipe" });
+  follow.kill("SIGTERM");
+  await once(follow, "exit");
+});
+
+/** Rounds of an `up` that is interrupted at a moment of its own. */
+const rounds = process.env["COX_TEST_LONG"] === undefined ? 6 : 60;
+
+test("up that is interrupted at any moment leaves nothing, or what status knows", async (t) => {
+  const name = "interrupted";
+  t.after(() => down(name));
+  const main = join(settings.root, "tools/dev-cluster/src/main.ts");
+  const steps = ["", "started the supervisor", "started etcd", "started containerd", "started kubelet", "images are imported"];
+  for (let round = 0; round < rounds; round++) {
+    const signal = (["SIGINT", "SIGTERM", "SIGHUP"] as const)[round % 3] as NodeJS.Signals;
+    const step = steps[round % steps.length] as string;
+    const child = spawn(process.execPath, ["-C", "cox-source", main, "up", "--name", name], {
+      env: elsewhere,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+    const reached = new Promise<void>((resolve) => {
+      for (const stream of [child.stdout, child.stderr])
+        stream.on("data", (chunk) => {
+          output += chunk;
+          if (output.includes(step)) resolve();
+        });
+      // Behind a step nothing marks the moment; from round to round it moves by what the machine does meanwhile.
+      if (step === "") setTimeout(resolve, Math.random() * 1500);
+    });
+    await Promise.race([reached, ended]);
+    child.kill(signal);
+    const [code] = await ended;
+    const status = await cox(["status", "--name", name], elsewhere);
+    const known = [...status.output.matchAll(/running, pid (\d+)/g)].map((match) => match[1]);
+    assert.notEqual(code, 0, `${signal} after "${step}" came too late: ${output}`);
+    assert.deepEqual(known, [], `${signal} after "${step}": ${output}${status.output}`);
+    const cluster = settingsOf(name);
+    assert.equal(existsSync(`/sys/class/net/${cluster.bridge}`), false, `its bridge is left: ${output}`);
+    assert.deepEqual(processesThatName(cluster.state), [], `${signal} after "${step}": ${output}`);
+  }
+  const { code, output } = await cox(["up", "--name", name], elsewhere);
+  assert.equal(code, 0, output);
+});
+
+/** Command lines with a folder in them, but for those of this test. */
+function processesThatName(folder: string): string[] {
+  return readProcesses().filter((command) => command.includes(folder));
+}
+
+function readProcesses(): string[] {
+  const { execFileSync } = process.getBuiltinModule("node:child_process");
+  return execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n");
+}
+
+test("up and down of one cluster wait for each other and say for whom", async (t) => {
+  const name = "locked";
+  t.after(() => down(name));
+  const [up, late] = await Promise.all([
+    cox(["up", "--name", name, "--no-node"], elsewhere),
+    waitFor("up holds the lock", async () => {
+      const lock = join(settings.state, "clusters", name, "lock");
+      return existsSync(lock) && readFileSync(lock, "utf8").includes('"up"');
+    }).then(async () => {
+      const impatient = await cox(["down", "--name", name, "--wait", "0"], elsewhere);
+      assert.equal(impatient.code, 1, impatient.output);
+      assert.match(
+        impatient.output,
+        /^cox: cluster locked is locked by .\/cox up \(pid \d+, since \S+\); try again when that has ended$/m,
+      );
+      return cox(["down", "--name", name, "--purge"], elsewhere);
+    }),
+  ]);
+  assert.equal(up.code, 0, up.output);
+  assert.equal(late.code, 0, late.output);
+  assert.match(late.output, /^cox: waiting for .\/cox up \(pid \d+, since \S+\), which works on cluster locked$/m);
+  assert.match(late.output, /stopped kube-apiserver/);
+  assert.equal(existsSync(join(settings.state, "clusters", name)), false);
+});

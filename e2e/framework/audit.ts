@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+
+/** What the tests read of a line of the audit log. */
+export interface AuditEvent {
+  requestReceivedTimestamp: string;
+  verb: string;
+  requestURI: string;
+  userAgent?: string;
+  user: { username: string; groups?: string[] };
+  responseStatus?: { code?: number };
+  annotations?: Record<string, string>;
+  objectRef?: { resource: string; namespace?: string; name?: string };
+}
+
+/** Whom each daemon may be, by the name with which its user agent begins. */
+export const daemonUsers: Readonly<Record<string, RegExp>> = {
+  "kube-controller-manager": /^system:(kube-controller-manager|serviceaccount:kube-system:[a-z-]+)$/,
+  "kube-scheduler": /^system:kube-scheduler$/,
+  kubelet: /^system:node:[a-z0-9.-]+$/,
+};
+
+export const daemonOf = (event: AuditEvent): string | undefined =>
+  Object.keys(daemonUsers).find((name) => event.userAgent?.startsWith(`${name}/`));
+
+/** Everything since the API server listened. */
+export function readAuditLog(file: string): AuditEvent[] {
+  const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as AuditEvent);
+}
+
+/** By the authorizer, or by NodeRestriction. A namespace that is going refuses an agent's events and tokens too, as it should. */
+export function isRefused({ annotations = {}, responseStatus, user, verb, requestURI }: AuditEvent): boolean {
+  if (annotations["authorization.k8s.io/decision"] === "forbid" || responseStatus?.code === 401) return true;
+  const isAgent = user.groups?.includes("system:nodes") === true;
+  const mayBeGoing = verb === "create" && requestURI.startsWith("/api/v1/namespaces/");
+  return responseStatus?.code === 403 && isAgent && !mayBeGoing;
+}
+
+export function summaryOf({ user, verb, requestURI, annotations }: AuditEvent): string {
+  return `${user.username} ${verb} ${requestURI} ${annotations?.["authorization.k8s.io/reason"] ?? ""}`;
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, type TestContext, test } from "node:test";
+import { newOwnCluster, type OwnCluster, removeOwnCluster } from "../framework/own-cluster.ts";
+import { waitFor } from "../framework/wait-for.ts";
+
+/** The whole `./cox up` from nothing, again and again: each time it ends with a Ready node, and a pod runs. */
+const startsOfEachKind = 10;
+const longestBusySeconds = 180;
+let cluster: OwnCluster;
+
+before(async () => {
+  cluster = await newOwnCluster(mkdtempSync(join(tmpdir(), "cox-cold-")));
+});
+after(() => removeOwnCluster(cluster));
+
+/** One process for each core that does nothing but work, until the test ends. */
+function keepCoresBusy(t: TestContext): void {
+  const program = `const end = Date.now() + ${longestBusySeconds * 1000}; while (Date.now() < end);`;
+  for (let core = 0; core < availableParallelism(); core++) {
+    const child = spawn(process.execPath, ["-e", program], { stdio: "ignore" });
+    t.after(() => void child.kill("SIGKILL"));
+  }
+}
+
+for (const load of ["an idle machine", "a machine whose cores are busy"]) {
+  for (let start = 1; start <= startsOfEachKind; start++) {
+    test(`cold start ${start} of ${startsOfEachKind} on ${load}`, async (t) => {
+      if (load !== "an idle machine") keepCoresBusy(t);
+      const output = await cluster.mustCox("up");
+      assert.doesNotMatch(output, / ended: /, "no process has to be started twice");
+      await cluster.kubectl("run", "hello", "--image=busybox:1.36", "--restart=Never", "--command", "--", "true");
+      await waitFor("the pod to have run", async () => {
+        const phase = await cluster.kubectl("get", "pod", "hello", "-o", "jsonpath={.status.phase}");
+        return phase === "Succeeded";
+      });
+      await cluster.mustCox("down", "--purge");
+    });
+  }
+}

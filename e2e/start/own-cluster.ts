@@ -1,0 +1,148 @@
+/**
+ * A cluster of a test's own, process by process: on free ports, in a folder of its own, with the flags of `./cox up`. What runs
+ * ends with the test.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { networkInterfaces, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { tearDownNode } from "@coxswain/dev-cluster/down";
+import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { defaultChoices, newSettings, portNames, type Settings } from "@coxswain/dev-cluster/settings";
+import { waitFor } from "../framework/wait-for.ts";
+
+export interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+export interface OwnOptions {
+  /** containerd and the kubelet are to run too. */
+  readonly withNode?: boolean;
+  readonly etcdWithoutSync?: boolean;
+  readonly auditPolicy?: string;
+  /** Where kubeconfigs lead. Default: the API server. */
+  readonly server?: (settings: Settings) => string;
+}
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+
+export interface OwnCluster {
+  /** Certificates and kubeconfigs are in place; nothing runs until it is started. */
+  readonly settings: Settings;
+  start(spec: ProcessSpec): OwnProcess;
+  /** As the cluster's administrator, by its kubeconfig. */
+  client(): Promise<Client>;
+}
+
+/** What it started ends with the test, and its folder goes. */
+export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): Promise<OwnCluster> {
+  const state = mkdtempSync(join(tmpdir(), "cox-start-"));
+  const ports = Object.fromEntries(await Promise.all(portNames.map(async (name) => [name, await freePort()] as const)));
+  const settings = newSettings(root, "default", state, {
+    ...defaultChoices(),
+    nodeName: "start-node",
+    podCidr: freeNetwork(),
+    serviceCidr: "10.99.0.0/16",
+    withNode: options.withNode === true,
+    etcdWithoutSync: options.etcdWithoutSync ?? true,
+    auditPolicy: options.auditPolicy ?? "",
+    ports: { ...defaultChoices().ports, ...ports },
+  });
+  const started: OwnProcess[] = [];
+  const clients: Client[] = [];
+  t.after(async () => {
+    for (const client of clients) client.close();
+    await Promise.all(started.map((one) => one.stop()));
+    if (settings.withNode) await tearDownNode(settings);
+    rmSync(state, { recursive: true, force: true, maxRetries: 10 });
+  });
+  makeFolderSync(join(state, "logs"));
+  makeFolderSync(join(state, "manifests"));
+  const plan = pkiPlan(settings);
+  await writePki(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
+  return {
+    settings,
+    start(spec) {
+      const own = startOwn(settings, spec, started.length);
+      started.push(own);
+      return own;
+    },
+    async client() {
+      const client = newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 });
+      clients.push(client);
+      return client;
+    },
+  };
+}
+
+/** One that no address of this machine is in. */
+function freeNetwork(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
+  for (;;) {
+    const prefix = `10.${randomInt(200, 240)}.${randomInt(0, 256)}.`;
+    if (!addresses.some((address) => address.startsWith(prefix))) return `${prefix}0/24`;
+  }
+}
+
+export interface OwnProcess {
+  readonly pid: number;
+  /** What it wrote to its log in this life. */
+  log(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, or the signal that ended it; undefined while it runs. */
+  end(): number | NodeJS.Signals | undefined;
+  /** Sends the signal and resolves when it has ended. */
+  stop(name?: NodeJS.Signals): Promise<void>;
+}
+
+/** However the test's own process ends, killed too, what it started ends with it. */
+function startOwn(settings: Settings, { name, command, args, env }: ProcessSpec, life: number): OwnProcess {
+  const file = join(settings.state, "logs", `${name}-${life}.log`);
+  const output = openSync(file, "a", 0o600);
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args], {
+    stdio: ["ignore", output, output],
+    cwd: settings.state,
+    env: { ...process.env, ...env },
+  });
+  closeSync(output);
+  child.on("error", () => {}); // shows as a process that has ended
+  const end = (): number | NodeJS.Signals | undefined => child.exitCode ?? child.signalCode ?? undefined;
+  return {
+    pid: child.pid ?? 0,
+    log: () => readFileSync(file, "utf8"),
+    signal: (signal) => void child.kill(signal),
+    end,
+    stop: (signal = "SIGKILL") => ended(child, signal),
+  };
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill(signal);
+  if (signal === "SIGKILL") child.kill("SIGCONT");
+  await exited;
+}
+
+/** Resolves when the process behind this port says that it is ready. @throws when the process has ended */
+export async function untilReady(settings: Settings, server: OwnProcess, port: number): Promise<void> {
+  const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
+  const client = newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1 });
+  try {
+    await waitFor(`port ${port} to be ready`, async () => {
+      if (server.end() !== undefined) return true;
+      return (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200;
+    });
+  } finally {
+    client.close();
+  }
+  if (server.end() !== undefined) throw new Error(`it has ended (${server.end()}):\n${server.log().slice(-2_000)}`);
+}

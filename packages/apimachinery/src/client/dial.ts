@@ -1,0 +1,75 @@
+import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import tls from "node:tls";
+import type { ClientConfig } from "./config.ts";
+import { type Connect, connectTls } from "./connect.ts";
+
+export async function tlsOptions(
+  url: URL,
+  config: ClientConfig,
+  certificate: { cert: string; key: string } | undefined,
+): Promise<tls.ConnectionOptions> {
+  const [ca, cert, key] = await Promise.all([
+    pem(config.ca, config.caFile),
+    certificate?.cert ?? pem(config.cert, config.certFile),
+    certificate?.key ?? pem(config.key, config.keyFile),
+  ]);
+  const name = config.serverName ?? stripBrackets(url.hostname);
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert, key }),
+    rejectUnauthorized: config.insecure !== true,
+    minVersion: "TLSv1.2",
+    ...(isIP(name) === 0 ? { servername: name } : {}),
+    checkServerIdentity: (_host, peer) => checkIdentity(name, peer),
+  };
+}
+
+/** As Go's: the common name of a certificate is not looked at, which Node does where there are no other names. */
+function checkIdentity(name: string, peer: tls.PeerCertificate): Error | undefined {
+  if (peer.subjectaltname) return tls.checkServerIdentity(name, peer);
+  return new Error("x509: certificate relies on legacy Common Name field, use SANs instead");
+}
+
+export async function pem(text: string | undefined, file: string | undefined): Promise<string | undefined> {
+  if (text !== undefined && text !== "") return text;
+  return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
+}
+
+/** A TLS connection to the URL's host; `alpnProtocol` says what it speaks. */
+export async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
+  const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
+  const over = connect && { socket: await connect(to.host, to.port) };
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({
+      ...secure,
+      ...to,
+      ...over,
+      ALPNProtocols: ["h2", "http/1.1"],
+    });
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 30_000);
+    const deadline = setTimeout(() => socket.destroy(timedOut()), dialTimeoutMs);
+    socket.once("secureConnect", () => {
+      clearTimeout(deadline);
+      socket.off("error", reject);
+      resolve(socket);
+    });
+    socket.once("error", (err) => {
+      clearTimeout(deadline);
+      reject(err);
+    });
+  });
+}
+
+/** Source: client-go transport/cache.go, Dialer{Timeout: 30 * time.Second} */
+const dialTimeoutMs = 30_000;
+
+function timedOut(): Error {
+  return Object.assign(new Error("timed out connecting to the server"), { code: "ETIMEDOUT" });
+}
+
+/** `[::1]` in a URL is `::1` for a socket. */
+export function stripBrackets(hostname: string): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+}

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "../client/client.ts";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newLogger } from "../logging/logger.ts";
+import { settle } from "../testing/wait-for.ts";
+import { waitForServer } from "./wait-for-server.ts";
+
+type Answer = number | "away";
+
+/** @param answer of /readyz, at that time */
+function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
+  const clock = newFakeClock();
+  const startMs = clock.monotonic();
+  const ending = new AbortController();
+  const askedMs: number[] = [];
+  const lines: string[] = [];
+  const raw: Client["raw"] = async (_method, path) => {
+    assert.equal(path, "/readyz");
+    const nowMs = clock.monotonic() - startMs;
+    askedMs.push(nowMs);
+    const status = answer(nowMs);
+    if (status === "away") throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    return { status, headers: {}, body: Buffer.from(status === 500 ? "[+]ping ok\n[-]etcd failed: reason withheld\n" : "") };
+  };
+  const state = { askedMs, lines, clock, ending, result: undefined as { reason: string | undefined } | undefined };
+  const done = waitForServer({ raw } as Client, {
+    purpose: "the test",
+    clock,
+    log: newLogger({ write: (line) => void lines.push(String(line)) }),
+    signal: ending.signal,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  }).then((reason) => {
+    state.result = { reason };
+  });
+  return Object.assign(state, {
+    done,
+    reason: () => state.result?.reason ?? "",
+    /** In small steps: each answer takes promises to come through. */
+    async advance(ms: number) {
+      for (let left = ms; left > 0; left -= 50) {
+        await clock.advance(50);
+        await settle(3);
+      }
+    },
+  });
+}
+
+test("a server that is ready is not waited for, and nothing is logged", async () => {
+  const { done, lines, askedMs } = waiting(() => 200);
+  await done;
+  assert.deepEqual([askedMs.length, lines], [1, []]);
+});
+
+test("a server that is not there is waited for without end, with pauses that grow to 2 s", async () => {
+  const wait = waiting((nowMs) => (nowMs < 600_000 ? "away" : 200));
+  await settle();
+  await wait.advance(599_000);
+  assert.equal(wait.result, undefined);
+  const pauses = wait.askedMs.slice(1).map((atMs, i) => atMs - (wait.askedMs[i] as number));
+  assert.ok((pauses[0] as number) <= 200, `the first pause is ${pauses[0]} ms`);
+  const last = pauses.at(-1) as number;
+  assert.ok(last >= 2_000 && last <= 2_450, `the last pause is ${last} ms`);
+  await wait.advance(7_000);
+  assert.deepEqual(wait.result, { reason: undefined });
+  const said = wait.lines.filter((line) => line.includes("waiting for the API server to be ready"));
+  assert.equal(said.length, 1, "the same reason is logged once");
+  assert.match(said[0] ?? "", /the test.*ECONNREFUSED/);
+});
+
+for (const { name, status, reason } of [
+  { name: "a check that fails", status: 500, reason: /answers 500: etcd/ },
+  { name: "401", status: 401, reason: /answers 401/ },
+  { name: "403", status: 403, reason: /answers 403/ },
+]) {
+  test(`${name} is waited out for 30 s, counted anew when nobody answers meanwhile`, async () => {
+    const wait = waiting((nowMs) => (nowMs >= 20_000 && nowMs < 26_000 ? "away" : status));
+    await settle();
+    await wait.advance(50_000);
+    assert.equal(wait.result, undefined);
+    await wait.advance(20_000);
+    assert.match(wait.reason(), reason);
+  });
+}
+
+test("503 of a load balancer is nobody's answer: it is waited out without end", async () => {
+  const wait = waiting((nowMs) => (nowMs < 300_000 ? 503 : 200));
+  await settle();
+  await wait.advance(290_000);
+  assert.equal(wait.result, undefined);
+  await wait.advance(20_000);
+  assert.deepEqual(wait.result, { reason: undefined });
+});
+
+test("a bounded wait ends at its time", async () => {
+  const wait = waiting(() => "away", 60_000);
+  await settle();
+  await wait.advance(59_000);
+  assert.equal(wait.result, undefined);
+  await wait.advance(10_000);
+  assert.match(wait.reason(), /ECONNREFUSED/);
+});
+
+test("who is stopped waits no longer", async () => {
+  const { done, ending } = waiting(() => "away");
+  await settle();
+  ending.abort(new Error("stopped by SIGTERM"));
+  await assert.rejects(done, /stopped by SIGTERM/);
+});

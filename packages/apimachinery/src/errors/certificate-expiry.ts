@@ -1,0 +1,36 @@
+import type { X509Certificate } from "node:crypto";
+
+/** `CN=kube-apiserver`, `O=system:masters, CN=kubernetes-admin` */
+export const subjectText = (certificate: X509Certificate): string => (certificate.subject ?? "").split("\n").join(", ");
+
+/** `2026-01-02T03:04:05Z` */
+export const secondsText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+
+/**
+ * What is wrong with a certificate's time, in the words of Go's crypto/x509, and which certificate it is.
+ * @param file where it is from, if that is known
+ * @returns undefined when it is good at that time
+ */
+export function expiryText(certificate: X509Certificate, nowMs: number, file?: string): string | undefined {
+  const from = Date.parse(certificate.validFrom);
+  const to = Date.parse(certificate.validTo);
+  if (nowMs >= from && nowMs <= to) return undefined;
+  const why =
+    nowMs > to
+      ? `current time ${secondsText(nowMs)} is after ${secondsText(to)}`
+      : `current time ${secondsText(nowMs)} is before ${secondsText(from)}`;
+  const which = [`subject ${subjectText(certificate)}`, ...(file === undefined ? [] : [`file ${file}`])].join(", ");
+  return `certificate has expired or is not yet valid: ${why} (${which})`;
+}
+
+/** The first of a certificate and those that signed it whose time is over or has not come. */
+export function expiredOf(leaf: X509Certificate | undefined, nowMs: number): string | undefined {
+  let current = leaf;
+  for (let depth = 0; current !== undefined && depth < 10; depth++) {
+    const text = expiryText(current, nowMs);
+    if (text !== undefined) return text;
+    const issuer: X509Certificate | undefined = current.issuerCertificate;
+    current = issuer?.fingerprint256 === current.fingerprint256 ? undefined : issuer;
+  }
+  return undefined;
+}

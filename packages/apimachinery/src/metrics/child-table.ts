@@ -1,0 +1,175 @@
+import { goFloat } from "./go-float.ts";
+
+class NumberChild {
+  value = 0;
+  inc(by = 1): void {
+    this.value += by;
+  }
+  dec(by = 1): void {
+    this.value -= by;
+  }
+  set(value: number): void {
+    this.value = value;
+  }
+  restart(): void {
+    this.value = 0;
+  }
+}
+
+class BucketChild {
+  readonly counts: Float64Array;
+  readonly #bounds: readonly number[];
+  sum = 0;
+  count = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.counts = new Float64Array(bounds.length);
+  }
+
+  observe(value: number, times = 1): void {
+    this.sum += value * times;
+    this.count += times;
+    const bounds = this.#bounds;
+    for (let i = 0; i < bounds.length; i++) {
+      if (value <= (bounds[i] as number)) {
+        (this.counts[i] as number) += times;
+        return;
+      }
+    }
+  }
+
+  restart(): void {
+    this.sum = 0;
+    this.count = 0;
+    this.counts.fill(0);
+  }
+}
+
+type Child = NumberChild | BucketChild;
+
+export interface TableOptions {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Upper bounds, ascending, without +Inf. */
+  readonly buckets: readonly number[];
+  /** For each label the only values; any other becomes `unexpected`. */
+  readonly allowed: readonly (readonly string[] | undefined)[];
+  /** Called before the children are rendered. */
+  readonly collect?: () => void;
+}
+
+/** All children of one metric, and their text. */
+export class ChildTable {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly name: string;
+  readonly labelNames: readonly string[];
+  /** What users hold: `labels`, and the child's own methods when there are no labels. */
+  readonly family: object;
+  readonly #help: string;
+  readonly #bounds: readonly number[];
+  readonly #le: readonly string[];
+  readonly #collect: (() => void) | undefined;
+  readonly #allowed: readonly (readonly string[] | undefined)[];
+  readonly #children = new Map<string, { values: string[]; child: Child }>();
+
+  constructor(type: ChildTable["type"], options: TableOptions) {
+    this.type = type;
+    this.name = options.name;
+    this.labelNames = options.labels;
+    this.#help = options.help;
+    this.#bounds = options.buckets;
+    this.#le = this.#bounds.map(goFloat);
+    this.#collect = options.collect;
+    this.#allowed = options.allowed;
+    this.family = this.#newFamily();
+  }
+
+  /** In Prometheus' text format: the head, then the lines of one child after the other. */
+  *text(): Generator<string> {
+    this.#collect?.();
+    yield `# HELP ${this.name} ${escapeHelp(this.#help)}\n# TYPE ${this.name} ${this.type}\n`;
+    for (const { values, child } of this.#children.values()) {
+      const labels = this.labelNames.map((label, at) => `${label}="${escapeLabel(values[at] as string)}"`).join(",");
+      yield child instanceof NumberChild
+        ? `${this.name}${labels === "" ? "" : `{${labels}}`} ${numberText(child.value)}\n`
+        : this.#bucketLines(labels, child);
+    }
+  }
+
+  reset(): void {
+    this.#children.clear();
+    if (this.labelNames.length === 0) this.#children.set("", { values: [], child: this.#newChild() });
+  }
+
+  /** Children stay: who holds on to one goes on counting with it. */
+  restart(): void {
+    if (this.type === "gauge") return;
+    for (const { child } of this.#children.values()) child.restart();
+  }
+
+  #bucketLines(labels: string, child: BucketChild): string {
+    const bucket = `${this.name}_bucket{${labels === "" ? "" : `${labels},`}le="`;
+    const braced = labels === "" ? "" : `{${labels}}`;
+    let text = "";
+    let total = 0;
+    for (let at = 0; at < this.#le.length; at++) {
+      total += child.counts[at] as number;
+      text += `${bucket}${this.#le[at]}"} ${total}\n`;
+    }
+    text += `${bucket}+Inf"} ${child.count}\n`;
+    return `${text}${this.name}_sum${braced} ${numberText(child.sum)}\n${this.name}_count${braced} ${child.count}\n`;
+  }
+
+  #child(values: readonly string[]): Child {
+    if (values.length !== this.labelNames.length) {
+      throw new Error(`metric ${this.name} has the labels ${this.labelNames.join()}, got ${values.length} values`);
+    }
+    const checked = values.map((value, i) => (this.#allowed[i]?.includes(value) === false ? "unexpected" : value));
+    const key = checked.length === 1 ? (checked[0] as string) : checked.join("\u{0}");
+    let entry = this.#children.get(key);
+    if (entry === undefined) {
+      entry = { values: checked, child: this.#newChild() };
+      this.#children.set(key, entry);
+    }
+    return entry.child;
+  }
+
+  #newChild(): Child {
+    return this.type === "histogram" ? new BucketChild(this.#bounds) : new NumberChild();
+  }
+
+  #newFamily(): object {
+    const own = (): Child => this.#child([]);
+    if (this.labelNames.length === 0) own();
+    const number = own as () => NumberChild;
+    const buckets = own as () => BucketChild;
+    return {
+      labels: (...values: string[]) => this.#child(values),
+      remove: (...values: string[]) => void this.#children.delete(values.join("\u{0}")),
+      reset: () => this.reset(),
+      inc: (by?: number) => number().inc(by),
+      dec: (by?: number) => number().dec(by),
+      set: (value: number) => number().set(value),
+      observe: (value: number, times?: number) => buckets().observe(value, times),
+      get value() {
+        return number().value;
+      },
+      get count() {
+        return buckets().count;
+      },
+      get sum() {
+        return buckets().sum;
+      },
+    };
+  }
+}
+
+function numberText(value: number): string {
+  if (Number.isFinite(value)) return String(value);
+  return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+}
+
+const escapeHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+const escapeLabel = (text: string): string => (/["\\\n]/.test(text) ? escapeHelp(text).replaceAll('"', '\\"') : text);

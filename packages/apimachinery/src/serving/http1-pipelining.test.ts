@@ -1,0 +1,194 @@
+/** Clients that send many requests over HTTP/1.1 before they read an answer (RFC 9112, section 9.3.2). */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { before, type TestContext, test } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { discardLogger } from "../logging/logger.ts";
+import { longestTurnOf } from "../testing/cpu-time.ts";
+import { type TestPair, testPair } from "../testing/tls.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import type { ExchangeHandler } from "./exchange.ts";
+import { type HttpServer, startHttpServer } from "./https-server.ts";
+
+let pair: TestPair;
+before(async () => {
+  pair = await testPair();
+});
+
+const pipelined = 1500;
+/** Of the longest turn of the event loop: 100 ms with threefold slack. */
+const longestTurnMs = 300;
+
+/** Computes for about 1 ms, as an uncached request does, after some steps that only wait for microtasks, as filters do. */
+function newHandler() {
+  const state = { running: 0, most: 0, handled: 0 };
+  const handler: ExchangeHandler = async (exchange) => {
+    state.most = Math.max(state.most, ++state.running);
+    for (let filter = 0; filter < 10; filter++) await undefined;
+    const begin = process.threadCpuUsage();
+    for (let spent = 0; spent < 1000; ) {
+      const { user, system } = process.threadCpuUsage(begin);
+      spent = user + system;
+    }
+    if (exchange.method !== "GET") await exchange.body(1000);
+    state.handled++;
+    state.running--;
+    exchange.respond(200, {}, exchange.url);
+  };
+  return { state, handler };
+}
+
+async function start(t: TestContext, isPlain: boolean, handler: ExchangeHandler): Promise<HttpServer> {
+  const tls = isPlain ? undefined : { cert: pair.cert, key: pair.key };
+  const server = await startHttpServer({ port: 0, bindAddress: "127.0.0.1", handler, log: discardLogger, tls });
+  t.after(() => server.close());
+  return server;
+}
+
+async function connect(t: TestContext, { port }: HttpServer, isPlain: boolean): Promise<{ socket: Socket; text(): string }> {
+  const socket = isPlain ? connectTcp(port, "127.0.0.1") : connectTls({ port, host: "127.0.0.1", ca: pair.ca });
+  const pieces: string[] = [];
+  socket.on("data", (chunk: Buffer) => pieces.push(chunk.toString("latin1")));
+  socket.on("error", () => {});
+  t.after(() => void socket.destroy());
+  await once(socket, isPlain ? "connect" : "secureConnect");
+  return { socket, text: () => pieces.join("") };
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+const requests = (of: string): string => Array.from({ length: pipelined }, (_, at) => get(`/${of}/${at}`)).join("");
+
+for (const { name, isPlain, first } of [
+  { name: "over TLS", isPlain: false, first: "" },
+  {
+    name: "over TLS, after a request with a body",
+    isPlain: false,
+    first: "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab",
+  },
+  { name: "without TLS", isPlain: true, first: "" },
+]) {
+  test(`1,500 GETs in one write ${name} are served one after the other, and others between them`, async (t) => {
+    const { state, handler } = newHandler();
+    const server = await start(t, isPlain, handler);
+    const longest = await longestTurnOf(longestTurnMs, async (round) => {
+      const { socket, text } = await connect(t, server, isPlain);
+      const bystander = await connect(t, server, isPlain);
+      socket.write(first + requests(`round-${round}`));
+      const before = state.handled;
+      await waitFor(() => state.handled > before, { what: "the first of them" });
+      bystander.socket.write(get("/bystander"));
+      await waitFor(() => bystander.text().includes("/bystander"), { what: "the answer of another client" });
+      const handled = state.handled - before;
+      assert.ok(handled < pipelined / 2, `another client waited for ${handled} requests`);
+      await waitFor(() => text().includes(`/round-${round}/${pipelined - 1}`), { what: "all answers", timeoutMs: 60_000 });
+      const answers = [...text().matchAll(/\/round-\d+\/(\d+)/g)].map(([, at]) => Number(at));
+      assert.deepEqual(
+        answers,
+        Array.from({ length: pipelined }, (_, at) => at),
+      );
+    });
+    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+    assert.ok(state.most <= 2, `${state.most} requests at a time of two connections`);
+  });
+}
+
+for (const isPlain of [false, true]) {
+  test(`what a client sends ahead${isPlain ? " without TLS" : ""} is not read before it is served`, async (t) => {
+    const release = Promise.withResolvers<void>();
+    let handled = 0;
+    const server = await start(t, isPlain, async (exchange) => {
+      handled++;
+      await release.promise;
+      exchange.respond(200, {}, exchange.url);
+    });
+    const { socket, text } = await connect(t, server, isPlain);
+    socket.write("POST /first HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    await waitFor(() => handled === 1, { what: "the first request" });
+    const many = 400_000;
+    const ahead = get("/ahead").repeat(1000);
+    // The kernel takes several MB for either side; what is beyond that stays with the client.
+    let sent = 0;
+    const write = (): void => {
+      while (sent < many && socket.write(ahead)) sent += 1000;
+    };
+    socket.on("drain", write);
+    write();
+    let before = -1;
+    await waitFor(
+      () => {
+        const isStill = before === sent;
+        before = sent;
+        return isStill && socket.writableLength > 0;
+      },
+      { what: "the client to wait", intervalMs: 500, timeoutMs: 60_000 },
+    );
+    assert.ok(sent < many, `${sent} requests were read`);
+    assert.equal(handled, 1);
+    release.resolve();
+    await waitFor(() => text().includes("/first"), { what: "the first answer" });
+    socket.destroy();
+    await waitFor(() => server.active === 0, { what: "the end of all requests" });
+  });
+}
+
+test("an upgrade behind other requests waits for their answers, and gets what came with it", async (t) => {
+  const release = Promise.withResolvers<void>();
+  const server = await start(t, false, async (exchange) => {
+    if (exchange.upgrade !== undefined) {
+      const { socket, head } = exchange.upgrade;
+      socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+      socket.write(head);
+      socket.pipe(socket);
+      return;
+    }
+    await release.promise;
+    exchange.respond(200, {}, "first");
+  });
+  const { socket, text } = await connect(t, server, false);
+  const ahead = get("/ahead").repeat(5);
+  socket.write(`${ahead}GET /b HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhead`);
+  await waitFor(() => server.active === 1, { what: "the first request" });
+  release.resolve();
+  await waitFor(() => text().endsWith("head"), { what: "the upgrade" });
+  assert.equal(text().split("200 OK").length, 6);
+  assert.ok(text().lastIndexOf("first") < text().indexOf("101 Switching"));
+  socket.write("more");
+  await waitFor(() => text().endsWith("headmore"), { what: "what came after it" });
+});
+
+test("what cannot be read is refused after what came before it was answered", async (t) => {
+  const release = Promise.withResolvers<void>();
+  const server = await start(t, false, async (exchange) => {
+    await release.promise;
+    exchange.respond(200, {}, "first");
+  });
+  const { socket, text } = await connect(t, server, false);
+  socket.write(`${get("/a")}\0 no request\r\n\r\n`);
+  await waitFor(() => server.active === 1, { what: "the first request" });
+  release.resolve();
+  await waitFor(() => text().includes("400 Bad Request"), { what: "the refusal" });
+  assert.match(text(), /^HTTP\/1\.1 200 OK.*firstHTTP\/1\.1 400 Bad Request/s);
+});
+
+test("a body that breaks off after an early answer gets no second one", async (t) => {
+  const server = await start(t, false, async (exchange) => exchange.respond(403, {}, "no"));
+  const { socket, text } = await connect(t, server, false);
+  socket.write("POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+  await waitFor(() => text().includes("403 Forbidden"), { what: "the early answer" });
+  const closed = once(socket, "close");
+  socket.write("no chunk\r\n\r\n");
+  await closed;
+  assert.equal(text().split("HTTP/1.1 ").length, 2, text());
+});
+
+test("an upgrade that is not known is ignored, and the client told that nothing behind it is served", async (t) => {
+  const server = await start(t, false, async (exchange) => {
+    exchange.respond(200, {}, `${exchange.url} ${exchange.upgrade === undefined}`);
+  });
+  const { socket, text } = await connect(t, server, false);
+  const closed = once(socket, "close");
+  socket.write(`GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${get("/b")}`);
+  await closed;
+  assert.match(text(), /^HTTP\/1\.1 200 OK.*Connection: close.*\/a true$/s);
+});

@@ -1,0 +1,43 @@
+import { once } from "node:events";
+import { createGzip, type Gzip } from "node:zlib";
+import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { Exchange, ResponseStream } from "./exchange.ts";
+
+/** Fast rather than small: names and labels repeat in every line. */
+const gzipLevel = 1;
+
+/**
+ * Answers with all metrics, as they are rendered and the client reads them; compressed where it takes that.
+ * Source: prometheus/client_golang promhttp/http.go
+ */
+export async function answerMetrics(exchange: Exchange, metrics: Pick<MetricsRegistry, "chunks" | "contentType">): Promise<void> {
+  const isPacked = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(exchange.headers["accept-encoding"] ?? ""));
+  const headers = { "content-type": metrics.contentType, ...(isPacked && { "content-encoding": "gzip" }) };
+  const response = exchange.stream(200, headers);
+  try {
+    if (isPacked) await writePacked(exchange, response, metrics);
+    else for await (const chunk of metrics.chunks()) if (!response.write(chunk)) await response.drained();
+    response.end();
+  } catch (err) {
+    if (!exchange.isGone) throw err;
+  }
+}
+
+async function writePacked(
+  exchange: Exchange,
+  response: ResponseStream,
+  metrics: Pick<MetricsRegistry, "chunks">,
+): Promise<void> {
+  const packer = createGzip({ level: gzipLevel });
+  const copied = copy(packer, response);
+  copied.catch(() => packer.destroy());
+  for await (const chunk of metrics.chunks()) {
+    if (!packer.write(chunk)) await once(packer, "drain", { signal: exchange.signal });
+  }
+  packer.end();
+  await copied;
+}
+
+async function copy(packer: Gzip, response: ResponseStream): Promise<void> {
+  for await (const chunk of packer) if (!response.write(chunk as Buffer)) await response.drained();
+}

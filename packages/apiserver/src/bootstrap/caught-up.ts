@@ -1,0 +1,35 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+const pollMs = 20;
+
+/**
+ * Resolves when the informers show every object of these resources as the store has it: what was written at the start is
+ * in force only then.
+ */
+export async function untilCaughtUp(
+  client: Client,
+  informers: InformerFactory,
+  refs: readonly ResourceRef[],
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const ref of refs) {
+    const { lister } = informers.for<KubeObject>(ref);
+    const isShown = (object: KubeObject): boolean => {
+      const shown = lister.get(keyOf(object));
+      return shown !== undefined && revisionOf(shown) >= revisionOf(object);
+    };
+    // Listed anew each time: one that was deleted meanwhile is never shown.
+    while (!(await client.list<KubeObject>(ref, {}, { signal })).items.every(isShown)) await clock.sleep(pollMs, signal);
+  }
+}
+
+function revisionOf({ metadata }: KubeObject): number {
+  return parseResourceVersion(metadata.resourceVersion ?? "0");
+}

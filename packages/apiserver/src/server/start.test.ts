@@ -1,0 +1,105 @@
+/** What a server answers from the moment it listens until it is ready. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { launchTestServer, newHttp, type TestResponse } from "../testing/start-test-server.ts";
+import { untilServable } from "./start-gate.ts";
+
+const authenticationInfo = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+
+test("a server that is not ready sends everybody away but for health and the version, and refuses nobody", async (t) => {
+  const etcd = await startOwnEtcd(t);
+  await pauseProcess(etcd.pid);
+  const server = await launchTestServer(t, [`--etcd-servers=${etcd.endpoint}`]);
+  const manager = await server.clientCertificate("system:kube-controller-manager");
+  /** A connection for each: the server ends those on which it sends somebody away. */
+  const get = async (path: string, certificate?: typeof manager): Promise<TestResponse> => {
+    const http = newHttp(server.url, server.ca, certificate);
+    try {
+      return await http.request("GET", path);
+    } finally {
+      http.close();
+    }
+  };
+
+  for (const path of ["/api/v1/nodes", "/apis", "/metrics", "/openapi/v2", "/healthzz", authenticationInfo]) {
+    const { code, headers, body } = await get(path, manager);
+    assert.equal(code, 503, path);
+    assert.equal(headers["retry-after"], "1", path);
+    assert.partialDeepStrictEqual(body, { kind: "Status", reason: "ServiceUnavailable", details: { retryAfterSeconds: 1 } });
+  }
+  for (const { path, code } of [
+    { path: "/readyz", code: 500 },
+    { path: "/livez", code: 500 },
+    { path: "/livez/ping", code: 200 },
+    { path: "/version", code: 200 },
+  ]) {
+    assert.equal((await get(path)).code, code, path);
+  }
+
+  process.kill(etcd.pid, "SIGCONT");
+  const codes = new Set<number>();
+  const asking = Array.from({ length: 4 }, () =>
+    waitFor(async () => {
+      const { code } = await get(authenticationInfo, manager);
+      codes.add(code);
+      return code === 200;
+    }),
+  );
+  await waitFor(async () => (await get("/readyz")).code === 200);
+  assert.equal((await get(authenticationInfo, manager)).code, 200, "the first request after readyz");
+  await Promise.all(asking);
+  assert.deepEqual([...codes].sort(), [200, 503]);
+});
+
+test("without anonymous requests a server that starts does not say its version either", async (t) => {
+  const nobody = `--etcd-servers=http://127.0.0.1:${await freePort()}`;
+  const server = await launchTestServer(t, [nobody, "--anonymous-auth=false"]);
+  assert.equal((await server.request("GET", "/version")).code, 503);
+});
+
+function aStart() {
+  const clock = newFakeClock();
+  const state = { missing: ["rbac/bootstrap-roles"] as string[], failingMs: 0 };
+  const ending = new AbortController();
+  let servable = false;
+  const done = untilServable({
+    missing: () => state.missing,
+    failingMs: () => state.failingMs,
+    clock,
+    log: discardLogger,
+    signal: ending.signal,
+  }).then(() => {
+    servable = true;
+  });
+  return { clock, state, ending, done, isServable: () => servable };
+}
+
+test("a start that is slow is waited for as long as it takes", async () => {
+  const { clock, state, done, isServable } = aStart();
+  await clock.advance(600_000);
+  assert.equal(isServable(), false);
+  state.missing = [];
+  await clock.advance(100);
+  await done;
+});
+
+test("a start that has failed for a minute lets requests in, so that the cause can be repaired", async () => {
+  const { clock, state, done, isServable } = aStart();
+  state.failingMs = 59_999;
+  await clock.advance(1_000);
+  assert.equal(isServable(), false);
+  state.failingMs = 60_000;
+  await clock.advance(100);
+  await done;
+});
+
+test("a server that is stopped while it starts waits no longer", async () => {
+  const { ending, done } = aStart();
+  ending.abort(new Error("stopped"));
+  await assert.rejects(done, /stopped/);
+});

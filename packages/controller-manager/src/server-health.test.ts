@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { requireHealthyServer } from "./server-health.ts";
+
+/** @param statusAt of /healthz, from the seconds since the start */
+function requiring(statusAt: (seconds: number) => number) {
+  const clock = newFakeClock();
+  const startMs = clock.monotonic();
+  const ending = new AbortController();
+  const raw: Client["raw"] = async (_method, path) => {
+    assert.equal(path, "/healthz");
+    const status = statusAt((clock.monotonic() - startMs) / 1000);
+    return { status, headers: {}, body: Buffer.from(status === 200 ? "ok" : "[-]etcd failed") };
+  };
+  const done = requireHealthyServer({ raw } as Client, clock, discardLogger, ending.signal);
+  done.catch(() => {}); // looked at by the test
+  const advance = async (seconds: number): Promise<void> => {
+    for (let i = 0; i < seconds; i++) {
+      await settle();
+      await clock.advance(1_000);
+    }
+    await settle();
+  };
+  return { done, advance, ending };
+}
+
+test("a server that becomes healthy within 10 s is enough", async () => {
+  const { done, advance } = requiring((seconds) => (seconds < 9 ? 500 : 200));
+  await advance(9);
+  await done;
+});
+
+test("beside a server that is not healthy for 10 s no controller starts, with upstream's words", async () => {
+  const { done, advance } = requiring(() => 500);
+  await advance(11);
+  const text =
+    "error building controller context: failed to wait for apiserver being healthy: timed out waiting for the condition: APIServer isn't healthy: [-]etcd failed";
+  await assert.rejects(done, { message: text });
+});
+
+test("a manager that is stopped meanwhile does not wait for it", async () => {
+  const { done, ending } = requiring(() => 500);
+  await settle();
+  ending.abort(new Error("no longer the leader"));
+  await assert.rejects(done, /no longer the leader/);
+});

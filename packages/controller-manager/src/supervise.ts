@@ -1,0 +1,155 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ControllerContext, Runnable } from "./controller-context.ts";
+
+/** What is known of the controllers' failures: for the pages of health, and for metrics. */
+export interface ControllerHealth {
+  failed(controller: string, err: unknown): void;
+  started(controller: string): void;
+  /** @throws Error from a controller's failure on until it has run again for `steadyMs` */
+  check(controller: string): void;
+}
+
+/** A controller that was started again counts as well when it has run for so long. */
+const steadyMs = 10_000;
+
+/** Between a failure and the next start. */
+const restartBackoff = { initialMs: 1000, maxMs: 60_000, resetAfterMs: 180_000, factor: 2, jitter: 0.2 };
+
+export function newControllerHealth({ clock, metrics }: { clock: Clock; metrics: MetricsRegistry }): ControllerHealth {
+  const failures = new Map<string, { readonly reason: string; restartedAt: number }>();
+  const total = metrics.counter({
+    name: "coxswain_controller_failures_total",
+    help: "How often a controller failed as a whole, at its start or in a loop, and was started again.",
+    labels: ["controller"],
+  });
+  return {
+    failed(controller, err) {
+      failures.set(controller, { reason: causesOf(err), restartedAt: Number.POSITIVE_INFINITY });
+      total.labels(controller).inc();
+    },
+    started(controller) {
+      const failure = failures.get(controller);
+      if (failure !== undefined) failure.restartedAt = clock.monotonic();
+    },
+    check(controller) {
+      const failure = failures.get(controller);
+      if (failure === undefined) return;
+      if (clock.monotonic() - failure.restartedAt < steadyMs) throw new Error(failure.reason);
+      failures.delete(controller);
+    },
+  };
+}
+
+export interface SupervisedOptions {
+  readonly name: string;
+  readonly ctx: ControllerContext;
+  readonly make: (ctx: ControllerContext) => Runnable | undefined;
+  readonly health: ControllerHealth;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * One controller whose failures stay its own: when making or running it throws, the failure is logged, counted and shown in
+ * health, and a new instance takes its place after 1 s to 60 s. What the failed one asked of the shared informers is
+ * removed with it.
+ * @returns undefined when its configuration leaves the controller nothing to do
+ * @throws ConfigError of `make`: a configuration that cannot be used is not tried again
+ */
+export function supervise(options: SupervisedOptions): Runnable | undefined {
+  const { name, health, log, clock } = options;
+  const backoff = newBackoff({ ...restartBackoff, clock });
+  const failed = (err: unknown, waitMs: number): void => {
+    health.failed(name, err);
+    log.error("controller failed; it will be started again", err, { controller: name, afterMs: Math.round(waitMs) });
+  };
+  let first: Attempt | undefined;
+  let firstWaitMs = 0;
+  try {
+    first = newAttempt(options);
+    if (first.runnable === undefined) return undefined;
+  } catch (err) {
+    if (err instanceof ConfigError) throw err;
+    firstWaitMs = backoff.next();
+    failed(err, firstWaitMs);
+  }
+  return {
+    async run(signal) {
+      let attempt = first;
+      let waitMs = firstWaitMs;
+      for (;;) {
+        if (waitMs > 0) await clock.sleep(waitMs, signal).catch(() => {});
+        if (signal.aborted) return attempt?.end();
+        try {
+          attempt ??= newAttempt(options);
+          health.started(name);
+          await attempt.run(signal);
+          return;
+        } catch (err) {
+          if (signal.aborted) return;
+          waitMs = backoff.next();
+          failed(err, waitMs);
+        } finally {
+          attempt?.end();
+          attempt = undefined;
+        }
+      }
+    },
+  };
+}
+
+/** One instance of a controller. */
+interface Attempt {
+  readonly runnable: Runnable | undefined;
+  run(signal: AbortSignal): Promise<void>;
+  /** Ends what of it still runs. */
+  end(): void;
+}
+
+function newAttempt({ make, ctx }: SupervisedOptions): Attempt {
+  const ending = new AbortController();
+  const scope = scopedInformers(ctx.informers);
+  const end = (): void => {
+    ending.abort(new Error("the controller has ended"));
+    scope.removeHandlers();
+  };
+  try {
+    const runnable = make({ ...ctx, informers: scope.informers });
+    return {
+      runnable,
+      run: async (signal) => runnable?.run(AbortSignal.any([signal, ending.signal])),
+      end,
+    };
+  } catch (err) {
+    end();
+    throw err;
+  }
+}
+
+/** The same informers, with the handlers that were added through it removable together. */
+function scopedInformers(informers: InformerFactory): { informers: InformerFactory; removeHandlers(): void } {
+  const removals: (() => void)[] = [];
+  const scoped = <T>(informer: SharedInformer<T>): SharedInformer<T> =>
+    Object.create(informer, {
+      addHandler: {
+        value: (handler: Parameters<SharedInformer<T>["addHandler"]>[0]) => {
+          const remove = informer.addHandler(handler);
+          removals.push(remove);
+          return remove;
+        },
+      },
+    });
+  return {
+    informers: { ...informers, for: (ref, selectors) => scoped(informers.for(ref, selectors)) },
+    removeHandlers() {
+      for (const remove of removals.splice(0)) remove();
+    },
+  };
+}

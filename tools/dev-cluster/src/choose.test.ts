@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Circumstances, choose, type Route } from "./choose.ts";
+import { formatCidr, parseCidr } from "./cidr.ts";
+import { Failure, UsageFailure } from "./failure.ts";
+import type { RegisteredCluster } from "./registry.ts";
+import { type Asked, type Choices, defaultChoices } from "./settings.ts";
+
+const defaults: Choices = { ...defaultChoices(), nodeName: "node" };
+const route = (cidr: string, device = "eth1"): Route => ({ cidr: parseCidr(cidr) as Route["cidr"], device });
+const other = (choices: Partial<Choices> = {}): RegisteredCluster => ({
+  ...defaults,
+  ...choices,
+  id: "aaaaaa",
+  name: "default",
+  root: "/elsewhere",
+  state: "/elsewhere/.cox",
+});
+
+interface Situation extends Partial<Circumstances> {
+  readonly taken?: readonly number[];
+}
+
+async function decide(asked: Asked, { taken = [], ...situation }: Situation = {}) {
+  const said: string[] = [];
+  const { choices } = await choose(
+    { nodeName: situation.record?.choices.nodeName ?? "node", ...asked },
+    {
+      nameFlag: "",
+      record: undefined,
+      hasData: false,
+      isRunning: false,
+      others: [],
+      routes: [],
+      isPortFree: (port) => Promise.resolve(!taken.includes(port)),
+      say: (text) => said.push(text),
+      ...situation,
+    },
+  );
+  return { choices, said };
+}
+
+const refuses = (asked: Asked, situation: Situation, message: RegExp, type = Failure): Promise<void> =>
+  assert.rejects(decide(asked, situation), (err: Error) => err instanceof type && message.test(err.message));
+
+test("a first cluster gets the documented ports and networks, and nothing is said", async () => {
+  const { choices, said } = await decide({});
+  assert.deepEqual(choices, defaults);
+  assert.deepEqual(said, []);
+});
+
+test("a second cluster gets ports and networks that the first, which is stopped, does not have", async () => {
+  const { choices, said } = await decide({}, { others: [other()] });
+  assert.equal(choices.podCidr, "10.245.0.0/16");
+  assert.equal(choices.serviceCidr, "10.97.0.0/16");
+  assert.deepEqual(choices.ports, {
+    apiserver: 16443,
+    etcd: 12379,
+    etcdPeer: 12380,
+    controllerManager: 20257,
+    scheduler: 20259,
+    kubelet: 20250,
+    kubeletHealthz: 20248,
+  });
+  assert.match(said.join("\n"), /ports that are taken are replaced: --apiserver-port 16443 \(not 6443\)/);
+  assert.match(
+    said.join("\n"),
+    /--pod-network-cidr is 10.245.0.0\/16, since .* the pod network 10.244.0.0\/16 of cluster default/,
+  );
+});
+
+test("a third cluster has nothing in common with the other two", async () => {
+  const second = (await decide({}, { others: [other()] })).choices;
+  const third = (await decide({}, { others: [other(), other(second)] })).choices;
+  const ports = [defaults, second, third].flatMap((choices) => Object.values(choices.ports));
+  assert.equal(new Set(ports).size, ports.length);
+  assert.equal(new Set([defaults, second, third].flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr])).size, 6);
+});
+
+test("a port of another program is replaced, one that was asked for is refused", async () => {
+  assert.equal((await decide({}, { taken: [6443, 16443] })).choices.ports.apiserver, 16453);
+  await refuses({ ports: { apiserver: 6443 } }, { taken: [6443] }, /^port 6443 is taken by another program.*--apiserver-port$/);
+});
+
+test("a port that was asked for is given to nothing else", async () => {
+  const { choices } = await decide({ ports: { apiserver: 2379 } });
+  assert.equal(choices.ports.apiserver, 2379);
+  assert.equal(choices.ports.etcd, 12379);
+});
+
+test("the kubelet's ports are not looked at without a node", async () => {
+  const asked = { withNode: false, ports: { kubelet: 10250 } };
+  assert.equal((await decide(asked, { taken: [10250] })).choices.ports.kubelet, 10250);
+});
+
+for (const { name, asked, situation, message } of [
+  {
+    name: "two clusters on one pod network",
+    asked: { podCidr: "10.244.0.0/16" },
+    situation: { others: [other()] },
+    message:
+      /^--pod-network-cidr: 10.244.0.0\/16 overlaps the pod network 10.244.0.0\/16 of cluster default in \/elsewhere; choose another/,
+  },
+  {
+    name: "pods in a part of another cluster's services",
+    asked: { podCidr: "10.96.4.0/22" },
+    situation: { others: [other()] },
+    message: /overlaps the service network 10.96.0.0\/16 of cluster default/,
+  },
+  {
+    name: "two clusters on one service network",
+    asked: { serviceCidr: "10.96.0.0/12" },
+    situation: { others: [other()] },
+    message: /^--service-cidr: 10.96.0.0\/12 overlaps the service network/,
+  },
+  {
+    name: "services in the cluster's own pod network",
+    asked: { podCidr: "10.50.0.0/16", serviceCidr: "10.50.128.0/20" },
+    situation: {},
+    message: /overlaps the cluster's own pod network/,
+  },
+  {
+    name: "a pod network that the machine has a route to",
+    asked: { podCidr: "10.9.0.0/16" },
+    situation: { routes: [route("10.0.0.0/8", "tun0")] },
+    message: /^--pod-network-cidr: 10.9.0.0\/16 overlaps this machine's route to 10.0.0.0\/8 \(tun0\)/,
+  },
+]) {
+  test(`refuses ${name}`, () => refuses(asked, situation, message));
+}
+
+test("avoids a VPN that has the whole of a private range", async () => {
+  const { choices } = await decide({}, { routes: [route("10.0.0.0/8", "tun0")] });
+  assert.deepEqual([choices.podCidr, choices.serviceCidr], ["172.24.0.0/16", "172.18.0.0/16"]);
+});
+
+for (const { name, asked, message } of [
+  {
+    name: "a network with bits behind its prefix",
+    asked: { podCidr: "10.244.1.0/16" },
+    message: /no IPv4 network from \/8 to \/24/,
+  },
+  { name: "a network too small for a node's pods", asked: { podCidr: "10.244.1.0/25" }, message: /no IPv4 network/ },
+  { name: "a service network too large for the API server", asked: { serviceCidr: "10.0.0.0/8" }, message: /from \/12 to \/28/ },
+  { name: "an IPv6 network", asked: { podCidr: "fd00::/64" }, message: /no IPv4 network/ },
+  { name: "a port beyond the last", asked: { ports: { etcd: 65_536 } }, message: /^--etcd-port is not a port number$/ },
+  {
+    name: "a variable that is no number",
+    asked: { ports: { etcdPeer: Number.NaN } },
+    message: /^--etcd-peer-port is not a port/,
+  },
+  {
+    name: "one port for two",
+    asked: { ports: { etcd: 7000, kubelet: 7000 } },
+    message: /^--etcd-port and --kubelet-port are both 7000$/,
+  },
+  {
+    name: "a node name with an underscore",
+    asked: { nodeName: "my_node" },
+    message: /^--node-name: "my_node" is no name of a node/,
+  },
+]) {
+  test(`${name} is a command line that cannot be used`, () => refuses(asked, {}, message, UsageFailure));
+}
+
+const record = (asked: Asked = {}, choices: Partial<Choices> = {}) => ({ asked, choices: { ...defaults, ...choices } });
+
+test("what was asked for earlier holds, and so does what was chosen then", async () => {
+  const earlier = record(
+    { withNode: false },
+    { withNode: false, podCidr: "10.250.0.0/16", ports: { ...defaults.ports, etcd: 12379 } },
+  );
+  const { choices } = await decide({ extraArgs: { etcd: ["--heartbeat-interval=200"] } }, { record: earlier, hasData: true });
+  assert.equal(choices.withNode, false);
+  assert.equal(choices.podCidr, "10.250.0.0/16");
+  assert.equal(choices.ports.etcd, 12379);
+  assert.deepEqual(choices.extraArgs.etcd, ["--heartbeat-interval=200"]);
+});
+
+test("a port that was chosen for the user is chosen anew when another program has it; one the user chose is not", async () => {
+  const situation = { record: record({ ports: { etcd: 2379 } }), hasData: true };
+  assert.equal((await decide({}, { ...situation, taken: [6443] })).choices.ports.apiserver, 16443);
+  await refuses({}, { ...situation, taken: [2379] }, /port 2379 is taken/);
+});
+
+for (const { key, value, flag } of [
+  { key: "nodeName", value: "another", flag: "--node-name" },
+  { key: "podCidr", value: "10.50.0.0/16", flag: "--pod-network-cidr" },
+  { key: "serviceCidr", value: "10.51.0.0/16", flag: "--service-cidr" },
+] as const) {
+  test(`${flag} cannot change while there are data, and can when they are gone`, async () => {
+    const situation = { record: record(), nameFlag: " --name b" };
+    const message = new RegExp(`^${flag}: the cluster's data were made with .*, not ${value}; .*./cox down --purge --name b$`);
+    await refuses({ [key]: value }, { ...situation, hasData: true }, message);
+    assert.equal((await decide({ [key]: value }, { ...situation, hasData: false })).choices[key], value);
+  });
+}
+
+test("data whose network another cluster has by now are not started", () =>
+  refuses(
+    {},
+    { record: record(), hasData: true, others: [other()] },
+    /data were made with --pod-network-cidr 10.244.0.0\/16, which overlaps/,
+  ));
+
+test("data whose network a VPN's wider route has by now start with a warning; a route as narrow is refused", async () => {
+  const { said } = await decide({}, { record: record(), hasData: true, routes: [route("10.0.0.0/8", "tun0")] });
+  assert.match(said[0] ?? "", /hides a part of this machine's route to 10.0.0.0\/8 \(tun0\)/);
+  await refuses(
+    {},
+    { record: record(), hasData: true, routes: [route("10.244.0.0/16", "br0")] },
+    /overlaps this machine's route/,
+  );
+});
+
+test("a running cluster keeps its settings: the same are accepted, others named", async () => {
+  const situation = { record: record(), isRunning: true, hasData: true, taken: Object.values(defaults.ports) };
+  assert.deepEqual((await decide({ ports: { etcd: 2379 } }, situation)).choices, defaults);
+  await refuses(
+    { ports: { etcd: 2389 }, withNode: false, extraArgs: { kubelet: ["--v=4"] } },
+    situation,
+    /^the cluster is running with another --no-node, --etcd-port, --kubelet-arg; stop it first: .\/cox down$/,
+  );
+});
+
+test("networks are read and printed alike", () => {
+  for (const text of ["0.0.0.0/0", "10.244.0.0/16", "192.168.1.128/25", "255.255.255.255/32"])
+    assert.equal(formatCidr(parseCidr(text) as Route["cidr"]), text);
+  for (const text of ["10.0.0.0", "10.0.0.0/33", "10.0.0.256/32", "010.0.0.0.0/8", "10.0.0.1/24", ""])
+    assert.equal(parseCidr(text), undefined);
+});

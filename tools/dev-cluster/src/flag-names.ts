@@ -1,0 +1,14 @@
+import type { PortName } from "./settings.ts";
+
+/** Flags of `up` by the settings that they set. */
+export const flagOf = {
+  nodeName: "--node-name",
+  podCidr: "--pod-network-cidr",
+  serviceCidr: "--service-cidr",
+  withNode: "--no-node",
+  auditPolicy: "--audit-policy-file",
+  etcdWithoutSync: "--etcd-unsafe-no-fsync",
+} as const;
+
+/** `--etcd-peer-port` */
+export const portFlag = (name: PortName): string => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}-port`;

@@ -1,0 +1,21 @@
+import { Interrupted } from "./failure.ts";
+
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Runs work that Ctrl-C ends in order: it aborts the signal, and the work undoes what it has begun. Ctrl-C again changes nothing,
+ * so that the undoing comes to its end.
+ */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (!controller.signal.aborted) controller.abort(new Interrupted(name as (typeof signals)[number]));
+    process.stderr.write("cox: stopping; what this command has started is being stopped too\n");
+  };
+  for (const name of signals) process.on(name, onSignal);
+  try {
+    return await work(controller.signal);
+  } finally {
+    for (const name of signals) process.off(name, onSignal);
+  }
+}

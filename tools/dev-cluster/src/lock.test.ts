@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { Interrupted } from "./failure.ts";
+import { clusterLockFile, holderOf, withClusterLock } from "./lock.ts";
+
+const cluster = (t: TestContext): { state: string; name: string } => {
+  const state = mkdtempSync(join(tmpdir(), "lock-"));
+  t.after(() => rmSync(state, { recursive: true, force: true }));
+  return { state, name: "b" };
+};
+
+/** Another process that holds the lock until it is killed. */
+async function otherHolder(t: TestContext, place: { state: string; name: string }, verb: string): Promise<ChildProcess> {
+  const program = `
+    import { withClusterLock } from ${JSON.stringify(join(import.meta.dirname, "lock.ts"))};
+    await withClusterLock(${JSON.stringify(place)}, ${JSON.stringify(verb)}, () => {
+      console.log("held");
+      return new Promise((resolve) => setTimeout(resolve, 1e8));
+    });`;
+  const child = spawn(process.execPath, ["-C", "cox-source", "--input-type=module-typescript", "--eval", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  return child;
+}
+
+test("the second waits for the first, says for whom, and gets the lock when that ends", async (t) => {
+  const place = cluster(t);
+  const first = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const said: string[] = [];
+  const waited = Promise.withResolvers<void>();
+  const up = withClusterLock(place, "up", async () => {
+    await first.promise;
+    order.push("up");
+  });
+  const onWait = (text: string): void => {
+    said.push(text);
+    waited.resolve();
+  };
+  const down = withClusterLock(place, "down", async () => void order.push("down"), { onWait });
+  await waited.promise;
+  first.resolve();
+  await Promise.all([up, down]);
+  assert.deepEqual(order, ["up", "down"]);
+  assert.match(
+    said.join("\n"),
+    new RegExp(`^waiting for ./cox up \\(pid ${process.pid}, since \\S+Z\\), which works on cluster b$`),
+  );
+});
+
+test("without patience the second fails and names the holder, of another process too", async (t) => {
+  const place = cluster(t);
+  const holder = await otherHolder(t, place, "up");
+  await assert.rejects(
+    withClusterLock(place, "down", async () => assert.fail("not reached"), { waitMs: 0 }),
+    new RegExp(`cluster b is locked by ./cox up \\(pid ${holder.pid}, since `),
+  );
+});
+
+test("a holder that is killed leaves no lock behind", async (t) => {
+  const place = cluster(t);
+  const holder = await otherHolder(t, place, "up");
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  assert.equal(holderOf(clusterLockFile(place.state)), undefined);
+  assert.equal(await withClusterLock(place, "down", async () => "done", { waitMs: 0 }), "done");
+});
+
+test("a holder that fails lets go", async (t) => {
+  const place = cluster(t);
+  const failing = withClusterLock(place, "up", () => Promise.reject(new Error("no")));
+  await assert.rejects(failing, /^Error: no$/);
+  assert.equal(await withClusterLock(place, "up", async () => 1, { waitMs: 0 }), 1);
+});
+
+test("a lock whose file its holder removes is not shared by those who waited and those who come later", async (t) => {
+  const place = cluster(t);
+  let inside = 0;
+  const purge = async (): Promise<void> => {
+    assert.equal(++inside, 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    inside--;
+    rmSync(clusterLockFile(place.state));
+  };
+  await Promise.all(Array.from({ length: 6 }, () => withClusterLock(place, "down", purge, { onWait: () => {} })));
+  assert.deepEqual(readdirSync(place.state), []);
+});
+
+test("whoever waits can be interrupted", async (t) => {
+  const place = cluster(t);
+  await otherHolder(t, place, "up");
+  const controller = new AbortController();
+  const waiting = withClusterLock(place, "up", async () => assert.fail("not reached"), {
+    signal: controller.signal,
+    onWait: () => controller.abort(new Interrupted("SIGINT")),
+  });
+  await assert.rejects(waiting, Interrupted);
+  assert.equal(existsSync(clusterLockFile(place.state)), true);
+});

@@ -1,0 +1,122 @@
+import { spawnSync } from "node:child_process";
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { which } from "./commands.ts";
+import { Failure } from "./failure.ts";
+import { startTimeOf } from "./process-identity.ts";
+import type { Settings } from "./settings.ts";
+
+/** Who holds a lock, as it has written into the lock's file. */
+export interface Holder {
+  readonly pid: number;
+  readonly startTime: string;
+  /** `up` */
+  readonly verb: string;
+  /** ISO 8601. */
+  readonly since: string;
+}
+
+export interface LockOptions {
+  /** How long to wait for another holder; 0 fails at once. */
+  readonly waitMs: number;
+  /** Ends the waiting with its reason. */
+  readonly signal?: AbortSignal;
+  /** Told once for each holder that is waited for. */
+  readonly onWait?: (message: string) => void;
+}
+
+const retryMs = 200;
+const sayOnStderr = (message: string): void => void process.stderr.write(`cox: ${message}\n`);
+
+/**
+ * Runs `work` while no other `up`, `down` or other change of this cluster runs, in this process or another.
+ * The lock is the kernel's (flock): it ends with the process that holds it, however that ends.
+ * @throws Failure that names the holder when it does not let go within `waitMs`
+ */
+export async function withClusterLock<T>(
+  settings: Pick<Settings, "state" | "name">,
+  verb: string,
+  work: () => Promise<T>,
+  options: Partial<LockOptions> = {},
+): Promise<T> {
+  return withLock(clusterLockFile(settings.state), verb, `cluster ${settings.name}`, work, { waitMs: 600_000, ...options });
+}
+
+export const clusterLockFile = (state: string): string => join(state, "lock");
+
+/** The same for any file. @param what is locked, for messages */
+export async function withLock<T>(
+  file: string,
+  verb: string,
+  what: string,
+  work: () => Promise<T>,
+  options: LockOptions,
+): Promise<T> {
+  const handle = await acquire(file, verb, what, options);
+  try {
+    return await work();
+  } finally {
+    ftruncateSync(handle); // nobody is named by mistake
+    closeSync(handle);
+  }
+}
+
+/** @returns an open file whose lock ends when it is closed. */
+async function acquire(file: string, verb: string, what: string, options: LockOptions): Promise<number> {
+  const { waitMs, signal, onWait = sayOnStderr } = options;
+  const end = performance.now() + waitMs;
+  let named: string | undefined;
+  for (;;) {
+    signal?.throwIfAborted();
+    const handle = tryAcquire(file);
+    if (handle !== undefined) {
+      const holder: Holder = {
+        pid: process.pid,
+        startTime: startTimeOf(process.pid) ?? "",
+        verb,
+        since: new Date().toISOString(),
+      };
+      ftruncateSync(handle);
+      writeSync(handle, JSON.stringify(holder), 0);
+      return handle;
+    }
+    const holder = describe(holderOf(file));
+    if (performance.now() >= end) throw new Failure(`${what} is locked by ${holder}; try again when that has ended`);
+    if (holder !== named && waitMs > 0) onWait(`waiting for ${holder}, which works on ${what}`);
+    named = holder;
+    await delay(retryMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+  }
+}
+
+function tryAcquire(file: string): number | undefined {
+  makeFolderSync(dirname(file), 0o711);
+  const handle = openSync(file, "a+", 0o644);
+  let isHeld = false;
+  try {
+    // flock(2) locks what was opened, which we share with the child: the lock stays ours when the child has ended.
+    const flock = which("flock");
+    if (flock === undefined) throw new Failure("flock is missing; install Debian's package util-linux");
+    const { status, error } = spawnSync(flock, ["--nonblock", "3"], { stdio: ["ignore", "ignore", "ignore", handle] });
+    if (error !== undefined) throw error;
+    // `down --purge` removes the file of a lock that it holds: then this lock is on a file that nobody else will find.
+    isHeld = status === 0 && statSync(file, { throwIfNoEntry: false })?.ino === fstatSync(handle).ino;
+    return isHeld ? handle : undefined;
+  } finally {
+    if (!isHeld) closeSync(handle);
+  }
+}
+
+/** @returns who holds the lock; undefined when nobody does, or whoever does has not written it yet. */
+export function holderOf(file: string): Holder | undefined {
+  try {
+    const holder = JSON.parse(readFileSync(file, "utf8")) as Holder;
+    return startTimeOf(holder.pid) === holder.startTime ? holder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const describe = (holder: Holder | undefined): string =>
+  holder === undefined ? "another ./cox" : `./cox ${holder.verb} (pid ${holder.pid}, since ${holder.since})`;

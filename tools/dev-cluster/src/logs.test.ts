@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type LogSource, mergedLines, timeOfLine } from "./logs.ts";
+
+const now = new Date(2022, 0, 2, 12).getTime();
+
+for (const { name, line, want } of [
+  {
+    name: "klog",
+    line: 'I0102 11:59:58.250000     907 x.js:1] "started"',
+    want: new Date(2022, 0, 2, 11, 59, 58, 250).getTime(),
+  },
+  { name: "klog of last year", line: "W1231 23:59:59.000000  1 x.js:1] a", want: new Date(2021, 11, 31, 23, 59, 59).getTime() },
+  { name: "etcd", line: '{"level":"warn","ts":"2022-01-02T10:00:00.5Z","msg":"a"}', want: Date.UTC(2022, 0, 2, 10, 0, 0, 500) },
+  {
+    name: "etcd with a zone",
+    line: '{"level":"warn","ts":"2022-01-02T10:00:00.5+0200"}',
+    want: Date.UTC(2022, 0, 2, 8, 0, 0, 500),
+  },
+  {
+    name: "containerd",
+    line: 'time="2022-01-02T10:00:00.140274097Z" level=info msg="a"',
+    want: Date.UTC(2022, 0, 2, 10, 0, 0, 140),
+  },
+  { name: "etcd 3.4", line: "2022-01-02 10:00:00.580638 W | etcdserver: a", want: new Date(2022, 0, 2, 10, 0, 0, 580).getTime() },
+  { name: "a stack", line: "    at x (file:///x.js:1:1)", want: undefined },
+  { name: "a time inside of a message", line: "read 2022-01-02T10:00:00Z", want: undefined },
+]) {
+  test(`the time of a line: ${name}`, () => assert.equal(timeOfLine(line, now), want));
+}
+
+function logs(t: TestContext, contents: Readonly<Record<string, string>>): LogSource[] {
+  const folder = mkdtempSync(join(tmpdir(), "logs-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return Object.entries(contents).map(([name, text]) => {
+    const file = join(folder, `${name}.log`);
+    if (text !== "") writeFileSync(file, text);
+    return { name, file };
+  });
+}
+
+async function read(sources: LogSource[], sinceMs?: number, tail?: number): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const { name, text } of mergedLines(sources, { sinceMs, tail, now })) lines.push(`${name} ${text}`);
+  return lines;
+}
+
+const contents = {
+  a: 'time="2022-01-02T10:00:01Z" a1\n  stack\ntime="2022-01-02T10:00:03Z" a3\n',
+  b: 'before\ntime="2022-01-02T10:00:02Z" b2\ntime="2022-01-02T10:00:04Z" b4 without an end of line',
+  missing: "",
+};
+const short = (lines: string[]): string[] => lines.map((line) => line.replace(/time=\S+ /, ""));
+
+test("lines of several logs come in the order of their times, a stack behind its line", async (t) =>
+  assert.deepEqual(short(await read(logs(t, contents))), [
+    "b before",
+    "a a1",
+    "a   stack",
+    "b b2",
+    "a a3",
+    "b b4 without an end of line",
+  ]));
+
+test("--since leaves out what is older, with its stack", async (t) =>
+  assert.deepEqual(short(await read(logs(t, contents), Date.UTC(2022, 0, 2, 10, 0, 3))), [
+    "a a3",
+    "b b4 without an end of line",
+  ]));
+
+for (const { tail, want } of [
+  { tail: 0, want: [] },
+  { tail: 1, want: ["a a3", "b b4 without an end of line"] },
+  { tail: 2, want: ["a   stack", "b b2", "a a3", "b b4 without an end of line"] },
+]) {
+  test(`--tail ${tail} is of each log`, async (t) =>
+    assert.deepEqual(short(await read(logs(t, contents), undefined, tail)), want));
+}

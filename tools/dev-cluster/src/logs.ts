@@ -1,0 +1,141 @@
+import { spawn } from "node:child_process";
+import { createReadStream, existsSync, statSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Failure } from "./failure.ts";
+
+export interface LogSource {
+  readonly name: string;
+  readonly file: string;
+}
+
+export interface LogSelection {
+  /** Only lines from this time on, in milliseconds since 1970. */
+  readonly sinceMs: number | undefined;
+  /** Only so many of the last lines of each log. */
+  readonly tail: number | undefined;
+  /** For times that are written without their year. */
+  readonly now: number;
+}
+
+/** A line, or several where what follows has no time of its own, as a stack has not. */
+interface Entry {
+  readonly time: number;
+  readonly lines: string[];
+}
+
+const klogForm = /^[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})/;
+/** etcd 3.4's default, local time. */
+const capnslogForm = /^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d* [A-Z] \| /;
+const isoForm = /(?:^|"ts":"|\btime="|"time":"|"timestamp":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))/;
+
+/**
+ * When a line was written: klog's header (local time without a year), or the time of etcd, containerd and JSON logs.
+ * @param now the year of a klog line is the one that makes it older than this
+ * @returns milliseconds since 1970; undefined for a line without a time
+ */
+export function timeOfLine(line: string, now: number): number | undefined {
+  const klog = klogForm.exec(line);
+  if (klog !== null) {
+    const [month, day, hour, minute, second, ms] = klog.slice(1).map(Number) as [number, number, number, number, number, number];
+    const year = new Date(now).getFullYear();
+    const time = new Date(year, month - 1, day, hour, minute, second, ms).getTime();
+    return time <= now + 86_400_000 ? time : new Date(year - 1, month - 1, day, hour, minute, second, ms).getTime();
+  }
+  const capnslog = capnslogForm.exec(line)?.[1];
+  if (capnslog !== undefined) return new Date(capnslog.replace(" ", "T")).getTime();
+  const iso = isoForm.exec(line.slice(0, 500))?.[1];
+  if (iso === undefined) return undefined;
+  const time = Date.parse(iso.replace(/([+-]\d\d)(\d\d)$/, "$1:$2"));
+  return Number.isNaN(time) ? undefined : time;
+}
+
+/**
+ * The lines of several logs in the order of their times; those of one log stay in its order.
+ * @param ends filled with the size of each log that was read, from where it may be followed
+ */
+export async function* mergedLines(
+  sources: readonly LogSource[],
+  selection: LogSelection,
+  ends: Map<string, number> = new Map(),
+): AsyncGenerator<{ name: string; text: string }> {
+  const heads = await Promise.all(
+    sources.map(async (source) => {
+      const end = existsSync(source.file) ? statSync(source.file).size : 0;
+      ends.set(source.name, end);
+      const entries = select(entriesOf(source.file, end, selection.now), selection);
+      return { name: source.name, entries, head: await entries.next() };
+    }),
+  );
+  for (;;) {
+    let first: (typeof heads)[number] | undefined;
+    for (const each of heads) {
+      if (each.head.done) continue;
+      if (first === undefined || each.head.value.time < first.head.value.time) first = each;
+    }
+    if (first === undefined) return;
+    for (const text of (first.head.value as Entry).lines) yield { name: first.name, text };
+    first.head = await first.entries.next();
+  }
+}
+
+/** What is before the first line with a time is as old as that line. */
+async function* entriesOf(file: string, end: number, now: number): AsyncGenerator<Entry> {
+  if (end === 0) return;
+  const stream = createReadStream(file, { end: end - 1 });
+  let failure: Error | undefined;
+  stream.once("error", (err) => {
+    failure = err;
+  });
+  let entry: { time: number; lines: string[] } | undefined;
+  for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const time = timeOfLine(line, now);
+    if (entry === undefined) entry = { time: time ?? 0, lines: [line] };
+    else if (time === undefined || entry.lines.length > 10_000) entry.lines.push(line);
+    else {
+      yield entry;
+      entry = { time, lines: [line] };
+    }
+  }
+  if (failure !== undefined) throw new Failure(`cannot read ${file}: ${failure.message}`);
+  if (entry !== undefined) yield entry;
+}
+
+async function* select(entries: AsyncGenerator<Entry>, { sinceMs, tail }: LogSelection): AsyncGenerator<Entry> {
+  const last: Entry[] = [];
+  let kept = 0;
+  for await (const entry of entries) {
+    if (sinceMs !== undefined && entry.time < sinceMs) continue;
+    if (tail === undefined) {
+      yield entry;
+      continue;
+    }
+    last.push(entry);
+    kept += entry.lines.length;
+    while (last[0] !== undefined && kept - last[0].lines.length >= tail) kept -= (last.shift() as Entry).lines.length;
+  }
+  const surplus = tail === undefined ? 0 : Math.max(0, kept - tail);
+  for (const [index, entry] of last.entries()) yield index === 0 ? { ...entry, lines: entry.lines.slice(surplus) } : entry;
+}
+
+/** Goes on with a log from an offset, over restarts that begin a new file, until this process is ended. */
+export function followLog(
+  source: LogSource,
+  offset: number,
+  write: (name: string, line: string) => Promise<void>,
+): Promise<void> {
+  const child = spawn("tail", ["--quiet", `--bytes=+${offset + 1}`, "-F", source.file], { stdio: ["ignore", "pipe", "ignore"] });
+  process.once("exit", () => child.kill());
+  for (const [name, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)
+    process.once(name, () => process.exit(code));
+  return new Promise((resolve, reject) => {
+    child.once("error", (err) => reject(new Failure(`cannot follow ${source.file}: ${err.message}`)));
+    void (async () => {
+      for await (const line of createInterface({ input: child.stdout })) await write(source.name, line);
+      resolve();
+    })().catch(reject);
+  });
+}

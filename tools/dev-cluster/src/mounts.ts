@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { tryExec } from "./commands.ts";
+
+/** Mount points below folders, in the order in which they were mounted. */
+export function mountsBelow(folders: readonly string[]): string[] {
+  const decoded = (path: string): string =>
+    path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  return readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => decoded(line.split(" ")[4] ?? ""))
+    .filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
+}
+
+/** Unmounts them, the last first. One that is in use is detached: nobody finds it any more, and it ends with its last user. */
+export async function unmountBelow(folders: readonly string[]): Promise<void> {
+  const ordered = mountsBelow(folders).toReversed();
+  if (ordered.length > 0) await tryExec("umount", ["--", ...ordered]);
+  const busy = mountsBelow(folders).toReversed();
+  if (busy.length > 0) await tryExec("umount", ["--lazy", "--", ...busy]);
+}

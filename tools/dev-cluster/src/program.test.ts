@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { Command } from "commander";
+import { Failure, Interrupted, UsageFailure } from "./failure.ts";
+import { helpFile, helpTexts } from "./help-files.ts";
+import { explain, newProgram } from "./program.ts";
+import { askedByVariables, withExtraArgs } from "./settings.ts";
+import { askedByFlags, upVerb } from "./verbs/up.ts";
+
+const root = join(import.meta.dirname, "..", "..", "..");
+
+for (const [verb, text] of await helpTexts(root)) {
+  test(`the help file of ${verb} is what the verb prints (node -C cox-source tools/dev-cluster/src/help-files.ts writes it)`, () =>
+    assert.equal(readFileSync(helpFile(root, verb), "utf8"), text));
+}
+
+test("each verb of ./cox has help, with examples, and is in the usage", () => {
+  const usage = readFileSync(join(root, "cox"), "utf8");
+  for (const file of readdirSync(join(root, "tools/dev-cluster/help"))) {
+    assert.match(
+      readFileSync(join(root, "tools/dev-cluster/help", file), "utf8"),
+      /^Usage: .\/cox [\s\S]*--help[\s\S]*\nExamples:\n {2}/,
+      file,
+    );
+    assert.match(usage, new RegExp(`^ {2}${basename(file, ".txt")} `, "m"));
+  }
+});
+
+/** Runs a verb in an empty state folder. */
+async function run(t: TestContext, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string; left: string[] }> {
+  const state = mkdtempSync(join(tmpdir(), "cox-"));
+  t.after(() => rmSync(state, { recursive: true, force: true }));
+  const program = ["-C", "cox-source", join(root, "tools/dev-cluster/src/main.ts"), ...args];
+  const env = { ...process.env, COX_STATE: state };
+  const output = await promisify(execFile)(process.execPath, program, { env }).catch(
+    (err: { code: number; stdout: string; stderr: string }) => err,
+  );
+  return { code: "code" in output ? output.code : 0, stdout: output.stdout, stderr: output.stderr, left: readdirSync(state) };
+}
+
+for (const { args, message } of [
+  { args: ["down", "--purg"], message: /^cox: unknown option '--purg' \(Did you mean --purge\?\); see .\/cox down --help\n$/ },
+  { args: ["down", "b"], message: /^cox: too many arguments for 'down'.*; see .\/cox down --help\n$/ },
+  {
+    args: ["up", "--kubelet-port", "x"],
+    message: /^cox: option '--kubelet-port <port>' argument 'x' is invalid. It is a whole number; see/,
+  },
+  {
+    args: ["up", "--kubelet-arg", "max pods"],
+    message: /^cox: option '--kubelet-arg <flag=value>' argument 'max pods' is invalid/,
+  },
+  { args: ["up", "--name"], message: /^cox: option '--name <name>' argument missing; see .\/cox up --help\n$/ },
+  { args: ["up", "--pod-network-cidr", "10.0.0.1/8"], message: /^cox: --pod-network-cidr: "10.0.0.1\/8" is no IPv4 network/ },
+  { args: ["down", "--wait", "3"], message: /^cox: option '--wait <time>' argument '3' is invalid. It is a time such as 30s/ },
+  { args: ["logs", "--tail", "-1"], message: /^cox: / },
+  { args: ["load"], message: /^cox: missing required argument 'archives'; see .\/cox load --help\n$/ },
+  { args: ["run", "kube-proxy"], message: /^cox: there is no daemon kube-proxy; one of kube-apiserver, / },
+  { args: ["status", "--name", "../x"], message: /^cox: "..\/x" cannot name a cluster: / },
+]) {
+  test(`${args.join(" ")} is refused with one line and exit code 2, and starts nothing`, async (t) => {
+    const { code, stdout, stderr, left } = await run(t, ...args);
+    assert.match(stderr, message);
+    assert.equal(stderr.trimEnd().split("\n").length, 1);
+    assert.deepEqual({ code, stdout, left: left.filter((name) => name !== "lock") }, { code: 2, stdout: "", left: [] });
+  });
+}
+
+for (const { args, code, message } of [
+  { args: ["status"], code: 1, message: /^cox: no cluster was started here; start one with .\/cox up\n$/ },
+  {
+    args: ["logs", "--name", "b"],
+    code: 1,
+    message: /^cox: no cluster b was started here; start one with .\/cox up --name b\n$/,
+  },
+  { args: ["kubectl", "get", "pods"], code: 1, message: /^cox: no cluster is running here; start one with .\/cox up\n$/ },
+  {
+    args: ["kubectl", "--name", "b", "get", "pods"],
+    code: 1,
+    message: /^cox: no cluster b is running here; start one with .\/cox up --name b\n$/,
+  },
+  { args: ["kubeconfig"], code: 1, message: /^cox: no cluster was started here/ },
+  { args: ["load", "x.tar"], code: 1, message: /^cox: no cluster was started here/ },
+  { args: ["down"], code: 0, message: /^no cluster was started here; nothing to do\n$/ },
+  { args: ["down", "--name", "b", "--purge"], code: 0, message: /^no cluster b was started here; nothing to do\n$/ },
+]) {
+  test(`${args.join(" ")} before any up says so and leaves nothing`, async (t) => {
+    const outcome = await run(t, ...args);
+    assert.match(outcome.stdout + outcome.stderr, message);
+    assert.deepEqual([outcome.code, outcome.left], [code, []]);
+  });
+}
+
+for (const verb of ["up", "down", "status", "kubectl"]) {
+  test(`${verb} --help prints and does nothing`, async (t) => {
+    const { code, stdout, left } = await run(t, verb, "--help");
+    assert.match(stdout, new RegExp(`^Usage: ./cox ${verb} `));
+    assert.deepEqual([code, left], [0, []]);
+  });
+}
+
+/** What a command line of `up` asks for, without doing it. */
+function askedBy(...args: string[]): ReturnType<typeof askedByFlags> {
+  const verb = upVerb(root);
+  let asked: ReturnType<typeof askedByFlags> = {};
+  verb.action((options) => {
+    asked = askedByFlags(options);
+  });
+  new Command().addCommand(verb).parse(["up", ...args], { from: "user" });
+  return asked;
+}
+
+test("flags of up become settings; what is not given is not asked for", () => {
+  assert.deepEqual(askedBy(), {});
+  assert.deepEqual(
+    askedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),
+    { nodeName: "n", podCidr: "10.1.0.0/16", ports: { etcdPeer: 1 }, withNode: false, etcdWithoutSync: true },
+  );
+  assert.deepEqual(askedBy("--node", "--no-etcd-unsafe-no-fsync", "--audit-policy-file="), {
+    withNode: true,
+    etcdWithoutSync: false,
+    auditPolicy: "",
+  });
+  assert.deepEqual(askedBy("--kubelet-arg", "max-pods=50", "--kubelet-arg=--v=4", "--etcd-arg="), {
+    extraArgs: { kubelet: ["--max-pods=50", "--v=4"], etcd: [] },
+  });
+});
+
+test("a flag of the user's replaces ours of its name, and only that", () =>
+  assert.deepEqual(withExtraArgs(["--port=1", "--port-range=2", "--v=1"], ["--port=3", "--new", "--new=x"]), [
+    "--port-range=2",
+    "--v=1",
+    "--port=3",
+    "--new",
+    "--new=x",
+  ]));
+
+test("variables become settings; empty ones do not", () => {
+  assert.deepEqual(askedByVariables({ COX_PORT_APISERVER: "7443", COX_POD_NETWORK: "10.245", COX_NODE_NAME: "" }), {
+    podCidr: "10.245.0.0/16",
+    ports: { apiserver: 7443 },
+  });
+  assert.deepEqual(askedByVariables({ COX_SERVICE_NETWORK: "10.9.0.0/20", COX_ETCD_WITHOUT_SYNC: "1" }), {
+    serviceCidr: "10.9.0.0/20",
+    etcdWithoutSync: true,
+  });
+});
+
+const systemError = (code: string): Error => Object.assign(new Error(`${code}: no luck, open '/x'`), { code });
+for (const { name, err, text, code } of [
+  { name: "a failure", err: new Failure("the reason"), text: /^the reason$/, code: 1 },
+  { name: "a wrong command line", err: new UsageFailure("what"), text: /^what$/, code: 2 },
+  { name: "Ctrl-C", err: new Interrupted("SIGINT"), text: /^stopped by SIGINT$/, code: 130 },
+  {
+    name: "a full disk",
+    err: systemError("ENOSPC"),
+    text: /^no luck, open '\/x'; the disk is full: free some space and try again$/,
+    code: 1,
+  },
+  {
+    name: "another user's file",
+    err: systemError("EACCES"),
+    text: /^no luck, open '\/x'; the file belongs to another user: .*$/,
+    code: 1,
+  },
+  {
+    name: "a read-only file system",
+    err: systemError("EROFS"),
+    text: /^no luck, open '\/x'; the file system is read-only: .*$/,
+    code: 1,
+  },
+  { name: "a fault of ours", err: new TypeError("x is undefined"), text: /TypeError: x is undefined\n +at /, code: 1 },
+]) {
+  test(`${name} is explained`, () => {
+    const explained = explain(err, "up");
+    assert.match(explained.text ?? "", text);
+    assert.equal(explained.code, code);
+  });
+}
+
+test("verbs are refused by one program that knows them all", async () =>
+  assert.deepEqual((await newProgram(root)).commands.map((command) => command.name()).sort(), [
+    "certs",
+    "down",
+    "kubeconfig",
+    "kubectl",
+    "list",
+    "load",
+    "logs",
+    "run",
+    "status",
+    "up",
+  ]));

@@ -1,0 +1,80 @@
+import { existsSync, readFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest, type RequestOptions } from "node:https";
+import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
+import { containerdSocket } from "./containerd.ts";
+import { pkiFile } from "./pki.ts";
+import { runningPid } from "./processes.ts";
+import { routesAreWritten } from "./service-chains.ts";
+import type { Settings } from "./settings.ts";
+
+const probeMs = 3_000;
+
+/**
+ * Asks a process whether it can do its work.
+ * @param name as in `processNames`
+ * @returns undefined when it can, else why not, in one line
+ */
+export async function notReadyReason(settings: Settings, name: string): Promise<string | undefined> {
+  if (runningPid(settings, name) === undefined) return "it does not run";
+  try {
+    return await probes[name]?.(settings);
+  } catch (err) {
+    return (err as Error).message || String(err);
+  }
+}
+
+const probes: Readonly<Record<string, (settings: Settings) => Promise<string | undefined>>> = {
+  async etcd(settings) {
+    const file = (name: string): Buffer => readFileSync(pkiFile(settings, `etcd/${name}`));
+    const { status, body } = await get(`https://127.0.0.1:${settings.ports.etcd}/health`, {
+      ca: file("ca.crt"),
+      cert: file("healthcheck-client.crt"),
+      key: file("healthcheck-client.key"),
+    });
+    // The answer goes through the raft log: a member without a quorum, or without a disk, is not healthy.
+    return status === 200 && (JSON.parse(body) as { health?: string }).health === "true" ? undefined : `/health: ${body.trim()}`;
+  },
+  async containerd(settings) {
+    if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // spares a client's backoff
+    const runtime = newCriClient({ endpoint: `unix://${containerdSocket(settings)}`, requestTimeoutMs: probeMs });
+    try {
+      await runtime.version();
+      return undefined;
+    } finally {
+      runtime.close();
+    }
+  },
+  "kube-apiserver": (settings) => healthOf(`https://127.0.0.1:${settings.ports.apiserver}/readyz`, ca(settings)),
+  "kube-controller-manager": (settings) => healthOf(`https://127.0.0.1:${settings.ports.controllerManager}/healthz`, selfSigned),
+  "kube-scheduler": (settings) => healthOf(`https://127.0.0.1:${settings.ports.scheduler}/healthz`, selfSigned),
+  kubelet: (settings) => healthOf(`http://127.0.0.1:${settings.ports.kubeletHealthz}/healthz`, {}),
+  "service-routes": async (settings) => ((await routesAreWritten(settings.id)) ? undefined : "the rules are not written yet"),
+};
+
+const ca = (settings: Settings): RequestOptions => ({ ca: readFileSync(pkiFile(settings, "ca.crt")) });
+/** They make a certificate of their own at each start, and nothing secret is sent. */
+const selfSigned: RequestOptions = { rejectUnauthorized: false };
+
+async function healthOf(url: string, options: RequestOptions): Promise<string | undefined> {
+  const { status, body } = await get(url, options);
+  return status === 200 ? undefined : `${new URL(url).pathname} answers ${status}: ${body.trim().split("\n").at(-1)}`;
+}
+
+function get(url: string, options: RequestOptions): Promise<{ status: number; body: string }> {
+  const send = url.startsWith("https:") ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(probeMs);
+    const outgoing = send(url, { ...options, agent: false, signal }, (response) => {
+      let body = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        body += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
+      response.on("error", reject);
+    });
+    outgoing.on("error", (err) => reject(signal.aborted ? new Error(`no answer within ${probeMs / 1000} s`) : err));
+    outgoing.end();
+  });
+}

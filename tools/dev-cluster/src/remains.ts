@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { cgroupFolders, processesIn, removeCgroups, thaw } from "./cgroups.ts";
+import { type ClusterProcess, haveEnded, processesOf, shimsOf, signalAll } from "./cluster-processes.ts";
+import { tryExec } from "./commands.ts";
+import { containerdSocket } from "./containerd.ts";
+import { mountsBelow, unmountBelow } from "./mounts.ts";
+import { findRules, removeRules } from "./rules.ts";
+import type { Settings } from "./settings.ts";
+
+/** One kind of thing that a cluster leaves on its machine, found by the cluster's id and folders alone. */
+interface Remains {
+  /** What there is now, named for the user. */
+  find(settings: Settings): Promise<string[]> | string[];
+  /** Removes what it can; what cannot be removed is found again. */
+  remove(settings: Settings): Promise<void> | void;
+}
+
+const endMs = 2_000;
+const attempts = 3;
+const retryMs = 300;
+
+/** In the order in which they can be removed: what is used by others last. Needs no containerd. */
+const kinds: readonly Remains[] = [
+  {
+    find: (settings) => processes(settings).map(({ pid, name }) => `process ${pid} (${name})`),
+    async remove(settings) {
+      thaw(cgroupFolders(cgroupOf(settings)));
+      const found = processes(settings);
+      signalAll(found, "SIGKILL");
+      await haveEnded(found, endMs);
+    },
+  },
+  {
+    find: (settings) => mountsBelow(foldersOf(settings)).map((path) => `mount ${path}`),
+    remove: (settings) => unmountBelow(foldersOf(settings)),
+  },
+  {
+    find: (settings) => interfaces(settings).map((name) => `network interface ${name}`),
+    async remove(settings) {
+      for (const name of interfaces(settings)) await tryExec("ip", ["link", "delete", name]);
+    },
+  },
+  {
+    find: async (settings) =>
+      (await findRules(settings.id)).flatMap(({ table, chains, rules }) => [
+        ...chains.map((chain) => `chain ${chain} of iptables' table ${table}`),
+        ...rules.map((rule) => `rule of iptables' table ${table}: ${rule}`),
+      ]),
+    remove: (settings) => removeRules(settings.id).catch(() => {}), // what is left is found again
+  },
+  {
+    find: (settings) => cgroupFolders(cgroupOf(settings)).map((folder) => `cgroup ${folder}`),
+    remove: (settings) => removeCgroups(cgroupFolders(cgroupOf(settings))),
+  },
+  {
+    find: (settings) =>
+      [...podLogs(settings), settings.run].filter((folder) => existsSync(folder)).map((folder) => `folder ${folder}`),
+    remove(settings) {
+      if (mountsBelow(foldersOf(settings)).length > 0) return; // never delete through a mount
+      for (const folder of [...podLogs(settings), join(settings.state, "kubelet", "pods"), settings.run]) removeFolder(folder);
+    },
+  },
+];
+
+/**
+ * Removes everything of a cluster but its data: processes, mounts, interfaces, rules, cgroups, sockets, pods' folders and logs.
+ * @returns what is still there, named
+ */
+export async function removeRemains(settings: Settings): Promise<string[]> {
+  for (let attempt = 1; ; attempt++) {
+    const left: string[] = [];
+    for (const kind of settings.asRoot ? kinds : kinds.slice(0, 1)) {
+      if ((await kind.find(settings)).length === 0) continue;
+      await kind.remove(settings);
+      left.push(...(await kind.find(settings)));
+    }
+    if (!settings.asRoot) removeFolder(settings.run);
+    if (left.length === 0 || attempt === attempts) return left;
+    await delay(retryMs); // a network namespace takes a moment to end with its last process
+  }
+}
+
+const cgroupOf = (settings: Settings): string => `cox-${settings.id}`;
+const foldersOf = (settings: Settings): string[] => [settings.run, settings.state];
+
+function processes(settings: Settings): ClusterProcess[] {
+  const found = [
+    ...processesOf(settings.id),
+    ...shimsOf(containerdSocket(settings)),
+    ...processesIn(cgroupFolders(cgroupOf(settings))),
+  ];
+  return [...new Map(found.map((one) => [one.pid, one])).values()];
+}
+
+/** The bridge, and the pods' ends of veth pairs in it; anything else in it is the user's. */
+function interfaces({ bridge }: Settings): string[] {
+  const folder = `/sys/class/net/${bridge}`;
+  if (!existsSync(folder)) return [];
+  const ports = join(folder, "brif");
+  return [...entries(ports).filter((name) => name.startsWith("veth")), bridge];
+}
+
+/** Container logs are where every kubelet keeps them, below /var/log/pods; a pod's folder there ends with its uid. */
+function podLogs(settings: Settings): string[] {
+  const uids = new Set(entries(join(settings.state, "kubelet", "pods")));
+  return entries("/var/log/pods")
+    .filter((entry) => uids.has(entry.slice(entry.lastIndexOf("_") + 1)))
+    .map((entry) => join("/var/log/pods", entry));
+}
+
+const entries = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);
+
+function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {
+    // found again and reported
+  }
+}

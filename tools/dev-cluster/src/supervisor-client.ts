@@ -1,0 +1,114 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { release } from "@coxswain/apimachinery/metrics/registry";
+import { Failure } from "./failure.ts";
+import { startTimeOf } from "./process-identity.ts";
+import type { Settings } from "./settings.ts";
+import {
+  logFile,
+  type Request,
+  readState,
+  type SupervisorPlace,
+  type SupervisorState,
+  socketFile,
+  supervisorName,
+} from "./supervisor-state.ts";
+
+const answerMs = 5_000;
+const startMs = 20_000;
+
+/** @returns the supervisor's pid while it runs. */
+export function supervisorPid(place: Pick<Settings, "state">): number | undefined {
+  const self = readState(place)?.supervisor;
+  return self !== undefined && startTimeOf(self.pid) === self.startTime ? self.pid : undefined;
+}
+
+/**
+ * Asks the supervisor for something.
+ * @throws Failure with the reason when it refuses, does not run or does not answer
+ */
+export async function ask(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
+  const timeoutMs = answerMs + (request.verb === "stop" ? request.graceMs : request.verb === "start" ? 2 * answerMs : 0);
+  const text = await exchange(socketFile(place), `${JSON.stringify(request)}\n`, timeoutMs);
+  const answer = JSON.parse(text) as SupervisorState & { error?: string };
+  if (answer.error !== undefined) throw new Failure(`the supervisor refused ${request.verb}: ${answer.error}`);
+  return answer;
+}
+
+function exchange(socket: string, line: string, timeoutMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const connection = connect(socket, () => connection.write(line));
+    const fail = (reason: string): void => {
+      connection.destroy();
+      reject(new Failure(`the supervisor does not answer at ${socket}: ${reason}`));
+    };
+    connection.setEncoding("utf8");
+    connection.setTimeout(timeoutMs, () => fail(`nothing within ${timeoutMs / 1000} s`));
+    connection.on("data", (chunk: string) => {
+      text += chunk;
+    });
+    connection.on("error", (err) => fail(err.message));
+    connection.on("end", () => (text.endsWith("\n") ? resolve(text) : fail("it ended before it had answered")));
+  });
+}
+
+/**
+ * Starts the supervisor, which adopts what an earlier one has left running, unless it runs already.
+ * @returns whether it was started
+ */
+export async function ensureSupervisor(settings: Settings): Promise<boolean> {
+  if (supervisorPid(settings) !== undefined) {
+    await ask(settings, { verb: "status" });
+    return false;
+  }
+  makeFolderSync(join(settings.state, "run"));
+  makeFolderSync(join(settings.state, "logs"));
+  makeFolderSync(settings.run, 0o711);
+  const output = openSync(logFile(settings, supervisorName), "a", 0o600);
+  const program = join(settings.root, "tools/dev-cluster/src/supervisor-main.ts");
+  const args = ["-C", "cox-source", program, settings.state, settings.run, settings.id, release.gitVersion];
+  const child = spawn(process.execPath, args, {
+    detached: true,
+    stdio: ["ignore", output, output],
+    cwd: settings.state,
+  });
+  closeSync(output);
+  child.on("error", () => {}); // reported below
+  child.unref();
+  const end = performance.now() + startMs;
+  for (;;) {
+    try {
+      await ask(settings, { verb: "status" });
+      return true;
+    } catch (err) {
+      const ended = child.pid === undefined || startTimeOf(child.pid) === undefined;
+      if (ended || performance.now() > end)
+        throw new Failure(`${(err as Error).message}; see ${logFile(settings, supervisorName)}`);
+      await delay(20);
+    }
+  }
+}
+
+/** Ends the supervisor alone, also one that does not answer; what it started runs on. */
+export async function endSupervisor(place: SupervisorPlace): Promise<void> {
+  const pid = supervisorPid(place);
+  if (pid === undefined) return;
+  const startTime = startTimeOf(pid);
+  await ask(place, { verb: "exit" }).catch(() => {});
+  const isGone = async (withinMs: number): Promise<boolean> => {
+    const end = performance.now() + withinMs;
+    while (startTimeOf(pid) === startTime) {
+      if (performance.now() > end) return false;
+      await delay(10);
+    }
+    return true;
+  };
+  if (await isGone(2_000)) return;
+  process.kill(pid, "SIGKILL");
+  if (!(await isGone(5_000))) throw new Failure(`the supervisor, pid ${pid}, does not end`);
+}

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
+import { processState, runningPid, start, stop } from "./processes.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { reasonIn } from "./supervisor.ts";
+import { ask, endSupervisor, ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
+import { logFile, type ProcessSpec, socketFile } from "./supervisor-state.ts";
+
+for (const { name, log, want } of [
+  { name: "a stack below an error", log: "I0102 ok\nTypeError: no\n    at x\n\nNode.js v26.0.0\n", want: "TypeError: no" },
+  {
+    name: "a usage below an error",
+    log: "Error: unknown flag: --bad\nUsage:\n  x\n\nGlobal flags:\n\n  -h\n",
+    want: "Error: unknown flag: --bad",
+  },
+  {
+    name: "klog's fatal line",
+    log: 'E0102 "a"\nF0102 00:00:00.1 1 x.js:1] leaderelection lost\nI0102 bye\n',
+    want: "F0102 00:00:00.1 1 x.js:1] leaderelection lost",
+  },
+  { name: "no error at all", log: "one\ntwo\n", want: "two" },
+  { name: "nothing", log: "", want: undefined },
+])
+  test(`the reason of an end is found: ${name}`, () => assert.equal(reasonIn(log), want));
+
+async function until(what: string, ask: () => boolean): Promise<void> {
+  for (let attempt = 0; !ask(); attempt++) {
+    assert.ok(attempt < 3_000, what);
+    await delay(20);
+  }
+}
+
+/** A supervisor of its own with folders of its own; it and what it started end with the test. */
+async function newPlace(t: TestContext): Promise<Settings> {
+  const folder = mkdtempSync(join(tmpdir(), "cox-supervisor-"));
+  const own = readSettings(join(import.meta.dirname, "..", "..", ".."), { COX_STATE: join(folder, "state") });
+  const settings = { ...own, run: join(folder, "run") };
+  t.after(async () => {
+    await endSupervisor(settings);
+    const left = startedBySupervisor(settings.id);
+    signalAll(left, "SIGKILL");
+    await haveEnded(left, 5_000);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await ensureSupervisor(settings);
+  return settings;
+}
+
+const sleeper: ProcessSpec = { name: "sleeper", command: "sleep", args: ["600"] };
+
+test("what is killed is started again and counted, with its reason; what is stopped is not", async (t) => {
+  const settings = await newPlace(t);
+  const pid = (await start(settings, sleeper)) as number;
+  process.kill(pid, "SIGKILL");
+  await until("started again", () => ![undefined, pid].includes(runningPid(settings, "sleeper")));
+  const state = processState(settings, "sleeper");
+  assert.equal(state?.restarts, 1);
+  assert.equal(state?.lastEnd?.reason, "killed by SIGKILL");
+  await stop(settings, "sleeper");
+  assert.equal(runningPid(settings, "sleeper"), undefined);
+  assert.equal(processState(settings, "sleeper")?.phase, "stopped");
+});
+
+test("a process that does not end when it is asked to is killed", async (t) => {
+  const settings = await newPlace(t);
+  const script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
+  await start(settings, { name: "deaf", command: "sh", args: ["-c", script] });
+  await until("the trap", () => readFileSync(logFile(settings, "deaf"), "utf8").includes("deaf"));
+  await stop(settings, "deaf", 100);
+  assert.equal(runningPid(settings, "deaf"), undefined);
+});
+
+test("a program that is missing, and one that fails, are reported and tried again", async (t) => {
+  const settings = await newPlace(t);
+  await start(settings, { name: "missing", command: "/no/such/program", args: [] });
+  await start(settings, { name: "failing", command: "sh", args: ["-c", "echo why it failed; exit 7"] });
+  await until("two tries of each", () =>
+    ["missing", "failing"].every((name) => (processState(settings, name)?.restarts ?? 0) >= 1),
+  );
+  assert.match(processState(settings, "missing")?.lastEnd?.reason ?? "", /cannot be started: .*ENOENT/);
+  assert.equal(processState(settings, "failing")?.lastEnd?.reason, "exit code 7: why it failed");
+});
+
+test("a new supervisor adopts what a killed one has left running, and restarts it with its old command", async (t) => {
+  const settings = await newPlace(t);
+  const pid = (await start(settings, sleeper)) as number;
+  process.kill(supervisorPid(settings) as number, "SIGKILL");
+  await until("no supervisor", () => supervisorPid(settings) === undefined);
+  assert.equal(runningPid(settings, "sleeper"), pid);
+  assert.equal(await ensureSupervisor(settings), true);
+  assert.equal(await start(settings, sleeper), pid, "it is not started twice");
+  process.kill(pid, "SIGKILL");
+  await until("started again", () => ![undefined, pid].includes(runningPid(settings, "sleeper")));
+  assert.match(processState(settings, "sleeper")?.lastEnd?.reason ?? "", /exit code unknown/);
+});
+
+test("a state file that is damaged is as good as none", async (t) => {
+  const settings = await newPlace(t);
+  await start(settings, sleeper);
+  process.kill(supervisorPid(settings) as number, "SIGKILL");
+  await until("no supervisor", () => supervisorPid(settings) === undefined);
+  writeFileSync(join(settings.state, "run", "supervisor.json"), "{ damaged");
+  assert.equal(await ensureSupervisor(settings), true);
+  assert.deepEqual((await ask(settings, { verb: "status" })).processes, {});
+  assert.equal(startedBySupervisor(settings.id).length, 1, "what runs is still found");
+});
+
+test("another command replaces what runs, the same one leaves it", async (t) => {
+  const settings = await newPlace(t);
+  const pid = await start(settings, sleeper);
+  assert.equal(await start(settings, sleeper), pid);
+  assert.notEqual(await start(settings, { ...sleeper, args: ["601"] }), pid);
+  assert.equal(startedBySupervisor(settings.id).length, 1);
+});
+
+test("the socket is its owner's alone; what is no request is refused, and the supervisor goes on", async (t) => {
+  const settings = await newPlace(t);
+  assert.equal(statSync(socketFile(settings)).mode & 0o777, 0o600);
+  await assert.rejects(ask(settings, { verb: "explode" } as never), /unknown verb "explode"/);
+  await assert.rejects(ask(settings, null as never), /supervisor refused|Cannot read/);
+  assert.deepEqual((await ask(settings, { verb: "status" })).processes, {});
+  const mask = spawnSync("sh", ["-c", "umask"], { encoding: "utf8" }).stdout;
+  await start(settings, { name: "mask", command: "sh", args: ["-c", "umask; sleep 600"] });
+  await until("the umask", () => existsSync(logFile(settings, "mask")) && readFileSync(logFile(settings, "mask"), "utf8") !== "");
+  assert.equal(readFileSync(logFile(settings, "mask"), "utf8"), mask, "what it starts has the user's own umask");
+});

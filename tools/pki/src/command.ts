@@ -1,0 +1,158 @@
+import { Command } from "commander";
+import { PkiError } from "./files.ts";
+import { type Found, subjectText, takeInventory, timeOf, validityOf } from "./inventory.ts";
+import { type Made, makeMissing } from "./make.ts";
+import type { PkiPlan } from "./plan.ts";
+import { type Renewed, renew } from "./renew.ts";
+
+export interface CertsCommandOptions<Flags> {
+  /** What the subcommands are added to; default a new one. */
+  readonly command?: Command;
+  /** As users type it: `./cox certs`. */
+  readonly program: string;
+  /** Adds what the plan is made from: to each subcommand, and to `certs` itself where that is not given. */
+  readonly configure?: (command: Command) => void;
+  readonly plan: (flags: Flags) => PkiPlan;
+  /** After files were made or renewed, not with `--dry-run`. Its lines are printed. */
+  readonly afterwards?: (plan: PkiPlan, flags: Flags) => readonly string[];
+  /** Default standard output. */
+  readonly print?: (line: string) => void;
+  readonly now?: () => number;
+}
+
+/**
+ * `certs`, `certs check` and `certs renew`. Its actions reject with PkiError, whose message is for the user; `check` sets the process's
+ * exit code to 1 when a certificate is of no use.
+ */
+export function newCertsCommand<Flags extends object>(options: CertsCommandOptions<Flags>): Command {
+  const { program, configure, plan, afterwards, print = console.log, now = Date.now } = options;
+  const command = options.command ?? newCommand(configure);
+  command.usage("[check | renew [name...]] [options]").option("--dry-run", "say what would be written, and write nothing");
+  command.action(async (flags: Flags & { dryRun?: boolean }) => {
+    const own = plan(flags);
+    const dryRun = flags.dryRun === true;
+    const made = await makeMissing(own, { dryRun, now: now() });
+    for (const line of describeMade(made, dryRun)) print(line);
+    if (made.length === 0) print(`nothing is missing in ${own.folder}`);
+    if (!dryRun) for (const line of afterwards?.(own, flags) ?? []) print(line);
+    for (const line of warnings(own, program, now())) print(line);
+  });
+  const check = command
+    .command("check")
+    .description("Lists every certificate with its end and its authority; exit code 1 when one has expired or cannot be read.")
+    .allowExcessArguments(false);
+  configure?.(check);
+  check.action((_: unknown, self: Command) => {
+    const { lines, isWell } = describeAll(plan(self.optsWithGlobals<Flags>()), now());
+    for (const line of lines) print(line);
+    if (!isWell) process.exitCode = 1;
+  });
+  const renewal = command
+    .command("renew")
+    .argument("[name...]", "as `check` lists them; without names: all that authorities of this folder signed")
+    .description("Renews certificates in place. Key, names and authority stay; daemons take up new files by themselves.")
+    .option("--expiring", "only those with less than 30 days to their end, or a sixth of their life where that is less")
+    .option("--dry-run", "say what would be renewed, and write nothing");
+  configure?.(renewal);
+  renewal.action(async (names: string[], _: unknown, self: Command) => {
+    const flags = self.optsWithGlobals<Flags & { dryRun?: boolean; expiring?: boolean }>();
+    const own = plan(flags);
+    const dryRun = flags.dryRun === true;
+    const renewed = await renew(own, { names, onlyExpiring: flags.expiring === true, dryRun, now: now() });
+    for (const line of describeRenewed(renewed, dryRun)) print(line);
+    if (!dryRun && renewed.paths.length > 0) for (const line of afterwards?.(own, flags) ?? []) print(line);
+  });
+  return command;
+}
+
+function newCommand(configure: ((command: Command) => void) | undefined): Command {
+  const command = new Command("certs")
+    .description(
+      "Writes what is missing of a cluster's certificates and kubeconfigs, in the layout of kubeadm. Files that exist stay as they are.",
+    )
+    .allowExcessArguments(false);
+  configure?.(command);
+  return command;
+}
+
+export function describeMade(made: readonly Made[], dryRun = false): string[] {
+  return made.map(({ path, why }) =>
+    why === undefined ? `${dryRun ? "would make" : "made"} ${path}` : `${dryRun ? "would change" : "changed"} ${path}: ${why}`,
+  );
+}
+
+export function describeRenewed({ paths, skipped, restart }: Renewed, dryRun = false): string[] {
+  return [
+    ...paths.map((path) => `${dryRun ? "would renew" : "renewed"} ${path}`),
+    ...skipped,
+    ...(paths.length === 0 ? ["nothing to renew"] : []),
+    ...(restart.length > 0
+      ? [
+          `restart ${restart.join(", ")}${dryRun ? " then" : ""}: they read the certificate in their kubeconfig only at their start`,
+        ]
+      : []),
+  ];
+}
+
+function warnings(plan: PkiPlan, program: string, now: number): string[] {
+  return takeInventory(plan).found.flatMap((entry) => {
+    const validity = validityOf(entry.certificate, now);
+    if (validity === "valid") return [];
+    const end = timeOf(entry.certificate.validToDate);
+    const what = { expired: `expired on ${end}`, "ends soon": `ends on ${end}`, "not valid yet": "is not valid yet" }[validity];
+    const remedy = entry.isAuthority || validity === "not valid yet" ? "" : `; ${program} renew ${entry.name}`;
+    return [`${entry.path} ${what}${remedy}`];
+  });
+}
+
+const dayMs = 86_400_000;
+
+/** The table of `check`. */
+function describeAll(plan: PkiPlan, now: number): { lines: string[]; isWell: boolean } {
+  const { found, unreadable } = takeInventory(plan);
+  const rows = found.map((entry) => [
+    entry.detail === undefined ? entry.name : `${entry.name} (${entry.detail})`,
+    timeOf(entry.certificate.validToDate),
+    remaining(entry, now),
+    entry.ca ?? subjectTextOfIssuer(entry),
+    subjectText(entry.certificate),
+  ]);
+  const head = ["CERTIFICATE", "EXPIRES", "REMAINING", "AUTHORITY", "SUBJECT"];
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? "").length)));
+  const text = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("   ")
+      .trimEnd();
+  const isWell =
+    unreadable.length === 0 && found.every(({ certificate }) => ["valid", "ends soon"].includes(validityOf(certificate, now)));
+  return {
+    lines: [
+      ...(found.length > 0 ? [head, ...rows].map(text) : [`there are no certificates in ${plan.folder}`]),
+      ...unreadable.map(({ path, reason }) => `${path} cannot be read: ${reason}`),
+    ],
+    isWell,
+  };
+}
+
+function remaining({ certificate }: Found, now: number): string {
+  const validity = validityOf(certificate, now);
+  if (validity === "expired" || validity === "not valid yet") return validity;
+  const ms = certificate.validToDate.getTime() - now;
+  return ms >= 2 * dayMs ? `${Math.floor(ms / dayMs)}d` : `${Math.floor(ms / 3_600_000)}h`;
+}
+
+const subjectTextOfIssuer = ({ certificate }: Found): string =>
+  `${certificate.issuer.split("\n").join(", ")} (not of this folder)`;
+
+/** For a program of its own: one line for each problem on standard error. @returns the exit code */
+export async function runCerts(command: Command, args: readonly string[]): Promise<number> {
+  try {
+    await command.parseAsync([...args], { from: "user" });
+    return Number(process.exitCode ?? 0);
+  } catch (err) {
+    if (!(err instanceof PkiError)) throw err;
+    for (const line of err.message.split("\n")) process.stderr.write(`error: ${line}\n`);
+    return 1;
+  }
+}

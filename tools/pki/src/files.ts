@@ -1,0 +1,80 @@
+import { X509Certificate } from "node:crypto";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+
+/** Something that the user has to put right: one line or several, each with the file and the remedy. */
+export class PkiError extends Error {}
+
+/** @returns undefined when there is no such file */
+export function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new PkiError(`cannot read ${path}: ${(err as Error).message}`);
+  }
+}
+
+/**
+ * Replaces a file in one step: readers see the old text or the new one, whenever the machine stops. An existing file keeps its mode
+ * and owner; a link stays, and what it leads to is replaced.
+ */
+export function writeWhole(path: string, text: string, mode: number): void {
+  const before = statSync(path, { throwIfNoEntry: false });
+  const target = before === undefined ? path : realpathSync(path);
+  const temporary = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
+  try {
+    makeFolderSync(dirname(target));
+    const file = openSync(temporary, "wx", mode);
+    try {
+      writeSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    if (before !== undefined) {
+      if (process.getuid?.() === 0) chownSync(temporary, before.uid, before.gid);
+      chmodSync(temporary, before.mode & 0o777);
+    }
+    renameSync(temporary, target);
+  } catch (err) {
+    rmSync(temporary, { force: true });
+    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`);
+  }
+  syncFolder(dirname(target));
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** @returns undefined when the text is no certificate. */
+export function parseCertificate(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the authority's key signed it. */
+export const isSignedBy = (certificate: X509Certificate, authority: X509Certificate): boolean =>
+  certificate.checkIssued(authority) && certificate.verify(authority.publicKey);

@@ -1,0 +1,71 @@
+import { dirname, isAbsolute, join } from "node:path";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
+import type { KubeconfigSpec } from "./plan.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+const fromBase64 = (text: string): string => Buffer.from(text, "base64").toString();
+
+/** JSON is YAML, and says the same to every reader. */
+export function newKubeconfig({ server, commonName: user }: KubeconfigSpec, caPem: string, pair: KeyPair): string {
+  const context = `${user}@kubernetes`;
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "kubernetes", cluster: { server, "certificate-authority-data": base64(caPem) } }],
+    users: [{ name: user, user: { "client-certificate-data": base64(pair.certPem), "client-key-data": base64(pair.keyPem) } }],
+    contexts: [{ name: context, context: { cluster: "kubernetes", user } }],
+    "current-context": context,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+/** What a kubeconfig says of certificates and servers. */
+export interface KubeconfigContent {
+  readonly servers: readonly string[];
+  readonly users: readonly KubeconfigCertificate[];
+  /** Authorities in the file itself, PEM. */
+  readonly authorities: readonly string[];
+}
+
+/** A user's certificate: in the kubeconfig itself, or in a file that it names. */
+export interface KubeconfigCertificate {
+  readonly user: string;
+  readonly certPem?: string;
+  readonly keyPem?: string;
+  readonly file?: string;
+}
+
+interface Parsed {
+  clusters?: { cluster?: { server?: string; "certificate-authority-data"?: string } }[];
+  users?: { name?: string; user?: Record<string, unknown> }[];
+}
+
+/** @throws Error when it is no kubeconfig */
+export function readKubeconfig(text: string, path: string): KubeconfigContent {
+  const parsed = parseYaml(text) as Parsed | null;
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Error("it is no kubeconfig");
+  const string = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
+  const clusters = (parsed.clusters ?? []).map(({ cluster }) => cluster ?? {});
+  return {
+    servers: clusters.flatMap(({ server }) => server ?? []),
+    authorities: clusters.flatMap((cluster) => string(cluster["certificate-authority-data"]) ?? []).map(fromBase64),
+    users: (parsed.users ?? []).flatMap(({ name = "", user = {} }): KubeconfigCertificate[] => {
+      const data = string(user["client-certificate-data"]);
+      const key = string(user["client-key-data"]);
+      if (data !== undefined)
+        return [{ user: name, certPem: fromBase64(data), ...(key !== undefined && { keyPem: fromBase64(key) }) }];
+      const file = string(user["client-certificate"]);
+      return file === undefined ? [] : [{ user: name, file: isAbsolute(file) ? file : join(dirname(path), file) }];
+    }),
+  };
+}
+
+/**
+ * The kubeconfig with another certificate in the place of one; all else stays as the user has it.
+ * @returns undefined when the certificate does not stand in the text in one piece
+ */
+export function withCertificate(text: string, oldPem: string, newPem: string): string | undefined {
+  const old = base64(oldPem);
+  return text.includes(old) ? text.replaceAll(old, base64(newPem)) : undefined;
+}

@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { alternativeNamesOf, type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { newCertsCommand, runCerts } from "./command.ts";
+import { PkiError } from "./files.ts";
+import { expiredCertificates, takeInventory, validityOf } from "./inventory.ts";
+import { makeMissing } from "./make.ts";
+import type { PkiPlan } from "./plan.ts";
+import { renew, renewExpiring } from "./renew.ts";
+
+const dayMs = 86_400_000;
+
+function aPlan(t: { after(fn: () => void): void }, more: Partial<PkiPlan> = {}): PkiPlan {
+  const folder = mkdtempSync(join(tmpdir(), "cox-pki-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return {
+    folder,
+    nodeName: "one",
+    apiserverNames: ["10.96.0.1"],
+    etcdNames: [],
+    kubeletNames: [],
+    kubeletClientGroups: ["system:masters"],
+    server: () => "https://127.0.0.1:6443",
+    ...more,
+  };
+}
+
+const read = (plan: PkiPlan, file: string): string => readFileSync(join(plan.folder, file), "utf8");
+const put = (plan: PkiPlan, file: string, text: string): void => {
+  makeFolderSync(join(plan.folder, "pki", "etcd"));
+  writeFileSync(join(plan.folder, file), text);
+};
+const certificate = (plan: PkiPlan, file: string): X509Certificate => new X509Certificate(read(plan, file));
+const caOf = (plan: PkiPlan, file = "pki/ca"): KeyPair => ({
+  certPem: read(plan, `${file}.crt`),
+  keyPem: read(plan, `${file}.key`),
+});
+/** Every file with its bytes and its time, to tell that nothing was written. */
+const everything = (plan: PkiPlan) =>
+  globSync("**", { cwd: plan.folder })
+    .filter((path) => statSync(join(plan.folder, path)).isFile())
+    .map((path) => [path, read(plan, path), statSync(join(plan.folder, path)).mtimeMs]);
+const embedded = (plan: PkiPlan, name: string): X509Certificate => {
+  const { users } = JSON.parse(read(plan, `${name}.conf`)) as { users: { user: Record<string, string> }[] };
+  return new X509Certificate(Buffer.from(users[0]?.user["client-certificate-data"] ?? "", "base64"));
+};
+
+test("a second run writes nothing, and keeps the names that an earlier one was asked for", async (t) => {
+  const plan = aPlan(t, { apiserverNames: ["10.96.0.1", "lb.test"] });
+  await makeMissing(plan);
+  const before = everything(plan);
+  assert.deepEqual(await makeMissing({ ...plan, apiserverNames: [] }), []);
+  assert.deepEqual(everything(plan), before);
+});
+
+test("names that are asked for later come to those that are there; key and authority stay", async (t) => {
+  const plan = aPlan(t, { apiserverNames: ["lb.test"] });
+  await makeMissing(plan);
+  const key = read(plan, "pki/apiserver.key");
+  const made = await makeMissing({ ...plan, nodeName: "two", apiserverNames: ["other.test", "10.0.0.9"] });
+  assert.deepEqual(
+    made.map(({ path }) => path.slice(plan.folder.length)),
+    ["/pki/apiserver.crt", "/pki/etcd/server.crt", "/pki/etcd/peer.crt", "/pki/kubelet.crt"],
+  );
+  const names = alternativeNamesOf(read(plan, "pki/apiserver.crt"));
+  for (const name of ["lb.test", "other.test", "one", "two", "kubernetes.default.svc"])
+    assert.ok(names.dnsNames.includes(name), name);
+  assert.ok(names.ips.includes("10.0.0.9"));
+  assert.equal(read(plan, "pki/apiserver.key"), key);
+  assert.ok(certificate(plan, "pki/apiserver.crt").checkPrivateKey(createPrivateKey(key)));
+  assert.deepEqual(await makeMissing({ ...plan, nodeName: "two", apiserverNames: ["other.test", "10.0.0.9"] }), []);
+});
+
+test("an authority without its key is never replaced: what it would have to sign is named, and nothing is written", async (t) => {
+  const plan = aPlan(t);
+  const external = await newCa({ commonName: "of another team" });
+  put(plan, "pki/ca.crt", external.certPem);
+  const before = everything(plan);
+  await assert.rejects(
+    makeMissing(plan),
+    (err) =>
+      err instanceof PkiError &&
+      /pki\/ca\.crt is there without its key \(an external authority\), so these cannot be made: \S+pki\/apiserver\.crt, .*kubelet\.conf; put ca\.key beside it/.test(
+        err.message,
+      ),
+  );
+  assert.deepEqual(everything(plan), before);
+});
+
+test("an external authority is enough where nothing is missing", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  rmSync(join(plan.folder, "pki/ca.key"));
+  assert.deepEqual(await makeMissing(plan), []);
+});
+
+test("an authority that is gone is not made anew while something of it is left", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  rmSync(join(plan.folder, "pki/etcd/ca.crt"));
+  const before = everything(plan);
+  await assert.rejects(makeMissing(plan), /pki\/etcd\/ca\.crt is missing, the authority of .*etcd\/server\.crt.*: put it back/);
+  assert.deepEqual(everything(plan), before);
+});
+
+test("a worker of kubeadm's, with an authority and the kubelet's own kubeconfig, stays as it is", async (t) => {
+  const plan = aPlan(t);
+  put(plan, "pki/ca.crt", (await newCa({ commonName: "kubernetes" })).certPem);
+  put(
+    plan,
+    "kubelet.conf",
+    "apiVersion: v1\nkind: Config\nusers:\n- name: n\n  user: {client-certificate: /var/lib/kubelet/pki/x.pem}\n",
+  );
+  const before = everything(plan);
+  await assert.rejects(makeMissing(plan), PkiError);
+  await assert.rejects(renew(plan, { names: ["kubelet.conf"] }), /cannot be renewed/);
+  assert.deepEqual(everything(plan), before);
+});
+
+test("kubeconfigs that were edited stay as they are, whatever the plan says", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  put(plan, "admin.conf", read(plan, "admin.conf").replace("127.0.0.1:6443", "lb.test:443"));
+  const before = everything(plan);
+  assert.deepEqual(await makeMissing({ ...plan, server: () => "https://127.0.0.1:7443" }), []);
+  assert.deepEqual(everything(plan), before);
+});
+
+test("in a cluster's own folder kubeconfigs follow the port and the node's name, and keep what the user added", async (t) => {
+  const own = { isEarlierServer: (url: string) => url.startsWith("https://127.0.0.1:") };
+  const plan = aPlan(t, own);
+  await makeMissing(plan);
+  put(
+    plan,
+    "admin.conf",
+    read(plan, "admin.conf").replace('"user": "kubernetes-admin"', '"user": "kubernetes-admin", "namespace": "web"'),
+  );
+  const before = embedded(plan, "admin").fingerprint256;
+  await makeMissing({ ...plan, nodeName: "two", server: () => "https://127.0.0.1:7443" });
+  assert.match(read(plan, "admin.conf"), /"namespace": "web"/);
+  assert.match(read(plan, "admin.conf"), /"server": "https:\/\/127\.0\.0\.1:7443"/);
+  assert.equal(embedded(plan, "admin").fingerprint256, before);
+  assert.match(embedded(plan, "kubelet").subject, /CN=system:node:two$/);
+  assert.match(read(plan, "kubelet.conf"), /"server": "https:\/\/127\.0\.0\.1:7443"/);
+});
+
+test("a certificate of somebody else's is left alone; a name that it lacks is an error only when asked for", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const foreign = await newCertificate({
+    commonName: "kube-apiserver",
+    dnsNames: ["kubernetes", "cp"],
+    usages: ["server"],
+    ca: caOf(plan),
+  });
+  put(plan, "pki/apiserver.crt", foreign.certPem);
+  put(plan, "pki/apiserver.key", foreign.keyPem);
+  const before = everything(plan);
+  assert.deepEqual(await makeMissing({ ...plan, apiserverNames: ["cp"] }), []);
+  await assert.rejects(
+    makeMissing({ ...plan, apiserverNames: ["lb.test"] }),
+    /apiserver\.crt lacks lb\.test and was not made by this program/,
+  );
+  assert.deepEqual(everything(plan), before);
+});
+
+test("a key without a certificate gets one, as after a run that was cut off; a certificate without its key is an error", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const key = read(plan, "pki/apiserver.key");
+  rmSync(join(plan.folder, "pki/apiserver.crt"));
+  assert.deepEqual(await makeMissing(plan), [{ path: join(plan.folder, "pki/apiserver.crt") }]);
+  assert.ok(certificate(plan, "pki/apiserver.crt").checkPrivateKey(createPrivateKey(key)));
+  rmSync(join(plan.folder, "pki/etcd/peer.key"));
+  await assert.rejects(makeMissing(plan), /etcd\/peer\.key is missing, the key of \S+etcd\/peer\.crt: put it back, or remove/);
+});
+
+test("the public key of tokens is made from the private one; the other way round is an error", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const pub = read(plan, "pki/sa.pub");
+  rmSync(join(plan.folder, "pki/sa.pub"));
+  await makeMissing(plan);
+  assert.equal(read(plan, "pki/sa.pub"), pub);
+  rmSync(join(plan.folder, "pki/sa.key"));
+  await assert.rejects(makeMissing(plan), /sa\.key is missing/);
+});
+
+test("a dry run says what a run would do, and writes nothing", async (t) => {
+  const plan = aPlan(t);
+  const said = await makeMissing(plan, { dryRun: true });
+  assert.deepEqual(everything(plan), []);
+  assert.deepEqual(await makeMissing(plan), said);
+});
+
+test("a certificate ends soon thirty days before its end, or a sixth of its life where that is less", async (t) => {
+  const now = Date.UTC(2030, 0, 1);
+  const ca = await newCa({ commonName: "ca", now });
+  for (const [validDays, remainingDays, want] of [
+    [365, 31, "valid"],
+    [365, 29, "ends soon"],
+    [6, 1.1, "valid"],
+    [6, 0.9, "ends soon"],
+    [6, -0.1, "expired"],
+    [6, 6.1, "not valid yet"],
+  ] as const) {
+    const { certPem } = await newCertificate({ commonName: "x", usages: ["client"], ca, validDays, now });
+    const at = now + (validDays - remainingDays) * dayMs;
+    assert.equal(validityOf(new X509Certificate(certPem), at), want, `${validDays} days, ${remainingDays} left`);
+  }
+  t.diagnostic("by the certificate's own dates");
+});
+
+test("what ends soon is renewed in place: key, names, subject, usages, mode and authority stay", async (t) => {
+  const plan = aPlan(t, { apiserverNames: ["lb.test"] });
+  const start = Date.UTC(2030, 0, 1);
+  await makeMissing(plan, { now: start });
+  assert.deepEqual((await renewExpiring(plan, start + 300 * dayMs)).paths, []);
+  chmodSync(join(plan.folder, "pki/apiserver.crt"), 0o640);
+  const before = certificate(plan, "pki/apiserver.crt");
+  const kept = ["pki/apiserver.key", "pki/ca.crt", "pki/ca.key", "pki/sa.key"].map((file) => read(plan, file));
+  const later = start + 340 * dayMs;
+  const { paths, restart } = await renewExpiring(plan, later);
+  assert.equal(paths.length, 12);
+  assert.deepEqual(restart, ["kube-controller-manager", "kube-scheduler", "kubelet"]);
+  const after = certificate(plan, "pki/apiserver.crt");
+  assert.equal(after.validToDate.getTime(), later + 365 * dayMs);
+  const said = (of: X509Certificate) => [
+    of.subject,
+    of.issuer,
+    of.subjectAltName,
+    of.keyUsage,
+    of.publicKey.export({ format: "jwk" }),
+  ];
+  assert.deepEqual(said(after), said(before));
+  assert.notEqual(after.serialNumber, before.serialNumber);
+  assert.equal(statSync(join(plan.folder, "pki/apiserver.crt")).mode & 0o777, 0o640);
+  assert.deepEqual(
+    ["pki/apiserver.key", "pki/ca.crt", "pki/ca.key", "pki/sa.key"].map((file) => read(plan, file)),
+    kept,
+  );
+  for (const { certificate: one, keyPem } of takeInventory(plan).found.filter(({ isAuthority }) => !isAuthority))
+    assert.ok(one.checkPrivateKey(createPrivateKey(keyPem ?? "")), one.subject);
+  assert.deepEqual((await renewExpiring(plan, later)).paths, []);
+});
+
+test("one certificate is renewed by its name, and nothing else", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const before = new Map(everything(plan).map(([path, text]) => [path, text]));
+  const { paths, restart } = await renew(plan, { names: ["etcd-server", "scheduler"], now: Date.now() + 5000 });
+  assert.deepEqual(paths, [join(plan.folder, "pki/etcd/server.crt"), join(plan.folder, "scheduler.conf")]);
+  assert.deepEqual(restart, ["kube-scheduler"]);
+  const changed = everything(plan).filter(([path, text]) => before.get(path as string) !== text);
+  assert.deepEqual(changed.map(([path]) => path).sort(), ["pki/etcd/server.crt", "scheduler.conf"]);
+  await assert.rejects(renew(plan, { names: ["nonsense"] }), /there is no certificate nonsense in/);
+  await assert.rejects(renew(plan, { names: ["ca"] }), /it is an authority/);
+});
+
+test("a kubeconfig that was edited is renewed with all that was added to it", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const text = `# mine\n${read(plan, "admin.conf").replace("127.0.0.1:6443", "lb.test:443")}`;
+  put(plan, "admin.conf", text);
+  await renew(plan, { names: ["admin.conf"], now: Date.now() + 5000 });
+  const rest = (all: string) => all.replace(/"client-certificate-data": "[^"]+"/, "");
+  assert.equal(rest(read(plan, "admin.conf")), rest(text));
+  assert.notEqual(read(plan, "admin.conf"), text);
+});
+
+test("what another authority signed is not renewed: by name that is an error, else it is said", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const foreign = await newCertificate({ commonName: "x", usages: ["server"], ca: await newCa({ commonName: "elsewhere" }) });
+  put(plan, "pki/apiserver.crt", foreign.certPem);
+  put(plan, "pki/apiserver.key", foreign.keyPem);
+  await assert.rejects(renew(plan, { names: ["apiserver"] }), /signed by CN=elsewhere, which is no authority of this folder/);
+  const { paths, skipped } = await renew(plan);
+  assert.equal(paths.length, 11);
+  assert.match(skipped.join("\n"), /^\S+apiserver\.crt \(CN=x\) cannot be renewed here/);
+  assert.equal(read(plan, "pki/apiserver.crt"), foreign.certPem);
+  await assert.rejects(renewExpiring(plan, Date.now() + 400 * dayMs), /apiserver\.crt .*cannot be renewed here/);
+});
+
+test("a certificate never outlives its authority", async (t) => {
+  const plan = aPlan(t);
+  const ca = await newCa({ commonName: "kubernetes", validDays: 100 });
+  put(plan, "pki/ca.crt", ca.certPem);
+  put(plan, "pki/ca.key", ca.keyPem);
+  await makeMissing(plan);
+  const end = certificate(plan, "pki/ca.crt").validTo;
+  assert.equal(certificate(plan, "pki/apiserver.crt").validTo, end);
+  await renew(plan, { names: ["apiserver"] });
+  assert.equal(certificate(plan, "pki/apiserver.crt").validTo, end);
+  const later = Date.now() + 101 * dayMs;
+  await assert.rejects(renew(plan, { names: ["apiserver"], now: later }), /its authority, \S+pki\/ca\.crt, expired on /);
+});
+
+test("a link to a certificate stays a link, and a chain stays behind its certificate", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const file = join(plan.folder, "pki/apiserver.crt");
+  put(plan, "store.pem", read(plan, "pki/apiserver.crt") + read(plan, "pki/ca.crt"));
+  rmSync(file);
+  symlinkSync("../store.pem", file);
+  await renew(plan, { names: ["apiserver"], now: Date.now() + 5000 });
+  const text = read(plan, "store.pem");
+  assert.equal(text, read(plan, "pki/apiserver.crt"));
+  assert.ok(text.endsWith(`-----END CERTIFICATE-----\n${read(plan, "pki/ca.crt")}`));
+});
+
+test("what has expired is named with its file, its subject and its end", async (t) => {
+  const plan = aPlan(t);
+  const start = Date.UTC(2020, 0, 1);
+  await makeMissing(plan, { now: start });
+  assert.deepEqual(expiredCertificates(plan, start), []);
+  const expired = expiredCertificates(plan, start + 366 * dayMs);
+  assert.equal(expired.length, 12);
+  assert.ok(expired.includes(`${join(plan.folder, "pki/apiserver.crt")} (CN=kube-apiserver) expired on 2020-12-31T00:00:00Z`));
+  assert.ok(expired.some((line) => line.startsWith(join(plan.folder, "scheduler.conf"))));
+});
+
+/** Runs the command as a program does. */
+async function run(plan: PkiPlan, now: number, ...args: string[]): Promise<{ code: number; lines: string[] }> {
+  const lines: string[] = [];
+  const command = newCertsCommand({ program: "certs", plan: () => plan, print: (line) => lines.push(line), now: () => now });
+  const before = process.exitCode;
+  process.exitCode = 0;
+  try {
+    return { code: await runCerts(command, args), lines };
+  } finally {
+    process.exitCode = before;
+  }
+}
+
+test("check lists all, those of kubeconfigs too, and ends with 1 when one has expired", async (t) => {
+  const plan = aPlan(t);
+  const start = Date.UTC(2030, 0, 1);
+  await run(plan, start);
+  const well = await run(plan, start, "check");
+  assert.equal(well.code, 0);
+  assert.match(well.lines.join("\n"), /^apiserver +2031-01-01T00:00:00Z +365d +ca +CN=kube-apiserver$/m);
+  assert.match(well.lines.join("\n"), /^scheduler\.conf +2031-01-01T00:00:00Z +365d +ca +CN=system:kube-scheduler$/m);
+  assert.equal(well.lines.length, 16);
+  const ill = await run(plan, start + 366 * dayMs, "check");
+  assert.equal(ill.code, 1);
+  assert.match(ill.lines.join("\n"), /^etcd\/server +2031-01-01T00:00:00Z +expired /m);
+  put(plan, "pki/apiserver.crt", "nonsense");
+  const unreadable = await run(plan, start, "check");
+  assert.equal(unreadable.code, 1);
+  assert.match(unreadable.lines.join("\n"), /apiserver\.crt cannot be read: it is no certificate in PEM form/);
+});
+
+test("the command says what it made, changed, would do, and that nothing is missing", async (t) => {
+  const plan = aPlan(t);
+  const now = Date.now();
+  assert.match((await run(plan, now, "--dry-run")).lines[0] ?? "", /^would make \S+pki\/ca\.key$/);
+  assert.match((await run(plan, now)).lines[0] ?? "", /^made \S+pki\/ca\.key$/);
+  assert.deepEqual((await run(plan, now)).lines, [`nothing is missing in ${plan.folder}`]);
+  const renewed = await run(plan, now, "renew", "scheduler.conf", "--dry-run");
+  assert.deepEqual(renewed.lines.length, 2);
+  assert.match(renewed.lines.join("\n"), /^would renew .*\nrestart kube-scheduler then: /);
+  assert.match((await run(plan, now + 340 * dayMs)).lines.join("\n"), /apiserver\.crt ends on \S+; certs renew apiserver$/m);
+  assert.deepEqual((await run(plan, now, "renew", "--expiring")).lines, ["nothing to renew"]);
+  assert.equal((await run({ ...plan, apiserverNames: ["x.test"] }, now)).code, 0);
+  rmSync(join(plan.folder, "pki/ca.key"));
+  await assert.rejects(makeMissing({ ...plan, apiserverNames: ["y.test"] }), /lacks y\.test, and the key of its authority/);
+  assert.equal((await run({ ...plan, apiserverNames: ["y.test"] }, now)).code, 1);
+});

@@ -1,0 +1,117 @@
+import { isIP } from "node:net";
+
+/** Authorities by their file below `pki`, without its ending. */
+export const authorities = {
+  ca: "kubernetes",
+  "front-proxy-ca": "front-proxy-ca",
+  "etcd/ca": "etcd-ca",
+} as const;
+export type AuthorityFile = keyof typeof authorities;
+export const authorityFiles = Object.keys(authorities) as AuthorityFile[];
+
+export const kubeconfigNames = ["admin", "controller-manager", "scheduler", "kubelet"] as const;
+export type KubeconfigName = (typeof kubeconfigNames)[number];
+
+/** What a cluster's certificates and kubeconfigs say, and where they are. */
+export interface PkiPlan {
+  /** Kubeconfigs are in it, certificates in its `pki`. */
+  readonly folder: string;
+  readonly nodeName: string;
+  /** Besides those that a cluster always has: names and addresses of the API server, of etcd and of the kubelet. */
+  readonly apiserverNames: readonly string[];
+  readonly etcdNames: readonly string[];
+  readonly kubeletNames: readonly string[];
+  /** Groups of the API server's client of the kubelets. */
+  readonly kubeletClientGroups: readonly string[];
+  /** The server of each kubeconfig, `https://127.0.0.1:6443`. */
+  readonly server: (name: KubeconfigName) => string;
+  /**
+   * For a folder that belongs to one cluster of ours: whether an earlier plan of it gave kubeconfigs this server. They follow the
+   * plan's server and node name then. Without it kubeconfigs that exist are never changed.
+   */
+  readonly isEarlierServer?: (url: string) => boolean;
+}
+
+/** One certificate of the cluster. */
+export interface CertificateSpec {
+  /** Below `pki`, without its ending. */
+  readonly file: string;
+  readonly ca: AuthorityFile;
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  readonly usages: readonly ("server" | "client")[];
+  /** Names and addresses that it has in every cluster. */
+  readonly names: readonly string[];
+  /** Those that the user asked for besides. */
+  readonly asked: readonly string[];
+}
+
+export interface KubeconfigSpec {
+  readonly name: KubeconfigName;
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  readonly server: string;
+}
+
+/** The common name of the API server's client of the kubelets. */
+export const kubeletClientName = "kube-apiserver-kubelet-client";
+
+const serviceNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+
+/** Source: kubeadm's phase certs */
+export function certificates(plan: PkiPlan): CertificateSpec[] {
+  const machine = ["127.0.0.1", "::1", "localhost", plan.nodeName];
+  const client = (file: string, ca: AuthorityFile, commonName: string, organizations: readonly string[] = []) =>
+    ({ file, ca, commonName, organizations, usages: ["client"], names: [], asked: [] }) satisfies CertificateSpec;
+  const etcd = { ca: "etcd/ca", commonName: plan.nodeName, organizations: [], usages: ["server", "client"] } as const;
+  return [
+    {
+      file: "apiserver",
+      ca: "ca",
+      commonName: "kube-apiserver",
+      organizations: [],
+      usages: ["server"],
+      names: [...machine, ...serviceNames],
+      asked: plan.apiserverNames,
+    },
+    client("apiserver-kubelet-client", "ca", kubeletClientName, plan.kubeletClientGroups),
+    client("apiserver-etcd-client", "etcd/ca", "kube-apiserver-etcd-client"),
+    client("front-proxy-client", "front-proxy-ca", "front-proxy-client"),
+    { file: "etcd/server", ...etcd, names: machine, asked: plan.etcdNames },
+    { file: "etcd/peer", ...etcd, names: machine, asked: plan.etcdNames },
+    client("etcd/healthcheck-client", "etcd/ca", "kube-etcd-healthcheck-client"),
+    {
+      file: "kubelet",
+      ca: "ca",
+      commonName: `system:node:${plan.nodeName}`,
+      organizations: ["system:nodes"],
+      usages: ["server"],
+      names: machine,
+      asked: plan.kubeletNames,
+    },
+  ];
+}
+
+/** Source: kubeadm's phase kubeconfig */
+export function kubeconfigs(plan: PkiPlan): KubeconfigSpec[] {
+  const users: Record<KubeconfigName, { commonName: string; organizations: string[] }> = {
+    admin: { commonName: "kubernetes-admin", organizations: ["system:masters"] },
+    "controller-manager": { commonName: "system:kube-controller-manager", organizations: [] },
+    scheduler: { commonName: "system:kube-scheduler", organizations: [] },
+    kubelet: { commonName: `system:node:${plan.nodeName}`, organizations: ["system:nodes"] },
+  };
+  return kubeconfigNames.map((name) => ({ name, ...users[name], server: plan.server(name) }));
+}
+
+/** Alternative names as a certificate takes them. */
+export function splitNames(names: readonly string[]): { dnsNames: string[]; ips: string[] } {
+  const all = [...new Set(names)];
+  return { dnsNames: all.filter((name) => isIP(name) === 0), ips: all.filter((name) => isIP(name) !== 0) };
+}
+
+/** Daemons that read their kubeconfig only at their start, as upstream's do, and so need one after its certificate was renewed. */
+export const readersAtStart: Readonly<Partial<Record<string, string>>> = {
+  "controller-manager.conf": "kube-controller-manager",
+  "scheduler.conf": "kube-scheduler",
+  "kubelet.conf": "kubelet",
+};

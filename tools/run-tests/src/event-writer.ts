@@ -1,0 +1,46 @@
+import { appendFileSync } from "node:fs";
+import type { TestEvent } from "node:test/reporters";
+import { inspect } from "node:util";
+import type { Reported } from "./reported.ts";
+
+/**
+ * The reporter inside a test's process: writes what its tests have come to as lines of JSON into the file that `COX_TEST_EVENTS`
+ * names. Whoever started the process judges it by these lines and by its exit code.
+ */
+export default async function* writeEvents(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const target = process.env["COX_TEST_EVENTS"] as string;
+  for await (const event of events) {
+    const line = reported(event);
+    if (line !== undefined) appendFileSync(target, `${JSON.stringify(line)}\n`);
+  }
+  yield "";
+}
+
+function reported(event: TestEvent): Reported | undefined {
+  if (event.type === "test:dequeue" && event.data.type === "test")
+    return { kind: "begun", id: event.data.testId, name: event.data.name };
+  if (event.type === "test:complete") return { kind: "ended", id: event.data.testId };
+  if (event.type === "test:summary") return { kind: "summary" };
+  // Node says so of an error that came after its test had ended.
+  if (event.type === "test:diagnostic" && event.data.message.startsWith("Error: "))
+    return { kind: "note", text: event.data.message };
+  if (event.type !== "test:pass" && event.type !== "test:fail") return undefined;
+  const { name, nesting, file = "", line, skip, todo } = event.data;
+  const where = line === undefined ? file : `${file}:${line}`;
+  const isSuite = event.data.details.type === "suite";
+  const base = { kind: "test", name, nesting, where, isSuite } as const;
+  if (todo !== undefined && todo !== false) return { ...base, outcome: "todo", reason: textOf(todo) };
+  if (skip !== undefined && skip !== false) return { ...base, outcome: "skipped", reason: textOf(skip) };
+  if (event.type === "test:pass") return { ...base, outcome: "passed" };
+  const { error } = event.data.details as { error: Error & { failureType?: string } };
+  return { ...base, outcome: "failed", failureType: error.failureType ?? "", error: explain(error) };
+}
+
+const textOf = (reason: string | boolean): string => (typeof reason === "string" ? reason : "");
+
+/** What the test threw; Node wraps it. Of a hook, which one too. */
+function explain(error: Error & { failureType?: string }): string {
+  const cause = error.cause ?? error;
+  const text = cause instanceof Error || typeof cause !== "string" ? inspect(cause, { depth: 4 }) : cause;
+  return error.failureType === "hookFailed" && cause !== error ? `${error.message}: ${text}` : text;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addFile, closingReport, exitCode, newTotals } from "./report.ts";
+
+const aRun = { file: "a.test.ts", passed: 0, failed: [], skipped: [], todo: [], durationMs: 1, output: "" };
+const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong" };
+
+test("the closing line counts to-do tests as skipped; reasons and stages stand above it", () => {
+  const totals = newTotals();
+  totals.stages.push({ name: "unit", durationMs: 61_240 }, { name: "end to end", durationMs: 1_000 });
+  addFile(totals, {
+    ...aRun,
+    passed: 2,
+    skipped: [{ name: "x", reason: "needs root" }],
+    todo: [{ name: "y", reason: "not written" }],
+  });
+  addFile(totals, { ...aRun, file: "b.test.ts", failed: [aFailure], skipped: [{ name: "z", reason: "needs root" }] });
+  assert.equal(
+    closingReport(totals),
+    `2 skipped:
+  needs root:
+    a.test.ts: x
+    b.test.ts: z
+1 todo:
+  not written:
+    a.test.ts: y
+stages:
+     61.2 s  unit
+      1.0 s  end to end
+     62.2 s  together
+2 passed, 1 failed, 3 skipped
+`,
+  );
+});
+
+for (const { name, passed, failed, skipped, want } of [
+  { name: "all passed", passed: 1, failed: 0, skipped: 0, want: 0 },
+  { name: "something was skipped too", passed: 1, failed: 0, skipped: 3, want: 0 },
+  { name: "something failed", passed: 5, failed: 1, skipped: 0, want: 1 },
+  { name: "nothing ran", passed: 0, failed: 0, skipped: 0, want: 1 },
+  { name: "everything was skipped", passed: 0, failed: 0, skipped: 2, want: 1 },
+])
+  test(`exit code ${want} when ${name}`, () => {
+    const unrun = Array.from({ length: skipped }, () => ({ name: "x", reason: "y" }));
+    const totals = newTotals();
+    addFile(totals, { ...aRun, passed, failed: Array.from({ length: failed }, () => aFailure), skipped: unrun });
+    assert.equal(exitCode(totals), want);
+    const line = new RegExp(`\\n?${passed} passed, ${failed} failed, ${skipped} skipped\\n$`);
+    assert.match(closingReport(totals), line);
+  });

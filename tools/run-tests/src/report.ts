@@ -1,0 +1,70 @@
+import type { Failed, Unrun } from "./reported.ts";
+import type { FileRun } from "./run-file.ts";
+
+/** What all that ran has come to. */
+export interface Totals {
+  passed: number;
+  failed: number;
+  /** With its file or stage; tests that are to do stand apart above the closing line and count as skipped in it. */
+  readonly skipped: Unrun[];
+  readonly todo: Unrun[];
+  readonly stages: { readonly name: string; readonly durationMs: number }[];
+}
+
+export const newTotals = (): Totals => ({ passed: 0, failed: 0, skipped: [], todo: [], stages: [] });
+
+export function addFile(totals: Totals, run: FileRun): void {
+  const within = ({ name, reason }: Unrun): Unrun => ({ name: `${run.file}: ${name}`, reason });
+  totals.passed += run.passed;
+  totals.failed += run.failed.length;
+  totals.skipped.push(...run.skipped.map(within));
+  totals.todo.push(...run.todo.map(within));
+}
+
+const outputLines = 100;
+
+/** One line for a file; below it its failures in full, and then the end of what the file printed. Of a file that passes only the line. */
+export function fileReport(run: FileRun): string {
+  const unrun = run.skipped.length + run.todo.length;
+  const counts = `${run.passed} passed, ${run.failed.length} failed${unrun > 0 ? `, ${unrun} skipped` : ""}`;
+  const isOk = run.failed.length === 0;
+  const line = `${isOk ? "ok  " : "FAIL"} ${run.file} (${counts}, ${seconds(run.durationMs)})\n`;
+  return isOk ? line : `${line}${run.failed.map(failureReport).join("")}${printed(run.output)}`;
+}
+
+const failureReport = ({ name, where, error }: Failed): string => `  FAIL ${name} (${where})\n${indented(error, "    ")}\n`;
+
+function printed(output: string): string {
+  const lines = output.trimEnd().split("\n");
+  if (output.trim() === "") return "";
+  const shown = lines.slice(-outputLines);
+  const title = shown.length < lines.length ? `the last ${shown.length} lines of what it printed` : "what it printed";
+  return `  ${title}:\n${indented(shown.join("\n"), "    | ")}\n`;
+}
+
+const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by);
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
+/** Skipped and to-do tests by reason, the times of the stages, and the closing line. */
+export function closingReport(totals: Totals): string {
+  const skipped = totals.skipped.length + totals.todo.length;
+  const time = totals.stages.map(({ name, durationMs }) => `  ${seconds(durationMs).padStart(9)}  ${name}\n`).join("");
+  const all = totals.stages.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  return [
+    unrunReport("skipped", totals.skipped),
+    unrunReport("todo", totals.todo),
+    time === "" ? "" : `stages:\n${time}  ${seconds(all).padStart(9)}  together\n`,
+    totals.passed + totals.failed === 0 ? "nothing ran\n" : "",
+    `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped\n`,
+  ].join("");
+}
+
+function unrunReport(title: string, all: readonly Unrun[]): string {
+  if (all.length === 0) return "";
+  const byReason = Map.groupBy(all, ({ reason }) => reason);
+  const groups = [...byReason].map(([reason, each]) => `  ${reason}:\n${each.map(({ name }) => `    ${name}\n`).join("")}`);
+  return `${all.length} ${title}:\n${groups.join("")}`;
+}
+
+/** 0 only when something passed and nothing failed. */
+export const exitCode = (totals: Totals): number => (totals.failed === 0 && totals.passed > 0 ? 0 : 1);

@@ -1,0 +1,154 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Ending, type FileResult, judge, type Reported, underWay } from "./reported.ts";
+
+export interface Limits {
+  /** Ends a test that hangs; it says nothing of how long one that works may take on a slow machine. */
+  readonly testMs: number;
+  /** A process in which no test runs and none begins for so long is ended: something keeps it alive. */
+  readonly idleMs: number;
+  /** How long a process may block its event loop after `testMs`, which is when Node itself would have ended the test. */
+  readonly graceMs: number;
+}
+
+export interface RunOptions {
+  /** The repository; the process's working directory. */
+  readonly root: string;
+  readonly namePatterns: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly limits: Limits;
+  /** Ends the process. */
+  readonly signal: AbortSignal;
+}
+
+export interface FileRun extends FileResult {
+  readonly file: string;
+  readonly durationMs: number;
+  /** The end of what it wrote to its standard output and error. */
+  readonly output: string;
+}
+
+const lookMs = 500;
+const outputBytes = 64 * 1024;
+
+/** The tests of one file, in a process and a process group of their own. @param file relative to the root */
+export async function runFile(file: string, options: RunOptions): Promise<FileRun> {
+  const directory = mkdtempSync(join(tmpdir(), "cox-test-"));
+  const events = join(directory, "events");
+  const begin = performance.now();
+  const output = join(directory, "output");
+  const child = startFile(file, { events, output }, options);
+  try {
+    const ending = await endingOf(child, () => readLines(events), options);
+    const result = judge(file, readLines(events), ending);
+    return { ...result, file, durationMs: performance.now() - begin, output: lastBytesOf(output) };
+  } finally {
+    killGroup(child);
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function startFile(
+  file: string,
+  to: { events: string; output: string },
+  { root, namePatterns, env, limits }: RunOptions,
+): ChildProcess {
+  const flags = [
+    "-C",
+    "cox-source",
+    `--test-timeout=${limits.testMs}`,
+    `--test-reporter=${join(import.meta.dirname, "event-writer.ts")}`,
+    ...namePatterns.map((pattern) => `--test-name-pattern=${pattern}`),
+  ];
+  // One file for both streams keeps their order.
+  const output = openSync(to.output, "a");
+  try {
+    return spawn(process.execPath, [...flags, file], {
+      cwd: root,
+      detached: true, // what it leaves behind is found by its process group
+      stdio: ["ignore", output, output],
+      // Without what `node --test` tells the processes that it starts itself.
+      env: { ...process.env, ...env, COX_TEST_EVENTS: to.events, NODE_TEST_CONTEXT: undefined },
+    });
+  } finally {
+    closeSync(output);
+  }
+}
+
+async function endingOf(child: ChildProcess, read: () => Reported[], { limits, signal }: RunOptions): Promise<Ending> {
+  let stopped: string | undefined;
+  const stop = (why: string): void => {
+    stopped ??= why;
+    killGroup(child);
+  };
+  const onAbort = (): void => stop("the run was interrupted");
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  let seen = 0;
+  let lastEventAt = performance.now();
+  const timer = setInterval(() => {
+    const lines = read();
+    if (lines.length !== seen) {
+      seen = lines.length;
+      lastEventAt = performance.now();
+    }
+    const quietMs = performance.now() - lastEventAt;
+    const running = underWay(lines);
+    const hasRun = lines.some((line) => line.kind === "ended");
+    // Before the first test begins the file may set up for as long as a test may run.
+    if ((running.length > 0 || !hasRun) && quietMs > limits.testMs + limits.graceMs)
+      stop(
+        `stopped after ${Math.round(quietMs / 1000)} s during ${running.join(", ") || "its start or first test"}: nothing ended, not even by its time limit`,
+      );
+    else if (running.length === 0 && hasRun && quietMs > limits.idleMs)
+      stop(
+        `stopped ${Math.round(quietMs / 1000)} s after its last test: the process does not end (a timer, socket, child or hook keeps it)`,
+      );
+  }, lookMs);
+  try {
+    const [code, endedBy] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    return { code: code ?? undefined, signal: endedBy ?? undefined, stopped };
+  } finally {
+    clearInterval(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // all of it has ended
+  }
+}
+
+/** A line that is being written is left out. */
+function readLines(events: string): Reported[] {
+  let text = "";
+  try {
+    text = readFileSync(events, "utf8");
+  } catch {
+    // nothing has been reported yet
+  }
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Reported);
+}
+
+/** The end of a file of any size. */
+function lastBytesOf(path: string): string {
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const bytes = Buffer.alloc(Math.min(size, outputBytes));
+    readSync(file, bytes, 0, bytes.length, size - bytes.length);
+    return bytes.toString();
+  } finally {
+    closeSync(file);
+  }
+}
