@@ -142,6 +142,15 @@ testRefusals<object>(
       want: [],
     },
     {
+      name: "a set of atomic objects that call themselves sets",
+      input: withField({
+        type: "array",
+        "x-kubernetes-list-type": "set",
+        items: { ...object, "x-kubernetes-map-type": "atomic", "x-kubernetes-list-type": "set" },
+      }),
+      want: [`${spec}.items.type: Invalid value: "object": must be array if x-kubernetes-list-type is specified`],
+    },
+    {
       name: "an object that is a map of nothing",
       input: withField({ ...object, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"] }),
       want: [
