@@ -47,7 +47,8 @@ export async function newOwnCluster(state: string, more: Readonly<Record<string,
   const run = (command: string, args: string[]): Promise<Outcome> => runToEnd(command, args, env);
   const must = async (command: string, args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await run(command, args);
-    if (code !== 0) throw new Error(`${command} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`);
+    if (code !== 0)
+      throw Object.assign(new Error(`${command} ${args.join(" ")}: exit code ${code}\n${stdout}${stderr}`), { code });
     return stdout;
   };
   const cox = join(root, "cox");

@@ -91,7 +91,7 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
         const containers = await containersOf(namespace);
         return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
       },
-      { retry: hasExitCode },
-    ); // containerd starts, or a container has gone since the list
+      { retry: hasExitCode }, // containerd starts, or a container has gone since the list
+    );
   });
 }

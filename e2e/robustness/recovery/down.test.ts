@@ -4,6 +4,7 @@ import { existsSync, globSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { startedBySupervisor } from "@coxswain/dev-cluster/cluster-processes";
 import { newProgress } from "@coxswain/dev-cluster/failure";
 import { mountsBelow } from "@coxswain/dev-cluster/mounts";
@@ -68,7 +69,7 @@ async function runPod(cluster: OwnCluster): Promise<void> {
     hostPort: 20_000 + (process.pid % 10_000),
   };
   writeFileSync(file, JSON.stringify(withPort));
-  await waitFor("the pod to be created", () => cluster.kubectl("create", "-f", file));
+  await waitFor("the pod to be created", () => cluster.kubectl("create", "-f", file), { retry: hasExitCode });
   await cluster.kubectl("wait", "--for=condition=Ready", "pod/deaf", "--timeout=120s");
 }
 

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { processState, runningPid } from "@coxswain/dev-cluster/processes";
 import { ask, supervisorPid } from "@coxswain/dev-cluster/supervisor-client";
 import { processNames } from "@coxswain/dev-cluster/up";
@@ -69,11 +70,17 @@ let replicas = web.spec.replicas;
 /** Scales by one pod, up or down in turn, which needs all parts of the cluster. */
 async function scales(): Promise<void> {
   replicas = replicas === 2 ? 3 : 2;
-  await waitFor("the deployment to be scaled", () => cluster.kubectl("scale", "deployment/web", `--replicas=${replicas}`));
-  await waitFor(`${replicas} pods to run`, async () => {
-    const views = await pods();
-    return views.length === replicas && views.every(({ status }) => status.containerStatuses?.[0]?.ready);
+  await waitFor("the deployment to be scaled", () => cluster.kubectl("scale", "deployment/web", `--replicas=${replicas}`), {
+    retry: hasExitCode,
   });
+  await waitFor(
+    `${replicas} pods to run`,
+    async () => {
+      const views = await pods();
+      return views.length === replicas && views.every(({ status }) => status.containerStatuses?.[0]?.ready);
+    },
+    { retry: hasExitCode },
+  );
 }
 
 const allReady = (): Promise<true> =>

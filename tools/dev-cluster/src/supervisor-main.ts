@@ -42,21 +42,20 @@ function serve(supervisor: Supervisor, connection: Socket): void {
   let text = "";
   connection.setEncoding("utf8");
   connection.on("error", () => {}); // the client is gone
-  connection.on("data", async (chunk: string) => {
+  const reply = async (line: string): Promise<void> => {
+    const request = JSON.parse(line) as Request;
+    const answered = await answer(supervisor, request);
+    connection.end(`${JSON.stringify(answered)}\n`, () => {
+      if (request.verb === "exit") exit("was asked to");
+    });
+  };
+  connection.on("data", (chunk: string) => {
     text += chunk;
     if (text.length > largestRequestBytes) return void connection.destroy();
     if (!text.endsWith("\n")) return;
     const line = text;
     text = "";
-    try {
-      const request = JSON.parse(line) as Request;
-      const reply = await answer(supervisor, request);
-      connection.end(`${JSON.stringify(reply)}\n`, () => {
-        if (request.verb === "exit") exit("was asked to");
-      });
-    } catch (err) {
-      connection.end(`${JSON.stringify({ error: (err as Error).message })}\n`);
-    }
+    reply(line).catch((err: Error) => connection.end(`${JSON.stringify({ error: err.message })}\n`));
   });
 }
 

@@ -9,7 +9,7 @@ export function parseArguments(
   try {
     const options = parseOptions(args);
     if (options === "help") {
-      process.stdout.write(help);
+      process.stdout.write(help());
       process.exit(0);
     }
     const paths = options.paths.map((path) => normal(path) || ".");

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 /** What `./cox test` was asked for. */
 export interface Options {
   readonly long: boolean;
@@ -7,24 +9,8 @@ export interface Options {
   readonly namePatterns: readonly string[];
 }
 
-export const help = `usage: ./cox test [flags] [path…]
-
-Without a path: lint, promises, types, layers, documents, then unit, integration and end-to-end tests.
-With paths: the tests in these files and below these folders.
-
-  --long                       the long forms too: minutes to hours
-  --test-name-pattern REGEXP   only tests whose name matches; may be repeated
-  -h, --help                   this text
-
-The last line is "N passed, N failed, N skipped"; above it is why tests were skipped, and how long each stage took.
-Exit code: 0 when something passed and nothing failed, 1 otherwise, 2 for arguments that mean nothing.
-
-examples:
-  ./cox test
-  ./cox test packages/scheduler
-  ./cox test packages/apiserver/src/cel/program.test.ts --test-name-pattern 'divi(de|sion)'
-  ./cox test --long e2e/robustness
-`;
+/** The same file as `./cox test --help` prints before anything is installed. */
+export const help = (): string => readFileSync(new URL("../../dev-cluster/help/test.txt", import.meta.url), "utf8");
 
 /** An argument that means nothing; the message says why. */
 export class UsageError extends Error {}

@@ -74,7 +74,7 @@ export function runKubernetesService(options: KubernetesServiceOptions): Kuberne
       });
     return running;
   };
-  const timer = options.clock.every(reconcileIntervalMs, reconcile);
+  const timer = options.clock.every(reconcileIntervalMs, () => void reconcile()); // logs its errors itself
   return {
     begun: reconcile(),
     async stop() {
