@@ -134,10 +134,11 @@ export async function untilReady(settings: Settings, server: OwnProcess, port: n
   const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
   const client = newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1 });
   try {
-    await waitFor(`port ${port} to be ready`, async () => {
+    const isReady = async (): Promise<boolean> => {
       if (server.end() !== undefined) return true;
       return (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200;
-    });
+    };
+    await waitFor(`port ${port} to be ready`, isReady, { retry: () => true });
   } finally {
     client.close();
   }
