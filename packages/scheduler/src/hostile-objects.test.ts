@@ -100,7 +100,7 @@ for (const [name, pod] of Object.entries(hostilePods)) {
     assert.equal(await cluster.place(aTestPod("web", { labels: { app: "web" } })), "good");
     assert.match(await cluster.place(aTestPod("huge", { cpu: "400", priority: 2_000_000_000 })), /Insufficient cpu/);
     const { nodeName: _, ...spec } = pod.spec;
-    const own = await cluster.place({ ...pod, metadata: { ...pod.metadata, uid: "again" }, spec } as Pod).catch(() => {});
+    await cluster.place({ ...pod, metadata: { ...pod.metadata, uid: "again" }, spec } as Pod).catch(() => {});
     assert.equal(await cluster.place(aTestPod("next")), "good");
   });
 }
