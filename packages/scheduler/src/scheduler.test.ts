@@ -371,3 +371,34 @@ test("a second failure of the same pod waits twice as long, and a success elsewh
   const waits = at.slice(1).map((ms, i) => ms - (at[i] as number));
   assert.deepEqual(waits.slice(0, 2), [1_000, 2_000]);
 });
+
+test("a pod that is deleted, or given a node by somebody else, waits no more", async (t) => {
+  const { client, registry, step, names } = await start(t);
+  names.node("small", { cpu: "1" });
+  for (const name of ["gone", "taken", "stays"]) names.pod(name, { cpu: "2" });
+  await step();
+  const waiting = async () => /scheduler_pending_pods\{queue="unschedulable"\} (\d)/.exec(await registry.render())?.[1];
+  await step(1_000);
+  assert.equal(await waiting(), "3");
+  client.remove(pods, "default/gone");
+  names.pod("taken", { cpu: "2", on: "small" });
+  await step(1_000);
+  assert.equal(await waiting(), "1");
+});
+
+test("a nomination ends with its pod: the place is free for others", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("a", { cpu: "4" });
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  client.react("delete", "pods", () => ({}));
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.equal(names.status("urgent")?.nominatedNodeName, "a");
+  client.remove(pods, "default/urgent");
+  client.remove(pods, "default/old");
+  names.pod("lesser", { cpu: "4", priority: 0 });
+  await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("lesser"), "a");
+});
