@@ -76,7 +76,7 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
   const { aggregated } = env;
   function* v2(): Steps<OpenApiDocument> {
     const own = yield* openApiV2Steps(resources, options);
-    return aggregated?.openApi.merge(own) ?? own;
+    return aggregated === undefined ? own : yield* aggregated.openApi.merge(own);
   }
   function* protobufV2Steps(): Steps<Buffer> {
     return yield* encodeOpenApi(yield* v2());
@@ -88,11 +88,13 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
     roots: bytes([jsonForm(() => atOnceSteps({ Paths: [...v3.keys(), ...(aggregated?.openApi.v3Roots() ?? [])].sort() }))]),
     v3: new Map(
       [...v3].map(([root, document]) => {
-        const make = (): Steps<Buffer> => encodeOpenApiV3(document());
+        function* make(): Steps<Buffer> {
+          return yield* encodeOpenApiV3(yield* document());
+        }
         return [
           root,
           bytes([
-            jsonForm(() => atOnceSteps(document())),
+            jsonForm(document),
             { mediaType: protobufV3, contentType: "application/octet-stream", make },
           ]),
         ];

@@ -54,3 +54,47 @@ test("what cannot be cleaned up of one pod keeps nothing else waiting", async ()
   await keepHouse(options);
   assert.deepEqual(did, ["volumes stuck", "volumes gone", "cgroup stuck", "cgroup gone", "mirrors", "collect"]);
 });
+
+test("a pod that the runtime no longer has when it is asked again is not ended, and what is left of it goes", async () => {
+  const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["orphan"] });
+  let pods = new Map([["orphan", summary("orphan")]]);
+  const relist = async (): Promise<void> => {
+    pods = new Map();
+  };
+  await keepHouse({ ...options, events: { ...options.events, pods: () => pods, relist } });
+  assert.deepEqual(did, ["volumes orphan", "mirrors", "collect"]);
+});
+
+test("a pod that is wanted by the time its leftovers are looked at keeps them", async () => {
+  const { did, options } = house({ inRuntime: ["orphan"], folders: ["back", "gone"], cgroups: ["back"] });
+  let isBack = false;
+  const intake = { ...options.intake, isKnown: (uid: string) => uid === "back" && isBack };
+  const relist = async (): Promise<void> => {
+    isBack = true;
+  };
+  await keepHouse({ ...options, intake, events: { ...options.events, relist } });
+  assert.deepEqual(did, ["end orphan", "volumes gone", "mirrors", "collect"]);
+});
+
+test("until the runtime has said what it has, nothing is taken for gone; what ends still has its mirror", async () => {
+  const { did, options } = house({ folders: ["gone"], cgroups: ["gone"] });
+  await keepHouse({ ...options, events: { ...options.events, pods: () => undefined } });
+  assert.deepEqual(did, []);
+  let kept: readonly { metadata: { uid: string } }[] = [];
+  const ending = { metadata: { uid: "ending" } } as never;
+  const listed = { metadata: { uid: "listed" } } as never;
+  await keepHouse({
+    ...options,
+    intake: { ...options.intake, sources: { ...options.intake.sources, list: () => [listed] } },
+    workers: { ...options.workers, ending: () => [ending] },
+    mirrors: {
+      async removeOrphans(pods: typeof kept) {
+        kept = pods;
+      },
+    } as NonNullable<HousekeepingOptions["mirrors"]>,
+  });
+  assert.deepEqual(
+    kept.map(({ metadata }) => metadata.uid),
+    ["listed", "ending"],
+  );
+});

@@ -76,6 +76,39 @@ test("of two pods of one name that a source says at once the first is wanted", (
   assert.deepEqual(did, ["duplicate b of file", "update a", "update c"]);
 });
 
+test("a pod that was refused, went and came back is judged again", () => {
+  let isFull = true;
+  const { intake, did } = anIntake({ refuse: () => isFull });
+  intake.sources.upsert("api", aNodePod({}, { uid: "a" }));
+  intake.sources.remove("api", "a");
+  isFull = false;
+  intake.sources.upsert("api", aNodePod({}, { uid: "a" }));
+  assert.deepEqual(did, ["rejected a beside ", "forget a", "update a"]);
+  assert.equal(intake.isActive(aNodePod({}, { uid: "a" })), true);
+});
+
+test("what runs, ends or has ended is not judged again when its source says it once more", () => {
+  const { intake, did } = anIntake({ refuse: () => true });
+  intake.sources.upsert("api", aNodePod({}, { uid: "ending", name: "ending", deletionTimestamp: "2022-01-01T00:00:00Z" }));
+  intake.sources.upsert("api", aNodePod({}, { uid: "over", name: "over" }, { phase: "Succeeded" }));
+  assert.deepEqual(did, ["update ending", "update over"]);
+});
+
+test("only what concerns a worker reaches it: its grace period, a readiness gate's condition, its annotations", () => {
+  const { intake, did } = anIntake();
+  const pod = aNodePod({}, { uid: "a" });
+  const gated = aNodePod({ readinessGates: [{ conditionType: "x" }] }, { uid: "b", name: "gated" });
+  for (const one of [pod, gated]) intake.sources.upsert("api", one);
+  did.splice(0);
+  const at = { deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds: 30 };
+  intake.sources.upsert("api", { ...gated, status: { phase: "Running" } });
+  intake.sources.upsert("api", { ...pod, metadata: { ...pod.metadata, resourceVersion: "7" } });
+  intake.sources.upsert("api", { ...pod, metadata: { ...pod.metadata, annotations: { a: "b" } } });
+  intake.sources.upsert("api", { ...pod, metadata: { ...pod.metadata, ...at } });
+  intake.sources.upsert("api", { ...pod, metadata: { ...pod.metadata, ...at, deletionGracePeriodSeconds: 1 } });
+  assert.deepEqual(did, ["update b", "update a", "update a", "update a"]);
+});
+
 /** Workers and statuses that write down what they are told; a slow answer is given by `answer`. */
 function anIntake({
   refuse = () => false,

@@ -56,6 +56,8 @@ interface Worker {
   abort: AbortController;
   timer: Timer | undefined;
   stopped: (() => void)[];
+  /** A kill is under way. */
+  killing: boolean;
   cleanRetryMs: number;
 }
 
@@ -139,7 +141,12 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       }
       case "terminating": {
         const { runtimeOnly, graceSeconds, verdict } = worker;
-        await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
+        worker.killing = true;
+        try {
+          await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
+        } finally {
+          worker.killing = false;
+        }
         worker.stage = "cleaning";
         for (const resolve of worker.stopped.splice(0)) resolve();
         return 0;
@@ -204,6 +211,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       abort: new AbortController(),
       timer: undefined,
       stopped: [],
+      killing: false,
       cleanRetryMs,
     };
     workers.set(pod.metadata.uid, worker);
@@ -241,7 +249,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
 
   /** The kill under way waits for the old, longer time: a second one with the new time ends it sooner. */
   function hurry(worker: Worker, before: number, now: number | undefined): void {
-    if (worker.stage !== "terminating" || !worker.running || now === undefined || now >= before) return;
+    if (!worker.killing || now === undefined || now >= before) return;
     const { pod, runtimeOnly, verdict } = worker;
     runner
       .terminate(pod, { runtimeOnly, graceSecondsOverride: now, verdict })

@@ -69,6 +69,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
   }
 
   function stop(worker: Worker): void {
+    if (worker.stopped) return; // another one may have its key by now
     worker.stopped = true;
     worker.cancel();
     workers.delete(keyOf(worker.pod.metadata.uid, worker.container.name, worker.kind));

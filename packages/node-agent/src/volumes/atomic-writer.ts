@@ -51,8 +51,14 @@ export async function writeAtomically(dir: string, payload: Payload, now: number
     const stamp = new Date(now).toISOString().replace(/[-:T]/g, "_").replace("Z", "");
     const folder = `..${stamp}${Math.trunc(Math.random() * 1e9)}`;
     await mkdir(join(dir, folder), { mode: 0o755 });
-    await chmod(join(dir, folder), 0o755);
-    for (const [path, file] of payload) await writeOne(join(dir, folder, path), file);
+    try {
+      await chmod(join(dir, folder), 0o755);
+      for (const [path, file] of payload) await writeOne(join(dir, folder, path), file);
+    } catch (err) {
+      // It is tried again and again: each try would leave a folder, in memory mostly.
+      await rm(join(dir, folder), { recursive: true, force: true });
+      throw err;
+    }
     await rm(join(dir, newDataLink), { force: true });
     await symlink(folder, join(dir, newDataLink));
     // The one step that readers see.

@@ -24,8 +24,8 @@ export function openApiV2(resources: readonly OpenApiResource[], options: OpenAp
 export function* openApiV2Steps(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): Steps<OpenApiDocument> {
   const definitions = new Definitions({ ...options, prefix: "#/definitions/" });
   const paths: Record<string, PathItem> = {};
-  for (const root of rootsOf(resources).values()) {
-    Object.assign(paths, root(definitions));
+  for (const part of [...rootsOf(resources).values()].flat()) {
+    Object.assign(paths, part(definitions));
     yield;
   }
   return {

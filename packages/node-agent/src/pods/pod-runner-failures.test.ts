@@ -1,0 +1,284 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError, sandboxState } from "../runtime/runtime.ts";
+import { noObjects } from "../sources/api-objects.ts";
+import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
+import { newTestRunner, noCgroups } from "../testing/runner.ts";
+import type { NodePod } from "./pod.ts";
+import type { PodRunnerOptions } from "./pod-runner.ts";
+
+const never = new AbortController().signal;
+const two = (): NodePod => aNodePod({ containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] });
+const broken = new RuntimeError("Unknown", "broken");
+
+async function bench(t: TestContext, options: Partial<PodRunnerOptions> & { dir?: string } = {}) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  return { clock, runtime, ...(await newTestRunner(t, runtime, clock, options)) };
+}
+
+test("one sync is enough to say that containers run which it has started", async (t) => {
+  const { runner, statusOf } = await bench(t);
+  await runner.sync(two(), never);
+  assert.deepEqual(
+    statusOf(two())?.containerStatuses?.map(({ name, ready }) => [name, ready]),
+    [
+      ["a", true],
+      ["b", true],
+    ],
+  );
+  assert.equal(statusOf(two())?.phase, "Running");
+});
+
+test("a container that cannot be made keeps the second one waiting for nothing, and is tried again", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  runtime.failNext("CreateContainer", broken);
+  const outcome = await runner.sync(two(), never);
+  assert.match(
+    outcome.kind === "failed" ? outcome.error.message : "",
+    /failed to "StartContainer" for "a" with CreateContainerError/,
+  );
+  const states = () =>
+    statusOf(two())?.containerStatuses?.map(({ state }) => state?.waiting?.reason ?? Object.keys(state ?? {})[0]);
+  assert.deepEqual(states(), ["CreateContainerError", "running"]);
+  assert.equal((await runner.sync(two(), never)).kind, "synced");
+  assert.deepEqual(states(), ["running", "running"]);
+  assert.equal(runtime.calls.filter((call) => call === "StartContainer b").length, 1);
+});
+
+test("a container that was made but could not be started is made anew", async (t) => {
+  const { runner, runtime, statusOf, clock } = await bench(t);
+  runtime.failNext("StartContainer", broken);
+  await runner.sync(aNodePod(), never);
+  assert.equal(statusOf(aNodePod())?.containerStatuses?.[0]?.state?.waiting?.reason, "RunContainerError");
+  await clock.advance(60_000);
+  assert.equal((await runner.sync(aNodePod(), never)).kind, "synced");
+  assert.ok(statusOf(aNodePod())?.containerStatuses?.[0]?.state?.running);
+  assert.deepEqual(runtime.find("main")?.config.metadata?.attempt, 1);
+});
+
+test("a sandbox that cannot be made is told, starts nothing, and is made by the next sync", async (t) => {
+  const { runner, runtime, events } = await bench(t);
+  runtime.failNext("RunPodSandbox", broken);
+  assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
+  assert.deepEqual(runtime.calls, ["RunPodSandbox web"]);
+  assert.equal(events.at(-1)?.reason, "FailedCreatePodSandBox");
+  assert.equal((await runner.sync(aNodePod(), never)).kind, "synced");
+  assert.equal([...runtime.sandboxes.values()].filter(({ state }) => state === sandboxState.ready).length, 1);
+});
+
+test("a sandbox that ended takes its containers along, and the next one has the next attempt", async (t) => {
+  const { runner, runtime, events } = await bench(t);
+  await runner.sync(two(), never);
+  await runtime.stopPodSandbox([...runtime.sandboxes.keys()][0] ?? "");
+  await runner.sync(two(), never);
+  assert.deepEqual(
+    [...runtime.sandboxes.values()].map(({ state, config }) => [state === sandboxState.ready, config.metadata?.attempt]),
+    [
+      [false, 0],
+      [true, 1],
+    ],
+  );
+  assert.equal(events.filter(({ reason }) => reason === "SandboxChanged").length, 1);
+  assert.deepEqual([runtime.find("a")?.config.metadata?.attempt, runtime.find("b")?.config.metadata?.attempt], [1, 1]);
+});
+
+test("every address of the sandbox is known to the containers that start in it, and to the status", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = async (id) => {
+    const status = await podSandboxStatus(id);
+    return { ...status, network: { ip: "10.0.0.1", additionalIps: [{ ip: "fd00::1" }] } };
+  };
+  const env = [{ name: "IPS", valueFrom: { fieldRef: { fieldPath: "status.podIPs" } } }];
+  const pod = aNodePod({ containers: [aContainer({ env })] });
+  await runner.sync(pod, never);
+  const given = runtime.find("main")?.config.envs?.find(({ key }) => key === "IPS");
+  assert.equal(given?.value, "10.0.0.1,fd00::1");
+  assert.deepEqual(statusOf(pod)?.podIPs, [{ ip: "10.0.0.1" }, { ip: "fd00::1" }]);
+});
+
+test("a pod whose end was asked for while its sandbox was made gets no container", async (t) => {
+  const { runner, runtime } = await bench(t);
+  const stop = new AbortController();
+  const { runPodSandbox } = runtime;
+  runtime.runPodSandbox = (...args) => {
+    stop.abort();
+    return runPodSandbox(...args);
+  };
+  await runner.sync(two(), stop.signal);
+  assert.deepEqual(runtime.calls, ["RunPodSandbox web"]);
+});
+
+test("a container that cannot be stopped keeps no other from being stopped, and the end is asked for again", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(two(), never);
+  runtime.failNext("StopContainer", broken);
+  await assert.rejects(runner.terminate(two(), { runtimeOnly: false }), /broken/);
+  assert.deepEqual(runtime.calls.filter((call) => call.startsWith("Stop")).toSorted(), [
+    "StopContainer a",
+    "StopContainer b",
+    "StopPodSandbox web",
+  ]);
+  await runner.terminate(two(), { runtimeOnly: false });
+});
+
+test("a pod has not ended while the runtime shows a container of it running, whatever it answered", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  await runner.sync(two(), never);
+  const { stopContainer, stopPodSandbox } = runtime;
+  const survivor = runtime.find("b")?.id;
+  runtime.stopContainer = async (id, seconds) => (id === survivor ? undefined : stopContainer(id, seconds));
+  runtime.stopPodSandbox = async () => undefined;
+  await assert.rejects(
+    runner.terminate(two(), { runtimeOnly: false }),
+    /detected running containers after a successful KillPod.*: b$/,
+  );
+  assert.ok(statusOf(two())?.containerStatuses?.[1]?.state?.running, "it is not said to have ended");
+  Object.assign(runtime, { stopContainer, stopPodSandbox });
+  await runner.terminate(two(), { runtimeOnly: false });
+  assert.ok(statusOf(two())?.containerStatuses?.every(({ state }) => state?.terminated !== undefined));
+});
+
+test("a pod that begins again under its uid has none of the failures of its life before", async (t) => {
+  const { runner, runtime, statusOf, status } = await bench(t);
+  runtime.failNext("CreateContainer", broken);
+  await runner.sync(aNodePod(), never);
+  await runner.terminate(aNodePod(), { runtimeOnly: false });
+  await runner.clean(aNodePod(), { deleted: true, runtimeOnly: false });
+  status.forget("uid-1");
+  runtime.failNext("RunPodSandbox", broken);
+  await runner.sync(aNodePod(), never);
+  assert.deepEqual(statusOf(aNodePod())?.containerStatuses?.[0]?.state, { waiting: { reason: "ContainerCreating" } });
+});
+
+test("a cgroup that cannot be removed is an error of the clean-up, and the folder stays so that it is tried again", async (t) => {
+  for (const deleted of [true, false]) {
+    let stuck = true;
+    const cgroups = { ...noCgroups, remove: async () => !stuck };
+    const { runner, volumes } = await bench(t, { cgroups });
+    await runner.sync(aNodePod(), never);
+    await runner.terminate(aNodePod(), { runtimeOnly: false });
+    await assert.rejects(
+      runner.clean(aNodePod(), { deleted, runtimeOnly: false }),
+      /processes are left in the cgroup of pod uid-1/,
+    );
+    assert.equal(await volumes.exists("uid-1"), true);
+    stuck = false;
+    await runner.clean(aNodePod(), { deleted, runtimeOnly: false });
+    assert.equal(await volumes.exists("uid-1"), !deleted);
+  }
+});
+
+test("volumes that cannot be unmounted are an error of the clean-up, before the pod's folder and cgroup go", async (t) => {
+  const made = await bench(t);
+  const removed: string[] = [];
+  const cgroups = { ...noCgroups, remove: async (uid: string) => removed.push(uid) > 0 };
+  const volumes = { ...made.volumes, unmount: () => Promise.reject(new Error("busy")) };
+  const { runner } = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes, cgroups });
+  await assert.rejects(runner.clean(aNodePod(), { deleted: false, runtimeOnly: false }), /busy/);
+  assert.deepEqual(removed, []);
+});
+
+test("while one of two volumes is missing no container starts, and both are told; then both start", async (t) => {
+  const made = await bench(t);
+  let missing = ["second"];
+  const volumes: PodRunnerOptions["volumes"] = {
+    ...made.volumes,
+    setUp: async () => ({
+      volumes: new Map(
+        ["first", "second"].filter((name) => !missing.includes(name)).map((name) => [name, { path: "/v", readOnly: true }]),
+      ),
+      failures: missing.map((volume) => ({ volume, message: "not there", cause: new Error("not there") })),
+    }),
+  };
+  const { runner } = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes });
+  const pod = aPodWithVolumes([
+    { name: "first", emptyDir: {} },
+    { name: "second", emptyDir: {} },
+  ]);
+  const outcomes: (number | undefined)[] = [];
+  for (let i = 0; i < 3; i++) {
+    const outcome = await runner.sync(pod, never);
+    outcomes.push(outcome.kind === "failed" ? outcome.retryMs : undefined);
+  }
+  assert.deepEqual([outcomes, made.runtime.calls], [[500, 1000, 2000], []], "after longer and longer waits");
+  missing = [];
+  assert.equal((await runner.sync(pod, never)).kind, "synced");
+  missing = ["first"];
+  await made.runtime.stopPodSandbox([...made.runtime.sandboxes.keys()][0] ?? "");
+  const again = await runner.sync(pod, never);
+  assert.equal(again.kind === "failed" && again.retryMs, 500, "waits are short again once they were there");
+});
+
+test("a probe of a pod that has ended is over, and its result is forgotten", async (t) => {
+  const { runner, runtime, clock, statusOf } = await bench(t);
+  const probe = { exec: { command: ["check"] }, periodSeconds: 1 };
+  const pod = aNodePod({ containers: [aContainer({ readinessProbe: probe, livenessProbe: probe })] });
+  await runner.sync(pod, never);
+  await clock.advance(1_000);
+  await runner.sync(pod, never);
+  assert.equal(statusOf(pod)?.containerStatuses?.[0]?.ready, true);
+  await runner.terminate(pod, { runtimeOnly: false });
+  assert.equal(clock.waiting, 0);
+  assert.equal(runtime.find("main")?.exitCode, 137);
+});
+
+test("a pull secret that is not there, or cannot be read, keeps no other from being used", async (t) => {
+  const config = JSON.stringify({ auths: { "registry.test": { username: "second", password: "p" } } });
+  const asked: string[] = [];
+  const objects: PodRunnerOptions["objects"] = {
+    ...noObjects,
+    secret: async (namespace, name) => {
+      asked.push(name);
+      if (name === "absent") return noObjects.secret(namespace, name);
+      if (name === "unreadable") throw new Error("connection refused");
+      const data = { ".dockerconfigjson": Buffer.from(config).toString("base64") };
+      return { metadata: { name }, type: "kubernetes.io/dockerconfigjson", data };
+    },
+  };
+  const { runner, runtime } = await bench(t, { objects });
+  const users: unknown[] = [];
+  runtime.registry.add("registry.test/private:1");
+  const { pullImage } = runtime;
+  runtime.pullImage = (image, login, sandbox) => {
+    users.push(login?.username);
+    return pullImage(image, login, sandbox);
+  };
+  const pod = aNodePod({
+    imagePullSecrets: ["absent", "unreadable", "there"].map((name) => ({ name })),
+    containers: [aContainer({ image: "registry.test/private:1" })],
+  });
+  assert.equal((await runner.sync(pod, never)).kind, "synced");
+  assert.deepEqual([asked, users], [["absent", "unreadable", "there"], ["second"]]);
+});
+
+test("an init container that failed runs again, with the traces of its newest life alone", async (t) => {
+  const { runner, runtime, clock } = await bench(t);
+  const pod = aNodePod({ initContainers: [aContainer({ name: "init" })] });
+  for (let life = 0; life < 3; life++) {
+    await runner.sync(pod, never);
+    runtime.exit(runtime.find("init")?.id ?? "", 1);
+    await clock.advance(60_000);
+  }
+  await runner.sync(pod, never);
+  const lives = [...runtime.containers.values()].filter(({ config }) => config.metadata?.name === "init");
+  assert.deepEqual(
+    lives.map(({ config }) => config.metadata?.attempt),
+    [2, 3],
+    "the one before and the present one",
+  );
+  assert.equal(runtime.find("main"), undefined);
+});
+
+test("a pod's deadline is due for the time that is left of it", async (t) => {
+  const { runner, clock } = await bench(t);
+  const pod = aNodePod({ activeDeadlineSeconds: 60 });
+  await runner.sync(pod, never);
+  await clock.advance(25_000);
+  const outcome = await runner.sync(pod, never);
+  assert.equal(outcome.kind === "synced" && outcome.againMs, 35_000);
+});

@@ -1,0 +1,268 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { aNodePod } from "../testing/builders.ts";
+import { configSourceAnnotation, type NodePod } from "./pod.ts";
+import type { SyncOutcome } from "./pod-runner.ts";
+import { newPodWorkers } from "./pod-workers.ts";
+
+type Call = "sync" | "terminate" | "clean" | "gone";
+
+/** Workers over a runner that writes down its calls, as `sync uid-1`; a test may hold or fail the next one of a kind. */
+function working() {
+  const clock = newFakeClock();
+  const calls: string[] = [];
+  const failures: string[] = [];
+  const next: Record<Call, (() => Promise<void>)[]> = { sync: [], terminate: [], clean: [], gone: [] };
+  const control = { outcome: { kind: "synced" } as SyncOutcome };
+  const said = async (call: Call, uid: string, more = ""): Promise<void> => {
+    calls.push(`${call} ${uid}${more}`);
+    await next[call].shift()?.();
+  };
+  const workers = newPodWorkers({
+    runner: {
+      async sync({ metadata }) {
+        await said("sync", metadata.uid, metadata.labels?.["v"] === undefined ? "" : ` v${metadata.labels["v"]}`);
+        return control.outcome;
+      },
+      terminate: ({ metadata }, { graceSecondsOverride, verdict }) =>
+        said(
+          "terminate",
+          metadata.uid,
+          `${graceSecondsOverride === undefined ? "" : ` ${graceSecondsOverride}`}${verdict ? ` ${verdict.reason}` : ""}`,
+        ),
+      clean: ({ metadata }, { deleted }) => said("clean", metadata.uid, deleted ? " all" : ""),
+      collect: () => undefined,
+    },
+    clock,
+    log: discardLogger,
+    syncFrequencyMs: 60_000,
+    random: () => 0,
+    onGone: ({ metadata }) => said("gone", metadata.uid),
+    onFailure: (_, err) => void failures.push((err as Error).message),
+  });
+  const fail = (call: Call, times = 1): void => {
+    for (let i = 0; i < times; i++) next[call].push(() => Promise.reject(new Error(`${call} failed`)));
+  };
+  const hold = (call: Call): (() => void) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    next[call].push(() => promise);
+    return resolve;
+  };
+  return { workers, clock, calls, failures, control, fail, hold };
+}
+
+const version = (v: string): NodePod => aNodePod({}, { labels: { v } });
+const deleted = (pod: NodePod, seconds = 30): NodePod => ({
+  ...pod,
+  metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: seconds },
+});
+const evicted = { reason: "Evicted", message: "no memory" };
+
+test("a pod that changes twice during a sync is synced once more, as it is then", async () => {
+  const { workers, calls, hold } = working();
+  const release = hold("sync");
+  workers.update(version("1"));
+  await waitFor(() => calls.length === 1);
+  workers.update(version("2"));
+  workers.update(version("3"));
+  release();
+  await workers.idle();
+  assert.deepEqual(calls, ["sync uid-1 v1", "sync uid-1 v3"]);
+});
+
+test("a pod that is woken during a sync has one timer afterwards, not two", async () => {
+  const { workers, calls, hold, clock } = working();
+  const release = hold("sync");
+  workers.update(aNodePod());
+  await waitFor(() => calls.length === 1);
+  workers.wake("uid-1");
+  release();
+  await workers.idle();
+  assert.deepEqual([calls.length, clock.waiting], [2, 1]);
+  workers.wake("uid-1");
+  await workers.idle();
+  assert.deepEqual([calls.length, clock.waiting], [3, 1], "the timer of the sync before is cancelled");
+});
+
+test("a sync that throws is told, and made again ten seconds later", async () => {
+  const { workers, calls, failures, fail, clock } = working();
+  fail("sync");
+  workers.update(aNodePod());
+  await workers.idle();
+  assert.deepEqual([calls, failures], [["sync uid-1"], ["sync failed"]]);
+  await clock.advance(9_999);
+  assert.equal(calls.length, 1);
+  await clock.advance(1);
+  await workers.idle();
+  assert.deepEqual([calls.length, failures.length], [2, 1]);
+});
+
+test("a pod that is deleted while what is left of its eviction is cleaned up is cleaned up wholly, and then gone", async () => {
+  const { workers, calls, hold } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  const release = hold("clean");
+  await workers.evict("uid-1", evicted, 0);
+  await waitFor(() => calls.includes("clean uid-1"));
+  workers.update(deleted(aNodePod()));
+  release();
+  await workers.idle();
+  assert.deepEqual(calls.slice(2), ["clean uid-1", "clean uid-1 all", "gone uid-1"]);
+  assert.equal(workers.knows("uid-1"), false);
+});
+
+test("a clean-up that fails is tried after waits that double, at most every sixteen seconds, until the pod is gone", async () => {
+  const { workers, calls, fail, clock } = working();
+  fail("clean", 7);
+  workers.update(deleted(aNodePod()));
+  await workers.idle();
+  const cleans = (): number => calls.filter((call) => call === "clean uid-1 all").length;
+  let count = 1;
+  for (const waitMs of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 16_000]) {
+    await clock.advance(waitMs - 1);
+    assert.equal(cleans(), count, `not before ${waitMs} ms`);
+    await clock.advance(1);
+    await workers.idle();
+    assert.equal(cleans(), ++count);
+  }
+  assert.deepEqual([calls.at(-1), workers.knows("uid-1")], ["gone uid-1", false]);
+});
+
+test("a pod whose end could not be told stays known, and its end is told again", async () => {
+  const { workers, calls, fail, clock } = working();
+  fail("gone");
+  workers.update(deleted(aNodePod()));
+  await workers.idle();
+  assert.equal(workers.knows("uid-1"), true);
+  await clock.advance(500);
+  await workers.idle();
+  assert.deepEqual([calls.filter((call) => call === "gone uid-1").length, workers.knows("uid-1")], [2, false]);
+});
+
+test("an eviction is over when nothing of the pod runs any more: not when the kill failed, and before the clean-up", async () => {
+  const { workers, fail, hold, clock } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  fail("terminate", 2); // whoever comes second has it tried again at once
+  const release = hold("clean");
+  let over = 0;
+  for (const _ of ["first", "second"]) void workers.evict("uid-1", evicted, 0).then(() => over++);
+  await settle();
+  assert.equal(over, 0, "the kill failed");
+  assert.equal(workers.hasEnded("uid-1"), false, "it still holds resources");
+  await clock.advance(10_000);
+  await settle();
+  assert.equal(over, 2, "both who wait hear of it, while the clean-up is under way");
+  assert.equal(workers.hasEnded("uid-1"), true);
+  release();
+});
+
+test("a pod that ends for several reasons is told the first, and nothing is killed while a sync is under way", async () => {
+  const { workers, calls, hold } = working();
+  const release = hold("sync");
+  workers.update(aNodePod());
+  await waitFor(() => calls.length === 1);
+  void workers.evict("uid-1", evicted, 20);
+  void workers.evict("uid-1", { reason: "Preempting", message: "" }, 10);
+  void workers.evict("uid-1", { reason: "Terminated", message: "" }, 15);
+  await settle();
+  assert.deepEqual(calls, ["sync uid-1"]);
+  release();
+  await workers.idle();
+  assert.deepEqual(calls.slice(1), ["terminate uid-1 10 Evicted", "clean uid-1"]);
+});
+
+test("an eviction of a pod that nobody knows, or that has ended, is over at once and ends nothing", async () => {
+  const { workers, calls, control } = working();
+  await workers.evict("uid-9", evicted, 0);
+  control.outcome = { kind: "ended" };
+  workers.update(aNodePod());
+  await workers.idle();
+  const before = calls.length;
+  await workers.evict("uid-1", evicted, 0);
+  await workers.idle();
+  assert.equal(calls.length, before);
+});
+
+test("a deletion with less time than the one before ends the kill sooner, one with as much does not", async () => {
+  const { workers, calls, hold } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  const release = hold("terminate");
+  workers.update(deleted(aNodePod(), 30));
+  await waitFor(() => calls.includes("terminate uid-1"));
+  workers.update(deleted(aNodePod(), 30));
+  await settle();
+  assert.equal(calls.filter((call) => call.startsWith("terminate")).length, 1);
+  workers.update(deleted(aNodePod(), 5));
+  await settle();
+  assert.equal(calls.at(-1), "terminate uid-1 5");
+  release();
+  await workers.idle();
+});
+
+test("a pod that was evicted with little time is not given more by its deletion", async () => {
+  const { workers, calls, fail, clock } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  fail("terminate");
+  void workers.evict("uid-1", evicted, 3);
+  await workers.idle();
+  workers.update(deleted(aNodePod(), 30));
+  await clock.advance(10_000);
+  await workers.idle();
+  const kills = calls.filter((call) => call.startsWith("terminate"));
+  assert.deepEqual([...new Set(kills)], ["terminate uid-1 3 Evicted"]);
+});
+
+test("one pod that hangs keeps no other waiting", async () => {
+  const { workers, calls, hold } = working();
+  const release = hold("sync");
+  workers.update(aNodePod());
+  workers.update(aNodePod({}, { uid: "uid-2", name: "other" }));
+  await waitFor(() => calls.includes("sync uid-2"));
+  workers.remove(aNodePod({}, { uid: "uid-2", name: "other" }));
+  await waitFor(() => calls.includes("gone uid-2"));
+  assert.equal(workers.knows("uid-1"), true);
+  release();
+  await workers.idle();
+});
+
+test("an orphan that a worker has already is left to that worker", async () => {
+  const { workers, calls } = working();
+  workers.update(aNodePod());
+  workers.removeOrphan(aNodePod());
+  await workers.idle();
+  assert.deepEqual(calls, ["sync uid-1"]);
+});
+
+test("a static pod waits for one of its name in another's place only while that runs, whatever its namespace's other pods do", async () => {
+  const { workers, calls, hold } = working();
+  const fromFile = (uid: string, namespace: string): NodePod =>
+    aNodePod({}, { uid, namespace, annotations: { [configSourceAnnotation]: "file" } });
+  workers.update(fromFile("uid-1", "a"));
+  await workers.idle();
+  const release = hold("terminate");
+  workers.remove(fromFile("uid-1", "a"));
+  workers.update(fromFile("uid-2", "b"));
+  workers.update(fromFile("uid-3", "a"));
+  await settle();
+  assert.ok(calls.includes("sync uid-2") && !calls.includes("sync uid-3"), calls.join());
+  release();
+  await workers.idle();
+  assert.ok(calls.indexOf("sync uid-3") > calls.indexOf("gone uid-1"), calls.join());
+});
+
+test("after the stop nothing is begun, and no timer is left", async () => {
+  const { workers, calls, clock } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  workers.stop();
+  workers.wake("uid-1");
+  workers.update(aNodePod({}, { uid: "uid-2", name: "other" }));
+  await workers.idle();
+  assert.deepEqual([calls, clock.waiting], [["sync uid-1"], 0]);
+});

@@ -1,0 +1,360 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
+import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
+import { admitPod, forbiddenSysctl, misplaced, shortages, underPressure } from "./admit.ts";
+import { newBackoff } from "./backoff.ts";
+import { newCrashLoops } from "./crash-loops.ts";
+import { newEndPod } from "./end-pod.ts";
+import { newMirrorPods } from "./mirror-pods.ts";
+import { newMissingVolumes } from "./missing-volumes.ts";
+import {
+  configHashAnnotation,
+  configMirrorAnnotation,
+  configSourceAnnotation,
+  isCriticalPod,
+  isNodeCriticalPod,
+  isStaticPod,
+  type NodePod,
+  usedVolumes,
+} from "./pod.ts";
+import { newPreempt, podsToPreempt } from "./preempt.ts";
+
+const named = (name: string, spec: Partial<NodePod["spec"]> = {}): NodePod => aNodePod(spec, { name, uid: name });
+
+test("a wait that was forgotten begins anew, and each key has its own", () => {
+  const backoff = newBackoff({ initialMs: 1_000, maxMs: 300_000, clock: newFakeClock() });
+  for (const key of ["a", "a", "a", "b"]) backoff.next(key);
+  assert.deepEqual([backoff.current("a"), backoff.current("b")], [4_000, 1_000]);
+  backoff.forget("a");
+  assert.deepEqual([backoff.isWaiting("a"), backoff.current("a"), backoff.isWaiting("b")], [false, 0, true]);
+  backoff.next("a");
+  assert.equal(backoff.current("a"), 1_000);
+});
+
+test("what is collected is what has expired: a wait of the greatest length is kept until twice that has passed", async () => {
+  const clock = newFakeClock();
+  const backoff = newBackoff({ initialMs: 1_000, maxMs: 3_000, clock });
+  for (let i = 0; i < 3; i++) backoff.next("a");
+  await clock.advance(6_000);
+  backoff.collect();
+  assert.equal(backoff.current("a"), 3_000);
+  backoff.next("a");
+  assert.equal(backoff.current("a"), 3_000, "and it goes on where it was");
+  await clock.advance(6_001);
+  backoff.collect();
+  assert.equal(backoff.current("a"), 0);
+});
+
+test("containers of one pod, of pods of one name, and of changed specifications do not wait for each other", () => {
+  const clock = newFakeClock();
+  const loops = newCrashLoops({ clock, event: () => undefined });
+  const check = (pod: NodePod, container: ReturnType<typeof aContainer>) =>
+    loops.check(
+      pod,
+      aPodRecord([aContainerRecord({ name: container.name, state: "exited", finishedAt: clock.now() })]),
+      container,
+      "regular",
+    );
+  check(aNodePod(), aContainer());
+  assert.throws(() => check(aNodePod(), aContainer()), { reason: "CrashLoopBackOff" });
+  check(aNodePod(), aContainer({ name: "second" }));
+  check(aNodePod({}, { uid: "uid-2" }), aContainer());
+  check(aNodePod(), aContainer({ image: "registry.test/busybox:2" }));
+});
+
+test("a container waits from the end of its newest life, and one that never ran does not wait", async () => {
+  const clock = newFakeClock();
+  const loops = newCrashLoops({ clock, event: () => undefined });
+  const exited = (finishedAt: number) => aContainerRecord({ state: "exited", finishedAt });
+  const check = (...lives: ReturnType<typeof exited>[]) => loops.check(aNodePod(), aPodRecord(lives), aContainer(), "regular");
+  const first = clock.now();
+  check(exited(first));
+  await clock.advance(9_999);
+  assert.throws(() => check(exited(first)), { message: "back-off 10s restarting failed container=main pod=web_default(uid-1)" });
+  await clock.advance(1);
+  const second = clock.now();
+  assert.throws(() => check(exited(second), exited(first)), { reason: "CrashLoopBackOff" });
+  check();
+  check(exited(first));
+});
+
+test("who waits for a pod's end has no timer left when it came in time, and the pod is told once", async () => {
+  const clock = newFakeClock();
+  const told: string[] = [];
+  const asked: unknown[] = [];
+  const endPod = newEndPod({
+    workers: { evict: async (...args) => void asked.push(args) },
+    tell: { pod: (_, __, ___, reason) => void told.push(reason) },
+    clock,
+  });
+  const verdict = { reason: "Evicted", message: "no memory" };
+  await endPod(aNodePod(), verdict, 7);
+  assert.deepEqual([clock.waiting, told, asked], [0, ["Evicted"], [["uid-1", verdict, 7]]]);
+});
+
+const cpu = (requested: number) => [{ resource: "cpu", requested, used: 1000, capacity: 1000 }];
+const asking = (name: string, amount: string, priority?: number): NodePod =>
+  named(name, {
+    containers: [aContainer({ resources: { requests: { cpu: amount } } })],
+    ...(priority !== undefined && { priority }),
+  });
+const critical = asking("critical", "1", 2_000_000_000);
+
+test("a pod that cannot be ended keeps no other from making room, and only those that did are counted", async () => {
+  const tried: string[] = [];
+  const counted: string[] = [];
+  const preempt = newPreempt({
+    endPod: async ({ metadata }) => {
+      tried.push(metadata.name);
+      if (metadata.name === "a") throw new Error("timeout waiting to kill pod");
+    },
+    onPreempted: (resource) => void counted.push(resource),
+    log: discardLogger,
+  });
+  assert.equal(await preempt(critical, [asking("a", "100m"), asking("b", "100m")], cpu(200)), undefined);
+  assert.deepEqual([tried.toSorted(), counted], [["a", "b"], ["cpu"]]);
+});
+
+test("what is free already is not taken from pods, and neither is anything from one of equal priority", () => {
+  const some = [{ resource: "cpu", requested: 500, used: 700, capacity: 1000 }];
+  assert.deepEqual(
+    podsToPreempt(critical, [asking("a", "200m"), asking("b", "300m")], some).map(({ metadata }) => metadata.name),
+    ["a"],
+  );
+  assert.throws(() => podsToPreempt(asking("p", "1", 10), [asking("same", "1", 10)], cpu(100)), /no set of running pods found/);
+  assert.equal(podsToPreempt(asking("p", "1", 11), [asking("less", "1", 10)], cpu(100)).length, 1);
+});
+
+test("each resource that is short is told, one that just fits is not", () => {
+  const requests = { cpu: "1", memory: "1Gi" };
+  const wants = (more: Record<string, string> = {}) =>
+    aNodePod({ containers: [aContainer({ resources: { requests: { ...requests, ...more } } })] });
+  const node = { name: "n1", metadata: {}, spec: {} };
+  const allocatable = { cpu: "2", memory: "2Gi", pods: "2", "example.com/gpu": "1" };
+  assert.deepEqual(shortages({ pod: wants(), others: [wants()], node, allocatable }), []);
+  const short = shortages({
+    pod: wants({ memory: "1025Mi", "example.com/gpu": "1" }),
+    others: [wants({ "example.com/gpu": "1" })],
+    node,
+    allocatable,
+  });
+  assert.deepEqual(
+    short.map(({ resource, capacity }) => [resource, capacity]),
+    [
+      ["memory", 2 * 1024 ** 3],
+      ["example.com/gpu", 1],
+    ],
+  );
+  assert.equal(admitPod({ pod: wants(), others: [wants(), wants()], node, allocatable })?.reason, "OutOfpods");
+});
+
+test("the port of a second container, and of a second pod, is taken too; one of another protocol is not", () => {
+  const port = (hostPort: number, protocol?: string) =>
+    aContainer({ name: `c${hostPort}`, ports: [{ containerPort: 80, hostPort, ...(protocol !== undefined && { protocol }) }] });
+  const node = { name: "n1", metadata: {}, spec: {} };
+  const others = [named("a", { containers: [port(1), port(2)] }), named("b", { containers: [port(3), port(4)] })];
+  const judge = (container: ReturnType<typeof port>) =>
+    misplaced({ pod: aNodePod({ containers: [port(9), container] }), others, node, allocatable: {} })?.reason;
+  assert.deepEqual(
+    [judge(port(2)), judge(port(4)), judge(port(4, "UDP")), judge(port(5))],
+    ["NodePorts", "NodePorts", undefined, undefined],
+  );
+});
+
+test("a second sysctl, and one written with slashes, is judged as the first", () => {
+  const setting = (...names: string[]) =>
+    aNodePod({ hostIPC: true, securityContext: { sysctls: names.map((name) => ({ name, value: "1" })) } });
+  assert.match(
+    forbiddenSysctl(setting("net.ipv4.tcp_syncookies", "kernel.panic"), [])?.message ?? "",
+    /"kernel\.panic" not allowlisted/,
+  );
+  assert.match(forbiddenSysctl(setting("kernel/panic"), [])?.message ?? "", /"kernel\/panic" not allowlisted/);
+  for (const name of ["kernel.shmmax", "kernel.msgmax", "kernel.sem", "fs.mqueue.msg_max"]) {
+    assert.match(forbiddenSysctl(setting(name), ["kernel.*", "fs.*"])?.message ?? "", /not allowed with host ipc enabled/, name);
+  }
+  assert.equal(forbiddenSysctl(setting("kernel.panic"), ["kernel.*"]), undefined);
+});
+
+test("a node that is short of two things turns away whom memory alone would not", () => {
+  const burstable = aNodePod({ containers: [aContainer({ resources: { requests: { memory: "1Mi" } } })] });
+  const message = "The node had condition: [MemoryPressure PIDPressure]. ";
+  assert.deepEqual(underPressure(burstable, { memory: true, disk: false, pid: true }), { reason: "Evicted", message });
+  assert.equal(underPressure(burstable, { memory: false, disk: false, pid: false }), undefined);
+  const toleratesOther = aNodePod({ tolerations: [{ key: "node.kubernetes.io/disk-pressure", operator: "Exists" }] });
+  assert.equal(underPressure(toleratesOther, { memory: true, disk: false, pid: false })?.reason, "Evicted");
+});
+
+test("which pods are critical: static ones, their mirrors, and those of the greatest priorities", () => {
+  const annotated = (annotations: Record<string, string>) => aNodePod({}, { annotations });
+  const fromFile = annotated({ [configSourceAnnotation]: "file" });
+  const mirror = annotated({ [configSourceAnnotation]: "file", [configMirrorAnnotation]: "x" });
+  const fromApi = annotated({ [configSourceAnnotation]: "api" });
+  assert.deepEqual([fromFile, mirror, fromApi].map(isStaticPod), [true, false, false]);
+  assert.deepEqual([fromFile, mirror, fromApi].map(isCriticalPod), [true, true, false]);
+  assert.deepEqual(
+    [1_999_999_999, 2_000_000_000].map((priority) => isCriticalPod(aNodePod({ priority }))),
+    [false, true],
+  );
+  assert.deepEqual(
+    [2_000_000_999, 2_000_001_000].map((priority) => isNodeCriticalPod(aNodePod({ priority }))),
+    [false, true],
+  );
+});
+
+test("volumes are used by any container, as files or as devices", () => {
+  const volumes = ["init", "second", "disk", "debug", "none"].map((name) => ({ name, emptyDir: {} }));
+  const mounting = (name: string) => aContainer({ name, volumeMounts: [{ name, mountPath: "/v" }] });
+  const pod = aNodePod({
+    volumes,
+    initContainers: [mounting("init")],
+    containers: [
+      aContainer(),
+      mounting("second"),
+      aContainer({ name: "d", volumeDevices: [{ name: "disk", devicePath: "/d" }] }),
+    ],
+    ephemeralContainers: [mounting("debug")],
+  });
+  assert.deepEqual(
+    usedVolumes(pod).map(({ name }) => name),
+    ["init", "second", "disk", "debug"],
+  );
+});
+
+function missing() {
+  const clock = newFakeClock();
+  const told: string[] = [];
+  const volumes = newMissingVolumes({
+    clock,
+    event: (_, __, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
+  });
+  const pod = aPodWithVolumes([
+    { name: "a", emptyDir: {} },
+    { name: "b", emptyDir: {} },
+  ]);
+  const failed = (...causes: [string, Error][]) =>
+    volumes.failed(
+      pod,
+      causes.map(([volume, cause]) => ({ volume, message: cause.message, cause })),
+    );
+  return { clock, told, volumes, failed };
+}
+
+test("a pod that waits for a volume to be attached looks every second; beside one that fails it waits as that does", () => {
+  const { failed, told } = missing();
+  const waits = new VolumeWaits("not attached");
+  for (let i = 0; i < 3; i++) assert.equal(failed(["a", waits]).retryMs, 1_000);
+  assert.deepEqual(told, []);
+  assert.deepEqual(
+    [1, 2].map(() => failed(["a", waits], ["b", new Error("broken")]).retryMs),
+    [500, 1_000],
+  );
+  assert.equal(told[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
+});
+
+test("after two minutes a pod is told all that it misses, and again after two more; not when its volumes came meanwhile", async () => {
+  const { failed, told, clock, volumes } = missing();
+  const waits = (): unknown => failed(["a", new VolumeWaits("no")], ["b", new VolumeWaits("no")]);
+  const summary =
+    "Warning FailedMount Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[a b]: timed out waiting for the condition";
+  waits();
+  await clock.advance(123_000);
+  waits();
+  assert.deepEqual(told, []);
+  await clock.advance(1);
+  waits();
+  assert.deepEqual(told, [summary]);
+  await clock.advance(123_000);
+  waits();
+  assert.equal(told.length, 1, "its time begins anew");
+  await clock.advance(1);
+  waits();
+  assert.equal(told.length, 2);
+  volumes.forget("uid-1");
+  await clock.advance(123_001);
+  waits();
+  assert.equal(told.length, 2);
+});
+
+test("what is wrong with each of two claims is told at once, and a failing step by its own reason", () => {
+  const { failed, told } = missing();
+  const { error } = failed(["a", new ClaimError("PVC is not bound")], ["b", new ClaimError("PVC is being deleted")]);
+  assert.match(error.message, /unmounted volumes=\[a b\].*: PVC is not bound; PVC is being deleted$/);
+  assert.deepEqual(told.splice(0), [`Warning FailedMount ${error.message}`]);
+  failed(
+    ["a", new VolumeError("MapVolume.SetUpDevice failed", "pv-1", new Error("x"))],
+    ["b", new VolumeError("AttachVolume.Attach failed", "pv-2", new Error("y"))],
+  );
+  assert.deepEqual(told, [
+    'Warning FailedMapVolume MapVolume.SetUpDevice failed for volume "pv-1" : x',
+    'Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-2" : y',
+  ]);
+});
+
+const fromFile = (hash: string, name = "web"): NodePod =>
+  aNodePod({}, { name, uid: hash, annotations: { [configHashAnnotation]: hash, [configSourceAnnotation]: "file" } });
+
+function mirroring() {
+  const client = newFakeClient({ clock: newFakeClock() });
+  let heard: NodePod[] = [];
+  const mirrors = newMirrorPods({
+    client,
+    log: discardLogger,
+    apiPods: () => heard,
+    node: async () => ({ metadata: { name: "n1", uid: "node-uid" }, spec: {} }),
+  });
+  const hear = async (change: (pod: NodePod) => NodePod = (pod) => pod): Promise<string[]> => {
+    heard = ((await client.list<Pod>(pods, { namespace: "default" })).items as NodePod[]).map(change);
+    return heard.map(({ metadata }) => metadata.name);
+  };
+  return { client, mirrors, hear };
+}
+
+test("a mirror that is being deleted is taken away though it is right, and one that was made anew meanwhile stays", async () => {
+  const { client, mirrors, hear } = mirroring();
+  await mirrors.ensure(fromFile("one"));
+  await hear((pod) => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } }));
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await hear(), []);
+  await mirrors.ensure(fromFile("one"));
+  await hear((pod) => ({ ...pod, metadata: { ...pod.metadata, uid: "another" } }));
+  await mirrors.ensure(fromFile("two"));
+  assert.deepEqual(await hear(), ["web"], "only the one that was seen may go");
+  assert.deepEqual(
+    client.writes.map(({ verb }) => verb),
+    ["create", "delete", "create", "delete"],
+  );
+});
+
+test("a mirror that cannot be deleted keeps no other from going", async () => {
+  const { client, mirrors, hear } = mirroring();
+  for (const name of ["a", "b"]) await mirrors.ensure(fromFile(name, name));
+  await hear();
+  client.react("delete", "pods", ({ name }) => {
+    if (name === "a") throw new Error("connect ECONNREFUSED");
+    return undefined;
+  });
+  await mirrors.removeOrphans([]);
+  assert.deepEqual(await hear(), ["a"]);
+});
+
+test("a static pod runs without a mirror while the node is not registered, or the server cannot be reached", async () => {
+  const away = newMirrorPods({
+    client: newFakeClient({ clock: newFakeClock() }),
+    log: discardLogger,
+    apiPods: () => [],
+    node: async () => undefined,
+  });
+  await away.ensure(fromFile("one"));
+  const { client, mirrors, hear } = mirroring();
+  client.react("create", "pods", () => {
+    throw new Error("connect ECONNREFUSED");
+  });
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await hear(), []);
+});

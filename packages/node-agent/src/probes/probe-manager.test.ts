@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newProbeManager } from "./probe-manager.ts";
+
+const check = (more: Partial<Probe> = {}): Probe => ({
+  exec: { command: ["check"] },
+  periodSeconds: 1,
+  failureThreshold: 1,
+  ...more,
+});
+
+/** Containers that run from the beginning; a probe says what the test wants it to, by the container's id. */
+function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] = {}) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const runs: string[] = [];
+  const changes: string[] = [];
+  const counted: string[] = [];
+  const exitCodes: Record<string, number> = {};
+  let hold: Promise<void> | undefined;
+  runtime.execSync = async (id) => {
+    runs.push(id);
+    await hold;
+    return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: exitCodes[id] ?? 0 };
+  };
+  const startedAt = formatTime(clock.now());
+  const running = (name: string, id = name) => ({
+    name,
+    containerID: `containerd://${id}`,
+    started: true,
+    state: { running: { startedAt } },
+  });
+  const status: { phase: string; containerStatuses: object[] } = {
+    phase: "Running",
+    containerStatuses: containers.map(({ name }) => running(name)),
+  };
+  const pod = aNodePod({ containers, ...spec });
+  const manager = newProbeManager({
+    runtime,
+    clock,
+    log: discardLogger,
+    event: () => undefined,
+    statusOf: () => status as PodStatus,
+    onChange: (uid) => void changes.push(uid),
+    grpcEnabled: false,
+    onProbe: (kind, result, _, container) => void counted.push(`${kind} ${container} ${result}`),
+  });
+  manager.add(pod);
+  /** The next probes wait. @returns what lets them go on */
+  const holdProbes = (): (() => void) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hold = promise;
+    return () => {
+      hold = undefined;
+      resolve();
+    };
+  };
+  return { clock, manager, pod, status, running, runs, changes, counted, exitCodes, holdProbes };
+}
+
+test("each container has its own probes and its own result", async () => {
+  const made = probing([aContainer({ name: "a", livenessProbe: check() }), aContainer({ name: "b", livenessProbe: check() })]);
+  made.exitCodes["b"] = 1;
+  await made.clock.advance(100);
+  assert.deepEqual([made.manager.results.liveness("a"), made.manager.results.liveness("b")], ["success", "failure"]);
+  assert.deepEqual(made.counted.toSorted(), ["liveness a successful", "liveness b failed"]);
+});
+
+test("a pod that is added again has no second probe of a kind", async () => {
+  const { clock, manager, pod, runs } = probing([aContainer({ readinessProbe: check() })]);
+  manager.add(pod);
+  await clock.advance(100);
+  manager.add(pod);
+  await clock.advance(1_000);
+  assert.deepEqual([runs.length, clock.waiting], [2, 1]);
+});
+
+test("a success between failures, and a failure between successes, has the count begin anew", async () => {
+  for (const [kind, threshold, first] of [
+    ["livenessProbe", { failureThreshold: 2 }, 1],
+    ["readinessProbe", { successThreshold: 2 }, 0],
+  ] as const) {
+    const { clock, manager, exitCodes } = probing([aContainer({ name: "a", [kind]: check(threshold) })]);
+    const result = () => (kind === "livenessProbe" ? manager.results.liveness("a") : manager.results.readiness("a"));
+    const initial = kind === "livenessProbe" ? "success" : "failure";
+    for (const exitCode of [first, 1 - first, first]) {
+      exitCodes["a"] = exitCode;
+      await clock.advance(1_000);
+      assert.equal(result(), initial, `${kind} after ${exitCode}`);
+    }
+    await clock.advance(1_000);
+    assert.notEqual(result(), initial, "two in a row");
+  }
+});
+
+test("what a probe finds of a container that was replaced meanwhile is not the new one's result", async () => {
+  const { clock, manager, status, running, exitCodes, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
+  exitCodes["a"] = 1;
+  const release = holdProbes();
+  await clock.advance(100);
+  status.containerStatuses = [running("a", "a2")];
+  release();
+  await settle();
+  assert.equal(manager.results.liveness("a2"), undefined);
+  await clock.advance(1_000);
+  assert.deepEqual([manager.results.liveness("a"), manager.results.liveness("a2")], [undefined, "success"]);
+});
+
+test("a restarted container is not ready on its predecessor's word, and is told to be so once", async () => {
+  const { clock, manager, status, running, changes, exitCodes } = probing([aContainer({ name: "a", readinessProbe: check() })]);
+  await clock.advance(1_000);
+  assert.deepEqual([manager.results.readiness("a"), changes.length], ["success", 1]);
+  await clock.advance(5_000);
+  assert.equal(changes.length, 1, "the same again is no news");
+  exitCodes["a2"] = 1;
+  status.containerStatuses = [running("a", "a2")];
+  await clock.advance(1_000);
+  assert.deepEqual([manager.results.readiness("a"), manager.results.readiness("a2")], [undefined, "failure"]);
+});
+
+test("a container that ended is not ready, though its probe cannot be asked any more", async () => {
+  const { clock, manager, status, runs } = probing([aContainer({ name: "a", readinessProbe: check() })]);
+  await clock.advance(100);
+  assert.equal(manager.results.readiness("a"), "success");
+  const before = runs.length;
+  status.containerStatuses = [{ name: "a", containerID: "containerd://a", state: { terminated: { exitCode: 1 } } }];
+  await clock.advance(2_000);
+  assert.deepEqual([manager.results.readiness("a"), runs.length], ["failure", before]);
+  assert.equal(clock.waiting, 1, "it may be restarted");
+});
+
+test("probes are over with a pod that ended, and with a container that ended for good", async () => {
+  const ended = probing([aContainer({ name: "a", readinessProbe: check(), livenessProbe: check() })]);
+  await ended.clock.advance(100);
+  ended.status.phase = "Succeeded";
+  await ended.clock.advance(2_000);
+  assert.deepEqual([ended.clock.waiting, ended.manager.results.readiness("a")], [0, undefined]);
+  const forGood = probing(
+    [aContainer({ name: "a", readinessProbe: check() }), aContainer({ name: "b", readinessProbe: check() })],
+    {
+      restartPolicy: "Never",
+    },
+  );
+  await forGood.clock.advance(100);
+  forGood.status.containerStatuses = [
+    { name: "a", containerID: "containerd://a", state: { terminated: { exitCode: 1 } } },
+    forGood.running("b"),
+  ];
+  await forGood.clock.advance(2_000);
+  assert.deepEqual(
+    ["a", "b"].map((name) => forGood.manager.results.isProbed("readiness", "uid-1", name)),
+    [false, true],
+  );
+});
+
+test("a pod that ends keeps its readiness probe until it is removed, and other pods keep theirs", async () => {
+  const { clock, manager, pod, runs } = probing([
+    aContainer({ name: "a", readinessProbe: check(), livenessProbe: check(), startupProbe: check() }),
+  ]);
+  manager.add({ ...pod, metadata: { ...pod.metadata, uid: "uid-2" } });
+  manager.stopLivenessAndStartup("uid-1");
+  const probed = (uid: string) =>
+    (["startup", "readiness", "liveness"] as const).map((kind) => manager.results.isProbed(kind, uid, "a"));
+  assert.deepEqual(
+    [probed("uid-1"), probed("uid-2")],
+    [
+      [false, true, false],
+      [true, true, true],
+    ],
+  );
+  manager.remove("uid-1");
+  assert.deepEqual(
+    [probed("uid-1"), probed("uid-2")],
+    [
+      [false, false, false],
+      [true, true, true],
+    ],
+  );
+  manager.remove("uid-2");
+  await clock.advance(5_000);
+  assert.deepEqual([runs, clock.waiting], [[], 0]);
+});
+
+test("a probe under way when its pod is removed leaves no result, and is not repeated", async () => {
+  const { clock, manager, runs, changes, exitCodes, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
+  exitCodes["a"] = 1;
+  const release = holdProbes();
+  await clock.advance(100);
+  manager.remove("uid-1");
+  release();
+  await settle();
+  await clock.advance(5_000);
+  assert.deepEqual([runs.length, changes, manager.results.liveness("a"), clock.waiting], [1, [], undefined, 0]);
+});
+
+test("a pod that comes back while a probe of its life before hangs is probed once, and can be removed", async () => {
+  const { clock, manager, pod, runs, status, running, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
+  const release = holdProbes();
+  await clock.advance(100);
+  manager.remove("uid-1");
+  manager.add(pod);
+  status.containerStatuses = [running("a", "a2")];
+  release();
+  await settle();
+  assert.equal(manager.results.isProbed("liveness", "uid-1", "a"), true);
+  await clock.advance(100);
+  manager.add(pod);
+  await clock.advance(1_000);
+  assert.deepEqual([runs, clock.waiting], [["a", "a2", "a2"], 1]);
+  manager.remove("uid-1");
+  assert.equal(clock.waiting, 0);
+});
+
+test("a probe that fails once is tried again with the next container, after its hold", async () => {
+  const { clock, manager, status, running, runs, exitCodes } = probing([aContainer({ name: "a", startupProbe: check() })]);
+  status.containerStatuses = [{ ...running("a"), started: false }];
+  exitCodes["a"] = 1;
+  await clock.advance(100);
+  assert.equal(manager.results.startup("a"), "failure");
+  await clock.advance(10_000);
+  assert.equal(runs.length, 1, "nobody asks a container that is going to be restarted");
+  status.containerStatuses = [{ ...running("a", "a2"), started: false }];
+  await clock.advance(1_000);
+  assert.deepEqual([runs, manager.results.startup("a2")], [["a", "a2"], "success"]);
+});
+
+test("the time that a probe took is taken off the pause before the next one", async () => {
+  const { clock, runs, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check({ periodSeconds: 10 }) })]);
+  const release = holdProbes();
+  await clock.advance(100);
+  await clock.advance(4_000);
+  release();
+  await settle();
+  await clock.advance(5_999);
+  assert.equal(runs.length, 1);
+  await clock.advance(1);
+  assert.equal(runs.length, 2);
+});
+
+test("an initial delay is over to the second, and counts from the start of the container", async () => {
+  const { clock, runs } = probing([aContainer({ livenessProbe: check({ initialDelaySeconds: 5 }) })]);
+  await clock.advance(4_999);
+  assert.equal(runs.length, 0);
+  await clock.advance(1_000);
+  assert.equal(runs.length, 1);
+});

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { NodePod } from "../pods/pod.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { type EvictionOptions, evictionMessage, exceededStorage, newEviction, type PodUsage } from "./eviction.ts";
+import { metThresholds, type Observations, type Pressure, parseThresholds } from "./eviction-thresholds.ts";
+
+const mi = 1024 ** 2;
+const none = { hard: {}, soft: {}, softGraceMs: {}, minReclaim: {} };
+const used = (more: Partial<PodUsage> = {}): PodUsage => ({
+  memoryBytes: 0,
+  diskBytes: 0,
+  inodes: 0,
+  processes: 0,
+  containers: [],
+  emptyDirs: new Map(),
+  ...more,
+});
+const named = (name: string, spec: Partial<NodePod["spec"]> = {}): NodePod => aNodePod(spec, { name, uid: name });
+
+function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<EvictionOptions> = {}) {
+  const clock = newFakeClock();
+  const seen: Observations = {};
+  const evicted: string[] = [];
+  const pressures: Pressure[] = [];
+  const usage = new Map<string, PodUsage>();
+  const counts = { observed: 0, used: 0 };
+  const eviction = newEviction({
+    clock,
+    log: discardLogger,
+    thresholds: parseThresholds({ ...none, ...settings }),
+    transitionMs: 300_000,
+    maxGraceSeconds: 5,
+    async observe() {
+      counts.observed++;
+      return seen;
+    },
+    async usage() {
+      counts.used++;
+      return usage;
+    },
+    activePods: () => pods,
+    reclaimDisk: async () => undefined,
+    evict: async ({ metadata }, _, grace, signal) => void evicted.push(`${metadata.name} ${grace} ${signal}`),
+    tellNode: () => undefined,
+    onPressureChange: (pressure) => void pressures.push(pressure),
+    ...more,
+  });
+  const set = (signal: keyof Observations, available: number): void => {
+    seen[signal] = { available, capacity: 1000 };
+  };
+  return { eviction, clock, seen, set, evicted, pressures, usage, counts };
+}
+
+test("a soft threshold that is no longer met in between has to be met for its whole time again", async () => {
+  const settings = { soft: { "memory.available": "100" }, softGraceMs: { "memory.available": 60_000 } };
+  const { eviction, set, clock, evicted } = looking(settings, [named("p")]);
+  for (const [available, waitMs] of [
+    [50, 50_000],
+    [500, 1_000],
+    [50, 59_999],
+  ] as const) {
+    set("memory.available", available);
+    await eviction.check();
+    await clock.advance(waitMs);
+  }
+  await eviction.check();
+  assert.deepEqual(evicted, []);
+  await clock.advance(1);
+  await eviction.check();
+  assert.deepEqual(evicted, ["p 5 memory.available"]);
+});
+
+test("after a pod went for it a threshold is met until its least reclaim is free too, and no longer", async () => {
+  const settings = { hard: { "memory.available": "100" }, minReclaim: { "memory.available": "50" } };
+  const { eviction, set, evicted } = looking(settings, [named("p")]);
+  const check = async (available: number): Promise<number> => {
+    set("memory.available", available);
+    await eviction.check();
+    return evicted.length;
+  };
+  assert.equal(await check(100), 0, "as much as the threshold is enough");
+  assert.equal(await check(99), 1);
+  assert.equal(await check(149), 2);
+  assert.equal(await check(150), 2);
+  assert.equal(await check(149), 2, "it was over");
+});
+
+test("each pressure has its own time, and only changes are told", async () => {
+  const settings = { hard: { "memory.available": "100", "nodefs.available": "100", "pid.available": "100" } };
+  const { eviction, set, clock, pressures } = looking(settings, []);
+  const now = (): string => (["memory", "disk", "pid"] as const).filter((kind) => eviction.pressure[kind]).join();
+  set("memory.available", 50);
+  await eviction.check();
+  await eviction.check();
+  assert.deepEqual([now(), pressures.length], ["memory", 1]);
+  set("memory.available", 500);
+  set("nodefs.available", 50);
+  await clock.advance(200_000);
+  await eviction.check();
+  assert.deepEqual([now(), pressures.length], ["memory,disk", 2]);
+  set("nodefs.available", 500);
+  set("pid.available", 50);
+  await clock.advance(100_000);
+  await eviction.check();
+  assert.equal(now(), "disk,pid", "five minutes after it was seen last");
+  await clock.advance(200_000);
+  await eviction.check();
+  assert.equal(now(), "pid");
+  assert.equal(pressures.length, 4);
+});
+
+test("short of memory and disk at once, one pod goes, and for memory", async () => {
+  const settings = { hard: { "nodefs.available": "100", "memory.available": "100" } };
+  const { eviction, set, evicted } = looking(settings, [named("a"), named("b")]);
+  set("nodefs.available", 50);
+  set("memory.available", 50);
+  await eviction.check();
+  assert.deepEqual(evicted, ["a 0 memory.available"]);
+});
+
+test("every pod above its own limit of disk goes, none but these, and the node's shortage waits for the next look", async () => {
+  const limited = { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] };
+  const pods = [
+    named("fits", limited),
+    named("first", limited),
+    named("second", limited),
+    named("critical", { ...limited, priority: 2_000_000_000 }),
+    named("unknown", limited),
+  ];
+  const { eviction, set, evicted, usage } = looking({ hard: { "memory.available": "100" } }, pods);
+  for (const name of ["fits", "first", "second", "critical"]) {
+    usage.set(name, used({ emptyDirs: new Map([["v", name === "fits" ? mi : mi + 1]]) }));
+  }
+  set("memory.available", 50);
+  await eviction.check();
+  assert.deepEqual(evicted, ["first 0 emptydirfs.limit", "second 0 emptydirfs.limit"]);
+  for (const name of ["first", "second"]) usage.delete(name);
+  await eviction.check();
+  assert.equal(evicted.at(-1)?.endsWith("memory.available"), true);
+});
+
+test("a second volume, and a second container, is held to its limit as the first", () => {
+  const emptyDir = (sizeLimit?: string) => ({ emptyDir: sizeLimit === undefined ? {} : { sizeLimit } });
+  const volumes = [
+    { name: "free", ...emptyDir() },
+    { name: "ok", ...emptyDir("2Mi") },
+    { name: "full", ...emptyDir("1Mi") },
+  ];
+  const emptyDirs = new Map(["free", "ok", "full"].map((name) => [name, 2 * mi]));
+  assert.match(
+    exceededStorage(aNodePod({ volumes }), used({ emptyDirs }))?.message ?? "",
+    /volume "full" exceeds the limit "1Mi"/,
+  );
+  const containers = ["a", "b"].map((name) => aContainer({ name, resources: { limits: { "ephemeral-storage": "2Mi" } } }));
+  const of = (a: number, b: number) => [a, b].map((diskBytes, i) => ({ name: "ab"[i] ?? "", memoryBytes: 0, diskBytes }));
+  const pod = aNodePod({ containers });
+  assert.equal(
+    exceededStorage(pod, used({ diskBytes: 4 * mi, containers: of(2 * mi, 2 * mi) })),
+    undefined,
+    "as much as the limit is not more",
+  );
+  assert.deepEqual(exceededStorage(pod, used({ diskBytes: 4 * mi, containers: of(mi, 2 * mi + 1) })), {
+    limit: "ephemeralcontainerfs.limit",
+    message: 'Container b exceeded its local ephemeral storage limit "2Mi". ',
+  });
+  assert.equal(exceededStorage(pod, used({ diskBytes: 4 * mi + 1 }))?.limit, "ephemeralpodfs.limit");
+});
+
+test("each container that used more than it asked for is named, none that used as much", () => {
+  const containers = ["a", "b", "c"].map((name) =>
+    aContainer({ name, resources: { requests: { memory: "1Mi", "ephemeral-storage": "3Mi" } } }),
+  );
+  const usage = used({
+    containers: ["a", "b", "c"].map((name, i) => ({ name, memoryBytes: (i + 1) * mi, diskBytes: (i + 2) * mi })),
+  });
+  const pod = aNodePod({ containers });
+  assert.equal(
+    evictionMessage(pod, "memory.available", usage),
+    "The node was low on resource: memory. Container b was using 2Mi, which exceeds its request of 1Mi. Container c was using 3Mi, which exceeds its request of 1Mi. ",
+  );
+  assert.equal(
+    evictionMessage(pod, "nodefs.available", usage),
+    "The node was low on resource: ephemeral-storage. Container c was using 4Mi, which exceeds its request of 3Mi. ",
+  );
+});
+
+for (const { name, own, maxGraceSeconds, want } of [
+  { name: "the node's limit where its own time is longer", own: 30, maxGraceSeconds: 5, want: 5 },
+  { name: "its own time where that is shorter", own: 3, maxGraceSeconds: 5, want: 3 },
+  { name: "its own time where the node has no limit", own: 30, maxGraceSeconds: -1, want: 30 },
+  { name: "none where the node gives none", own: 30, maxGraceSeconds: 0, want: 0 },
+]) {
+  test(`a pod that goes for a soft threshold has ${name}`, async () => {
+    const settings = { soft: { "memory.available": "100" }, softGraceMs: { "memory.available": 0 } };
+    const thresholds = parseThresholds({ ...none, ...settings }).map((threshold) => ({ ...threshold, graceMs: 1 }));
+    const made = looking({}, [named("p", { terminationGracePeriodSeconds: own })], { maxGraceSeconds, thresholds });
+    made.set("memory.available", 50);
+    await made.eviction.check();
+    await made.clock.advance(1);
+    await made.eviction.check();
+    assert.deepEqual(made.evicted, [`p ${want} memory.available`]);
+  });
+}
+
+test("an eviction that fails is tried again by the next look, and the pressure is told all the same", async () => {
+  let fails = true;
+  const evicted: string[] = [];
+  const { eviction, set } = looking({ hard: { "memory.available": "100" } }, [named("p")], {
+    evict: async ({ metadata }) => {
+      evicted.push(metadata.name);
+      if (fails) throw new Error("timeout waiting to kill pod");
+    },
+  });
+  set("memory.available", 50);
+  await assert.rejects(eviction.check(), /timeout waiting to kill pod/);
+  assert.equal(eviction.pressure.memory, true);
+  fails = false;
+  await eviction.check();
+  assert.deepEqual(evicted, ["p", "p"]);
+});
+
+test("nothing is measured while nothing is short and no pod has a limit; critical pods alone are never taken", async () => {
+  const { eviction, set, counts, evicted } = looking({ hard: { "memory.available": "100" } }, [
+    named("c", { priority: 2_000_000_000 }),
+  ]);
+  set("memory.available", 500);
+  await eviction.check();
+  assert.deepEqual(counts, { observed: 1, used: 0 });
+  set("memory.available", 50);
+  await eviction.check();
+  assert.deepEqual([counts.used, evicted], [1, []]);
+});
+
+test("a share is one of the whole, 0% and 100% turn a threshold off, and what was not observed is not met", () => {
+  const thresholds = parseThresholds({
+    ...none,
+    hard: { "memory.available": "10%", "nodefs.available": "0%", "imagefs.available": "100%", "pid.available": "10%" },
+  });
+  assert.deepEqual(
+    thresholds.map(({ signal }) => signal),
+    ["memory.available", "pid.available"],
+  );
+  const met = (available: number) =>
+    metThresholds(thresholds, { "memory.available": { available, capacity: 1000 } }, new Set()).map(({ signal }) => signal);
+  assert.deepEqual([met(99), met(100)], [["memory.available"], []]);
+});
