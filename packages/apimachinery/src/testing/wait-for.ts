@@ -60,14 +60,17 @@ const stateText = (state: unknown): string => {
 };
 
 const hasCode = (err: Error, ...codes: readonly string[]): boolean =>
-  codes.includes(String((err as NodeJS.ErrnoException).code ?? (err.cause as NodeJS.ErrnoException | undefined)?.code));
+  [err, err.cause].some((one) => codes.includes(String((one as NodeJS.ErrnoException | undefined)?.code)));
 
 /** A `retry` for a file that another process has not written yet. */
 export const isMissingFile = (err: Error): boolean => hasCode(err, "ENOENT");
 
 /** A `retry` for a server that does not listen yet, or ends a connection because it starts or stops. */
 export const isNotListening = (err: Error): boolean =>
-  hasCode(err, "ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET");
+  hasCode(err, "ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET", ...endedSessionCodes);
+
+/** Of node's HTTP/2 client, for a request on a session that the server has ended. */
+const endedSessionCodes = ["ERR_HTTP2_STREAM_CANCEL", "ERR_HTTP2_GOAWAY_SESSION", "ERR_HTTP2_INVALID_SESSION"];
 
 /** A `retry` for a program that is asked again and again, and says by its exit code that it does not know yet. */
 export const hasExitCode = (err: Error): boolean => typeof (err as { code?: unknown }).code === "number";
