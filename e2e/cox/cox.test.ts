@@ -16,7 +16,7 @@ test("status names every process and the API's state", async () => {
   const { code, output } = await cox(["status"]);
   assert.equal(code, 0, output);
   for (const name of ["etcd", "containerd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"])
-    assert.match(output, new RegExp(`^${name} +running, pid \\d+$`, "m"));
+    assert.match(output, new RegExp(`^${name} +running, pid \\d+ +yes `, "m"));
   assert.match(output, /the API server is ready/);
 });
 

@@ -101,8 +101,14 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
     const enter = async (into: readonly string[], command: readonly string[]): Promise<string> =>
       (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 240_000, killSignal: "SIGKILL" })).stdout;
     const program = await findKubectl(settings);
+    const run = (...command: string[]) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command);
+    // Process 1 is systemd before it listens for systemctl and systemd-run.
+    await waitFor(() => succeeds(run("systemctl", "show", "--property=Version")), {
+      timeoutMs: 180_000,
+      what: "systemd to listen",
+    });
     return {
-      run: (...command) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command),
+      run,
       kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=/proc/${pid}/root${kubeconfig}`, ...args]),
       kill,
     };
@@ -114,10 +120,18 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
 
 /** Gives the machine's containerd the images that pods of tests have. */
 export async function importImages(machine: Machine): Promise<void> {
+  // It is started, and may not listen yet.
+  await waitFor(() => succeeds(machine.run("ctr", "version")), { timeoutMs: 180_000, what: "containerd to listen" });
   for (const i of localImages(need("busybox", "busybox-static")).keys()) {
     await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/images/${i}.tar`);
   }
 }
+
+const succeeds = (command: Promise<unknown>): Promise<boolean> =>
+  command.then(
+    () => true,
+    () => false,
+  );
 
 /** The process that unshare made, once it is systemd. */
 function systemdOf(unshare: ChildProcess): string | undefined {

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
@@ -42,7 +43,9 @@ test("after etcd stood still both lease holders have ended, and their replacemen
   const client = await cluster.client();
   const leaseOf = (name: string): Promise<Lease> => client.get<Lease>(leases, { namespace: "kube-system", name });
   const holders = await Promise.all(
-    daemons.map(({ name }) => waitFor(`${name} to lead`, async () => (await leaseOf(name)).spec?.holderIdentity || false)),
+    daemons.map(({ name }) =>
+      waitFor(`${name} to lead`, async () => (await leaseOf(name)).spec?.holderIdentity || false, { retry: isNotFound }),
+    ),
   );
 
   const pausedMs = performance.now();
@@ -59,12 +62,16 @@ test("after etcd stood still both lease holders have ended, and their replacemen
 
   await Promise.all(
     daemons.map(({ name }, i) =>
-      waitFor(`the second ${name} to lead`, async () => {
-        const one = second[i] as OwnProcess;
-        assert.equal(one.end(), undefined, one.log().slice(-2_000));
-        const holder = (await leaseOf(name)).spec?.holderIdentity;
-        return Boolean(holder) && holder !== holders[i];
-      }),
+      waitFor(
+        `the second ${name} to lead`,
+        async () => {
+          const one = second[i] as OwnProcess;
+          assert.equal(one.end(), undefined, one.log().slice(-2_000));
+          const holder = (await leaseOf(name)).spec?.holderIdentity;
+          return Boolean(holder) && holder !== holders[i];
+        },
+        { retry: (err) => !(err instanceof assert.AssertionError) },
+      ),
     ),
   );
   assert.equal(server.end(), undefined, "the API server has outlived it");

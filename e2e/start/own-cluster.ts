@@ -13,9 +13,9 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
-import { tearDownNode } from "@coxswain/dev-cluster/down";
-import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import { kubeconfigFile, pkiFile, prepareCertificates } from "@coxswain/dev-cluster/pki";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { removeRemains } from "@coxswain/dev-cluster/remains";
 import { defaultChoices, newSettings, portNames, type Settings } from "@coxswain/dev-cluster/settings";
 import { waitFor } from "../framework/wait-for.ts";
 
@@ -27,9 +27,6 @@ export interface OwnOptions {
   /** containerd and the kubelet are to run too. */
   readonly withNode?: boolean;
   readonly etcdWithoutSync?: boolean;
-  readonly auditPolicy?: string;
-  /** Where kubeconfigs lead. Default: the API server. */
-  readonly server?: (settings: Settings) => string;
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
@@ -53,7 +50,7 @@ export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): P
     serviceCidr: "10.99.0.0/16",
     withNode: options.withNode === true,
     etcdWithoutSync: options.etcdWithoutSync ?? true,
-    auditPolicy: options.auditPolicy ?? "",
+    auditPolicy: "",
     ports: { ...defaultChoices().ports, ...ports },
   });
   const started: OwnProcess[] = [];
@@ -61,13 +58,13 @@ export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): P
   t.after(async () => {
     for (const client of clients) client.close();
     await Promise.all(started.map((one) => one.stop()));
-    if (settings.withNode) await tearDownNode(settings);
+    const left = settings.withNode ? await removeRemains(settings) : [];
     rmSync(state, { recursive: true, force: true, maxRetries: 10 });
+    if (left.length > 0) throw new Error(`not removed: ${left.join(", ")}`);
   });
   makeFolderSync(join(state, "logs"));
   makeFolderSync(join(state, "manifests"));
-  const plan = pkiPlan(settings);
-  await writePki(options.server === undefined ? plan : { ...plan, server: () => options.server?.(settings) as string });
+  await prepareCertificates(settings);
   return {
     settings,
     start(spec) {
@@ -137,10 +134,11 @@ export async function untilReady(settings: Settings, server: OwnProcess, port: n
   const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
   const client = newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1 });
   try {
-    await waitFor(`port ${port} to be ready`, async () => {
+    const isReady = async (): Promise<boolean> => {
       if (server.end() !== undefined) return true;
       return (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200;
-    });
+    };
+    await waitFor(`port ${port} to be ready`, isReady, { retry: () => true });
   } finally {
     client.close();
   }

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -12,14 +12,14 @@ import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
-import { kubeconfigFile, pkiFile, pkiPlan, writePki } from "@coxswain/dev-cluster/pki";
+import { kubeconfigFile, pkiFile } from "@coxswain/dev-cluster/pki";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import * as k8s from "@kubernetes/client-node";
 import { newOwnCluster, type OwnCluster, type OwnProcess, type TestContext, untilReady } from "./own-cluster.ts";
 import { startTcpBalancer } from "./tcp-balancer.ts";
 
 const rounds = process.env["COX_TEST_LONG"] ? 10 : 2;
-const drainFlags = ["--shutdown-delay-duration=2s", "--shutdown-send-retry-after=true"];
+const drainFlags = ["--shutdown-delay-duration=1s", "--shutdown-send-retry-after=true"];
 
 interface Writer {
   readonly name: string;
@@ -40,7 +40,9 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
   const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
   const backends = servers.map(({ which }) => which.ports.apiserver);
   const balancer = await startTcpBalancer(t, backends, checksHealth ? ca : undefined);
-  await writePki({ ...pkiPlan(settings), server: () => `https://127.0.0.1:${balancer.port}` });
+  const admin = kubeconfigFile(settings, "admin");
+  const direct = `https://127.0.0.1:${settings.ports.apiserver}`;
+  writeFileSync(admin, readFileSync(admin, "utf8").replaceAll(direct, `https://127.0.0.1:${balancer.port}`));
   return {
     ...cluster,
     async restartEach(): Promise<void> {

@@ -149,7 +149,9 @@ test("up that is interrupted leaves nothing, or what status knows and down remov
     await new Promise<void>((resolve) =>
       (child.exitCode ?? child.signalCode) === null ? child.once("close", () => resolve()) : resolve(),
     );
-    const unknown = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
+    const unknown = startedBySupervisor(settings.id).filter(
+      ({ name, pid }) => ![runningPid(settings, name), supervisorPid(settings)].includes(pid),
+    );
     assert.deepEqual(unknown, [], `after ${step}`);
     await cluster.mustCox("down", "--purge");
     assert.deepEqual(remainsOf(cluster), []);

@@ -13,7 +13,8 @@ import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { type InformerFactory, type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
@@ -48,8 +49,9 @@ export type ManagerEnd = "stopped" | "leadership-lost";
  * Leader election, then informers, then controllers, of which each one's failures are its own. Resolves when `signal` is aborted or a leadership is lost. With
  * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
  */
-export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
-  const { config, clientConfig, clock, metrics, signal } = options;
+export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
+  const { config, clientConfig, clock, metrics, signal } = given;
+  const options = { ...given, onInformerFailure: informerFailures(metrics) };
   const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics) });
   const { leaderElection, leaderMigration } = config;
   // Who lost one of two locks keeps neither.
@@ -132,7 +134,12 @@ export async function loadClientConfig(
   }
 }
 
-async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
+async function runControllers(
+  options: ManagerOptions & { readonly onInformerFailure: NonNullable<InformerFactoryOptions["onFailure"]> },
+  family: ClientFamily,
+  share: Share,
+  signal: AbortSignal,
+): Promise<void> {
   const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
   const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
   if (!(await unlessAborted(requireHealthyServer(asking, clock, log, signal), signal))) return;
@@ -140,6 +147,7 @@ async function runControllers(options: ManagerOptions, family: ClientFamily, sha
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),
     clock,
+    onFailure: options.onInformerFailure,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
   const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {

@@ -19,20 +19,39 @@ export function reserve(
       for (const plugin of profile.at.reserve) refuseWith("Reserve", plugin.name, plugin.reserve?.(state, pod, nodeName));
     });
   } catch (err) {
-    unreserve(profile, state, pod, nodeName, point);
-    throw err;
+    throw unreserve(profile, state, pod, nodeName, point, err);
   }
 }
 
-/** In the opposite order. */
-function unreserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string, point: CycleTimer["point"]): void {
+/**
+ * In the opposite order. What one plugin cannot give back must not keep others from it.
+ * @param cause why it is given back
+ * @returns the cause, with what failed besides
+ */
+function unreserve(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  nodeName: string,
+  point: CycleTimer["point"],
+  cause: unknown,
+): unknown {
+  const failures: unknown[] = [];
   point("Unreserve", () => {
-    for (const plugin of profile.at.reserve.toReversed()) plugin.unreserve?.(state, pod, nodeName);
+    for (const plugin of profile.at.reserve.toReversed()) {
+      try {
+        plugin.unreserve?.(state, pod, nodeName);
+      } catch (err) {
+        failures.push(err);
+      }
+    }
   });
+  return failures.length === 0 ? cause : new AggregateError([cause, ...failures], messageOf(cause), { cause });
 }
 
 /**
  * permit → pre-bind → bind → post-bind for a pod that is assumed on its node.
+ * @returns what post-bind plugins threw: the pod is bound all the same
  * @throws Error of the first refusal; what was reserved is given back
  */
 export async function bindPod(
@@ -42,7 +61,7 @@ export async function bindPod(
   nodeName: string,
   extenders: readonly Extender[] = [],
   { point }: CycleTimer = untimed,
-): Promise<void> {
+): Promise<readonly unknown[]> {
   try {
     await point("Permit", async () => {
       for (const plugin of profile.at.permit) refuseWith("Permit", plugin.name, await plugin.permit?.(state, pod, nodeName));
@@ -54,12 +73,19 @@ export async function bindPod(
       throw new Error(`binding rejected: ${messageOf(err)}`, { cause: err });
     });
   } catch (err) {
-    unreserve(profile, state, pod, nodeName, point);
-    throw err;
+    throw unreserve(profile, state, pod, nodeName, point, err);
   }
+  const failures: unknown[] = [];
   point("PostBind", () => {
-    for (const plugin of profile.at.postBind) plugin.postBind?.(state, pod, nodeName);
+    for (const plugin of profile.at.postBind) {
+      try {
+        plugin.postBind?.(state, pod, nodeName);
+      } catch (err) {
+        failures.push(err);
+      }
+    }
   });
+  return failures;
 }
 
 /** An extender that binds goes before the plugins, of which the first that does not pass binds. */

@@ -16,6 +16,7 @@ import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig, type SchedulerConfig } from "./config/config.ts";
@@ -35,7 +36,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   const client = family.member({ qps, burst });
   // Events must not hold up bindings, and neither of them the lease.
   const eventClient = family.member({ qps, burst });
-  const informers = newInformerFactory(client, { log, clock });
+  const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics) });
   const scheduler = schedulerOf({
     client,
     informers,

@@ -277,3 +277,150 @@ test("counts attempts, queues, points and victims under upstream's names", async
     /scheduler_plugin_execution_duration_seconds_count\{plugin="NodeResourcesFit",extension_point="Filter",status="Unschedulable"\} 1/,
   );
 });
+
+test("a pod that cannot be read waits with backoff and is told so; others are placed, before and after", async (t) => {
+  const { client, events, registry, step, names } = await start(t);
+  names.node("a");
+  const broken = aTestPod("broken", { priority: 100 });
+  client.put(pods, { ...broken, spec: { ...broken.spec, containers: undefined as never } });
+  names.pod("web");
+  await step();
+  assert.equal(names.where("web"), "a");
+  const attempts = () => events.filter((event) => event.startsWith("broken Warning FailedScheduling")).length;
+  const atOnce = attempts();
+  assert.ok(atOnce >= 1 && atOnce <= 2, events.join("\n"));
+  names.node("b");
+  names.pod("later");
+  await step();
+  assert.ok(names.where("later"));
+  for (let seconds = 0; seconds < 60; seconds++) await step(1_000);
+  assert.ok(attempts() - atOnce <= 10, `no hot loop: ${attempts()}`);
+  assert.match(await registry.render(), /scheduler_schedule_attempts_total\{result="error",profile="default-scheduler"\} [1-9]/);
+  client.put(pods, aTestPod("broken"));
+  for (let seconds = 0; seconds < 15; seconds++) await step(1_000);
+  assert.ok(names.where("broken"), "mended, it gets its node");
+});
+
+test("a waiting pod that cannot be read keeps no other from being woken", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("small", { cpu: "1" });
+  const broken = aTestPod("broken", { priority: 100 });
+  client.put(pods, { ...broken, spec: { ...broken.spec, containers: undefined as never } });
+  names.pod("web", { cpu: "2" });
+  await step();
+  names.node("large");
+  await step(1_000);
+  assert.equal(names.where("web"), "large");
+});
+
+test("a pod deleted while it is being bound gives its place back at once", async (t) => {
+  const { client, step, names } = await start(t);
+  const { promise, reject } = Promise.withResolvers<never>();
+  client.react("create", "pods", ({ subresource, name }) => (subresource === "binding" && name === "web" ? promise : undefined));
+  names.node("a", { cpu: "4" });
+  names.pod("web", { cpu: "4" });
+  await step();
+  names.pod("next", { cpu: "4" });
+  await step();
+  assert.equal(names.where("next"), undefined);
+  client.remove(pods, "default/web");
+  await step(1_000);
+  assert.equal(names.where("next"), "a");
+  reject(new Error("not found"));
+  await step(1_000);
+  assert.equal(names.where("next"), "a", "the late failure takes nothing from who came after");
+});
+
+test("a pod made anew under its name while the old one is being bound is scheduled for itself", async (t) => {
+  const { client, step, names } = await start(t);
+  const { promise, resolve } = Promise.withResolvers<object>();
+  let held = true;
+  client.react("create", "pods", ({ subresource }) => {
+    if (subresource !== "binding" || !held) return undefined;
+    held = false;
+    return promise;
+  });
+  names.node("a", { cpu: "4" });
+  names.node("b", { cpu: "4" });
+  names.pod("web", { cpu: "4" });
+  await step();
+  client.remove(pods, "default/web");
+  client.put(pods, { ...aTestPod("web", { cpu: "4" }), metadata: { name: "web", namespace: "default", uid: "second" } });
+  await step(1_000);
+  assert.ok(names.where("web"));
+  resolve({});
+  await step(1_000);
+  assert.ok(names.where("web"));
+});
+
+test("a second failure of the same pod waits twice as long, and a success elsewhere does not shorten it", async (t) => {
+  const { client, clock, step, names } = await start(t);
+  const at: number[] = [];
+  client.react("create", "pods", ({ subresource, name }) => {
+    if (subresource !== "binding" || name !== "web") return undefined;
+    at.push(clock.monotonic());
+    throw new Error("no luck");
+  });
+  names.node("a");
+  names.pod("web");
+  await step();
+  names.pod("other");
+  await step();
+  assert.equal(names.where("other"), "a");
+  for (let seconds = 0; seconds < 8; seconds++) await step(1_000);
+  const waits = at.slice(1).map((ms, i) => ms - (at[i] as number));
+  assert.deepEqual(waits.slice(0, 2), [1_000, 2_000]);
+});
+
+test("a pod that is deleted, or given a node by somebody else, waits no more", async (t) => {
+  const { client, registry, step, names } = await start(t);
+  names.node("small", { cpu: "1" });
+  for (const name of ["gone", "taken", "stays"]) names.pod(name, { cpu: "2" });
+  await step();
+  const waiting = async () => /scheduler_pending_pods\{queue="unschedulable"\} (\d)/.exec(await registry.render())?.[1];
+  await step(1_000);
+  assert.equal(await waiting(), "3");
+  client.remove(pods, "default/gone");
+  names.pod("taken", { cpu: "2", on: "small" });
+  await step(1_000);
+  assert.equal(await waiting(), "1");
+});
+
+test("a nomination ends with its pod: the place is free for others", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("a", { cpu: "4" });
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  client.react("delete", "pods", () => ({}));
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.equal(names.status("urgent")?.nominatedNodeName, "a");
+  client.remove(pods, "default/urgent");
+  client.remove(pods, "default/old");
+  names.pod("lesser", { cpu: "4", priority: 0 });
+  await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("lesser"), "a");
+});
+
+test("a pod that found another place than the one kept for it keeps nobody from that while it is being bound", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("a", { cpu: "4" });
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  client.react("delete", "pods", () => ({}));
+  client.react("create", "pods", ({ subresource, name }) =>
+    subresource === "binding" && name === "urgent" ? new Promise(() => {}) : undefined,
+  );
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.equal(names.status("urgent")?.nominatedNodeName, "a");
+  names.node("b", { cpu: "4" });
+  await step(1_000);
+  await step(1_000);
+  client.remove(pods, "default/old");
+  names.pod("lesser", { cpu: "4", priority: 0 });
+  await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("lesser"), "a");
+});

@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
@@ -133,7 +134,8 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     const { pod } = info;
     const done = metrics.binding();
     try {
-      await bindPod(profile, state, info, nodeName, extenders, timer);
+      const failures = await bindPod(profile, state, info, nodeName, extenders, timer);
+      for (const failure of failures) log.error("a plugin failed after binding a pod", failure, { pod: keyOf(pod) });
       cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.monotonic());
@@ -170,6 +172,18 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     await refuse(attempt, err, "Unschedulable", nominated);
   };
 
+  /** For what nobody foresaw in an object: it waits like one that failed, and the others have their turns. */
+  const retreat = (entry: QueuedPod, cycle: number, err: unknown): void => {
+    log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });
+    cache.forget(entry.pod);
+    const current = stillWaiting(entry);
+    if (current === undefined) return;
+    entry.unschedulablePlugins = new Set();
+    queue.addUnschedulable(entry, cycle);
+    metrics.attempted("error", current.spec.schedulerName ?? defaultSchedulerName, clock.monotonic());
+    tell(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
+  };
+
   /** One cycle. Without extenders there is no await between the look at the cluster and `assume`. */
   const schedule = async (entry: QueuedPod): Promise<void> => {
     const cycle = queue.cycle;
@@ -204,7 +218,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       cache.forget(current);
       return refuse(attempt, err, "SchedulerError", "");
     }
-    void bind(attempt, nodeName);
+    bind(attempt, nodeName).catch((err: unknown) => retreat(entry, cycle, err));
   };
 
   return {
@@ -212,17 +226,19 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     pods: podLister,
     async run(signal) {
       await informers.waitForSync(signal);
-      const flushing = clock.every(flushPeriodMs, () => {
+      const flush = (): void => {
         queue.flush();
         metrics.queueSizes(queue.counts, cache.counts);
-      });
+      };
+      const flushing = clock.every(flushPeriodMs, guarded(log, "pods cannot be moved on in the queue", flush));
       const close = (): void => queue.close();
       signal.addEventListener("abort", close, { once: true });
       try {
         for (let decided = 1; !signal.aborted; decided++) {
           const entry = await queue.pop();
           if (entry === undefined) return;
-          await schedule(entry);
+          const { cycle } = queue;
+          await schedule(entry).catch((err: unknown) => retreat(entry, cycle, err));
           // Lets answers and watch events in between: a queue of thousands must not hold up the loop.
           if (decided % 16 === 0) await nextTurn();
         }

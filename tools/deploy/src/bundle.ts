@@ -11,7 +11,7 @@ export interface Bundle {
   readonly packages: readonly string[];
 }
 
-/** What can be run, by the name of its file; `yaml-thread` is the worker that `codec/yaml-aside.ts` looks for beside itself. */
+/** What can be run, by the name of its file; `*-thread` are workers, which the modules that start them look for beside themselves. */
 const entryPoints = {
   "kube-apiserver": "packages/apiserver/src/main.ts",
   "kube-controller-manager": "packages/controller-manager/src/main.ts",
@@ -20,6 +20,7 @@ const entryPoints = {
   certs: "tools/deploy/src/certs.ts",
   check: "tools/deploy/src/check.ts",
   "yaml-thread": "packages/apimachinery/src/codec/yaml-thread.ts",
+  "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
 };
 
 /**

@@ -9,14 +9,32 @@ import { writeRelease } from "./release.ts";
  * and prints their paths. The image gets the names too.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const { values } = parseArgs({
-  options: {
-    release: { type: "boolean", default: false },
-    image: { type: "boolean", default: false },
-    name: { type: "string", multiple: true, default: [] },
-    out: { type: "string", default: join(root, ".cox", "release") },
-  },
-});
-const out = resolve(values.out);
-if (values.release) console.log(await writeRelease(root, out));
-if (values.image) console.log(await writeImage(root, out, values.name));
+
+interface Options {
+  readonly release: boolean;
+  readonly image: boolean;
+  readonly name: readonly string[];
+  readonly out: string;
+}
+
+function readOptions(): Options {
+  try {
+    return parseArgs({
+      options: {
+        release: { type: "boolean", default: false },
+        image: { type: "boolean", default: false },
+        name: { type: "string", multiple: true, default: [] },
+        out: { type: "string", default: join(root, ".cox", "release") },
+      },
+    }).values;
+  } catch (err) {
+    const [reason] = (err as Error).message.split(". ");
+    console.error(`cox: ${reason}; see ./cox build --help`);
+    process.exit(2);
+  }
+}
+
+const options = readOptions();
+const out = resolve(options.out);
+if (options.release) console.log(await writeRelease(root, out));
+if (options.image) console.log(await writeImage(root, out, options.name));

@@ -25,7 +25,7 @@ export function processesOf(clusterId: string): ClusterProcess[] {
   });
 }
 
-/** Those of them that the supervisor itself has started: each leads a session of its own. */
+/** Those of them that `up` and the supervisor have started, itself included: each leads a session of its own. */
 export const startedBySupervisor = (clusterId: string): ClusterProcess[] =>
   processesOf(clusterId).filter(({ pid }) => sessionOf(pid) === pid);
 

@@ -26,45 +26,5 @@ export async function setUpNetwork(settings: Settings): Promise<void> {
   }
 }
 
-export async function tearDownNetwork(settings: Settings): Promise<void> {
-  for (const rule of forwardRules(settings)) await tryExec("iptables", ["-w", "-D", "FORWARD", ...rule]);
-  await removeMasqueradeChains(settings);
-  await tryExec("ip", ["link", "delete", settings.bridge]);
-}
-
 const forwardRules = (settings: Settings): string[][] =>
   ["-s", "-d"].map((side) => [side, settings.podCidr, "-m", "comment", "--comment", `cox-${settings.id}`, "-j", "ACCEPT"]);
-
-/** The bridge plugin names its masquerade chains after a hash and leaves them when a pod was not taken down through it. */
-async function removeMasqueradeChains(settings: Settings): Promise<void> {
-  const rules = (await tryExec("iptables", ["-w", "-t", "nat", "-S"])) ?? "";
-  const chains = new Set<string>();
-  for (const line of rules.split("\n")) {
-    const chain = /-A POSTROUTING .*-j (CNI-[0-9a-f]+)$/.exec(line)?.[1];
-    if (chain === undefined || !line.includes(`name: \\"cox-${settings.id}\\"`)) continue;
-    const source = /-s (\S+)/.exec(line)?.[1];
-    const comment = /--comment "((?:[^"\\]|\\.)*)"/.exec(line)?.[1]?.replaceAll('\\"', '"');
-    if (source !== undefined && comment !== undefined) {
-      await tryExec("iptables", [
-        "-w",
-        "-t",
-        "nat",
-        "-D",
-        "POSTROUTING",
-        "-s",
-        source,
-        "-m",
-        "comment",
-        "--comment",
-        comment,
-        "-j",
-        chain,
-      ]);
-    }
-    chains.add(chain);
-  }
-  for (const chain of chains) {
-    await tryExec("iptables", ["-w", "-t", "nat", "-F", chain]);
-    await tryExec("iptables", ["-w", "-t", "nat", "-X", chain]);
-  }
-}

@@ -8,6 +8,7 @@ import { renewExpiring } from "@coxswain/pki/renew";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
+export { makeMissing } from "@coxswain/pki/make";
 export { type KubeconfigName, kubeletClientName } from "@coxswain/pki/plan";
 
 export const pkiFile = (settings: Settings, file: string): string => join(settings.state, "pki", file);
@@ -42,7 +43,7 @@ export async function prepareCertificates(settings: Settings): Promise<{ lines: 
     const all = describeMade(made);
     // All of them on a first start, which is no news.
     const news = all.length > mostLines ? [`made ${all.length} certificates, keys and kubeconfigs in ${settings.state}`] : all;
-    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed(renewed)];
+    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed({ ...renewed, restart: [] })]; // `up` starts them
     return { lines, restart: renewed.restart };
   } catch (err) {
     throw err instanceof PkiError ? new Failure(err.message) : err;

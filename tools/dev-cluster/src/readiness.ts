@@ -35,22 +35,25 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
     // The answer goes through the raft log: a member without a quorum, or without a disk, is not healthy.
     return status === 200 && (JSON.parse(body) as { health?: string }).health === "true" ? undefined : `/health: ${body.trim()}`;
   },
-  async containerd(settings) {
-    if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // spares a client's backoff
-    const runtime = newCriClient({ endpoint: `unix://${containerdSocket(settings)}`, requestTimeoutMs: probeMs });
-    try {
-      await runtime.version();
-      return undefined;
-    } finally {
-      runtime.close();
-    }
-  },
+  containerd: containerdProblem,
   "kube-apiserver": (settings) => healthOf(`https://127.0.0.1:${settings.ports.apiserver}/readyz`, ca(settings)),
   "kube-controller-manager": (settings) => healthOf(`https://127.0.0.1:${settings.ports.controllerManager}/healthz`, selfSigned),
   "kube-scheduler": (settings) => healthOf(`https://127.0.0.1:${settings.ports.scheduler}/healthz`, selfSigned),
   kubelet: (settings) => healthOf(`http://127.0.0.1:${settings.ports.kubeletHealthz}/healthz`, {}),
   "service-routes": async (settings) => ((await routesAreWritten(settings.id)) ? undefined : "the rules are not written yet"),
 };
+
+/** @returns undefined when containerd answers CRI's Version, else why not. */
+export async function containerdProblem(settings: Settings): Promise<string | undefined> {
+  if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // spares a client's backoff
+  const runtime = newCriClient({ endpoint: `unix://${containerdSocket(settings)}`, requestTimeoutMs: probeMs });
+  try {
+    await runtime.version();
+    return undefined;
+  } finally {
+    runtime.close();
+  }
+}
 
 const ca = (settings: Settings): RequestOptions => ({ ca: readFileSync(pkiFile(settings, "ca.crt")) });
 /** They make a certificate of their own at each start, and nothing secret is sent. */

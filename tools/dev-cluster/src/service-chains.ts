@@ -135,15 +135,6 @@ export async function routesAreWritten(clusterId: string): Promise<boolean> {
   return (await tryExec("iptables", ["-w", "-t", table, "-C", from, "-j", to])) !== undefined;
 }
 
-export async function removeServiceRoutes(clusterId: string): Promise<void> {
-  for (const { table, from, to } of jumps(clusterId)) await tryExec("iptables", ["-w", "-t", table, "-D", from, "-j", to]);
-  for (const table of ["nat", "filter"]) {
-    const chains = await chainsOf(table, clusterId);
-    for (const chain of chains) await tryExec("iptables", ["-w", "-t", table, "-F", chain]);
-    for (const chain of chains) await tryExec("iptables", ["-w", "-t", table, "-X", chain]);
-  }
-}
-
 async function chainsOf(table: string, clusterId: string): Promise<string[]> {
   const rules = (await tryExec("iptables", ["-w", "-t", table, "-S"])) ?? "";
   return [...rules.matchAll(/^-N (\S+)$/gm)]

@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { release } from "@coxswain/apimachinery/metrics/registry";
+import { processesOf } from "./cluster-processes.ts";
 import { Failure } from "./failure.ts";
 import { startTimeOf } from "./process-identity.ts";
 import type { Settings } from "./settings.ts";
 import {
   logFile,
+  processVariable,
   type Request,
   readState,
   type SupervisorPlace,
@@ -21,10 +23,11 @@ import {
 const answerMs = 5_000;
 const startMs = 20_000;
 
-/** @returns the supervisor's pid while it runs. */
-export function supervisorPid(place: Pick<Settings, "state">): number | undefined {
+/** @returns the supervisor's pid while it runs, also when its state file was lost. */
+export function supervisorPid(place: Pick<Settings, "state" | "id">): number | undefined {
   const self = readState(place)?.supervisor;
-  return self !== undefined && startTimeOf(self.pid) === self.startTime ? self.pid : undefined;
+  if (self !== undefined && startTimeOf(self.pid) === self.startTime) return self.pid;
+  return processesOf(place.id).find(({ name }) => name === supervisorName)?.pid;
 }
 
 /**
@@ -76,6 +79,7 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
     detached: true,
     stdio: ["ignore", output, output],
     cwd: settings.state,
+    env: { ...process.env, [processVariable]: `${settings.id}/${supervisorName}` },
   });
   closeSync(output);
   child.on("error", () => {}); // reported below

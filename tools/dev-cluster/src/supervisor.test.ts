@@ -52,6 +52,11 @@ async function newPlace(t: TestContext): Promise<Settings> {
   return settings;
 }
 
+const namesOf = (settings: Settings): string[] =>
+  startedBySupervisor(settings.id)
+    .map(({ name }) => name)
+    .toSorted();
+
 const sleeper: ProcessSpec = { name: "sleeper", command: "sleep", args: ["600"] };
 
 test("what is killed is started again and counted, with its reason; what is stopped is not", async (t) => {
@@ -108,7 +113,21 @@ test("a state file that is damaged is as good as none", async (t) => {
   writeFileSync(join(settings.state, "run", "supervisor.json"), "{ damaged");
   assert.equal(await ensureSupervisor(settings), true);
   assert.deepEqual((await ask(settings, { verb: "status" })).processes, {});
-  assert.equal(startedBySupervisor(settings.id).length, 1, "what runs is still found");
+  assert.deepEqual(namesOf(settings), ["sleeper", "supervisor"], "what runs is still found");
+});
+
+test("a supervisor whose state file is damaged is found, and writes it anew", async (t) => {
+  const settings = await newPlace(t);
+  const pid = await start(settings, sleeper);
+  const supervisor = supervisorPid(settings);
+  writeFileSync(join(settings.state, "run", "supervisor.json"), "{ damaged");
+  assert.equal(supervisorPid(settings), supervisor);
+  assert.equal(await ensureSupervisor(settings), false);
+  assert.equal(await start(settings, sleeper), pid);
+  assert.equal(runningPid(settings, "sleeper"), pid);
+  writeFileSync(join(settings.state, "run", "supervisor.json"), "{ damaged");
+  await endSupervisor(settings);
+  assert.deepEqual(namesOf(settings), ["sleeper"]);
 });
 
 test("another command replaces what runs, the same one leaves it", async (t) => {
@@ -116,7 +135,7 @@ test("another command replaces what runs, the same one leaves it", async (t) => 
   const pid = await start(settings, sleeper);
   assert.equal(await start(settings, sleeper), pid);
   assert.notEqual(await start(settings, { ...sleeper, args: ["601"] }), pid);
-  assert.equal(startedBySupervisor(settings.id).length, 1);
+  assert.deepEqual(namesOf(settings), ["sleeper", "supervisor"]);
 });
 
 test("the socket is its owner's alone; what is no request is refused, and the supervisor goes on", async (t) => {

@@ -18,7 +18,7 @@ import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
-import { ensureSupervisor } from "./supervisor-client.ts";
+import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
 import { newWatch, type Watch } from "./watch.ts";
 
 /** Names of everything that `up` starts, in the order it starts them. */
@@ -76,6 +76,7 @@ async function renewOfRunning(settings: Settings, progress: Progress, running: S
 
 /** Processes of this cluster that no state file knows, since it was lost or damaged: their ports and locks are needed. */
 export async function endStrays(settings: Settings): Promise<void> {
+  if (supervisorPid(settings) !== undefined) return; // it knows what it has started
   const strays = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
   signalAll(strays, "SIGTERM");
   if (await haveEnded(strays, 10_000)) return;

@@ -14,11 +14,18 @@ const pauseScript = "trap 'exit 0' TERM INT; while :; do sleep 2147483647 & wait
 
 /** The images that a machine can make of its own statically linked busybox; no registry is asked. */
 export function localImages(busyboxPath: string): ImageSpec[] {
-  const program = readFileSync(busyboxPath);
+  const own = readFileSync(busyboxPath);
+  const wget = wgetWithTimeouts(own);
+  const program = wget?.program ?? own;
   const shell: TarEntry[] = [
     { type: "folder", path: "bin" },
     { type: "file", path: "bin/busybox", content: program, mode: 0o755 },
   ];
+  const labels = {
+    "org.opencontainers.image.title": "busybox of this machine",
+    "org.opencontainers.image.version": versionOf(busyboxPath),
+    "org.opencontainers.image.description": "Made by Coxswain from this machine's own busybox; not the image of the registry.",
+  };
   return [
     {
       names: [pauseImage],
@@ -27,8 +34,9 @@ export function localImages(busyboxPath: string): ImageSpec[] {
     },
     ...busyboxImages.map((name) => ({
       names: [name],
-      layer: [...shell, ...rootFilesystem(applets(busyboxPath)), release(name)],
+      layer: [...shell, ...withWget(rootFilesystem(applets(busyboxPath)), wget?.script), release(name, busyboxPath)],
       command: ["sh"],
+      labels,
     })),
   ];
 }
@@ -72,7 +80,84 @@ function rootFilesystem(links: readonly string[]): TarEntry[] {
   ];
 }
 
-/** What makes two tags two images; a file that tests may read. */
-function release(name: string): TarEntry {
-  return { type: "file", path: "etc/busybox-release", content: Buffer.from(`${name}\n`) };
+/** `BusyBox v1.35.0 (Debian 1:1.35.0-4)` */
+function versionOf(busyboxPath: string): string {
+  const first = execFileSync(busyboxPath, ["--help"], { encoding: "utf8" }).split("\n")[0] ?? "";
+  return first.replace(/ multi-call binary\.?$/, "");
 }
+
+/** What makes two tags two images, and says which busybox is in both. */
+function release(name: string, busyboxPath: string): TarEntry {
+  return { type: "file", path: "etc/busybox-release", content: Buffer.from(`${name}\n${versionOf(busyboxPath)}\n`) };
+}
+
+function withWget(entries: readonly TarEntry[], script: string | undefined): TarEntry[] {
+  if (script === undefined) return [...entries];
+  const wget: TarEntry = { type: "file", path: "usr/bin/wget", content: Buffer.from(script), mode: 0o755 };
+  return entries.map((entry) => (entry.path === wget.path ? wget : entry));
+}
+
+const before = Buffer.from("\0wc\0wget\0which\0");
+const after = Buffer.from("\0wc\0wgeT\0which\0");
+/** wget's options where it was built without timeouts: -T is read into a variable that is not there. */
+const options = Buffer.from("cqSO:o:P:Y:U:T:+t:n::");
+
+/**
+ * Debian 12's busybox is built without CONFIG_FEATURE_WGET_TIMEOUT (until 1.36.1-5), and its wget crashes when it is given -T. Its shell
+ * runs applets before programs, so that a script beside them would not be found: the applet gets another name, and the script in its
+ * place runs it below `timeout`.
+ * @returns undefined for a busybox whose wget needs no help, or which is not as expected
+ */
+export function wgetWithTimeouts(own: Buffer): { program: Buffer; script: string } | undefined {
+  const at = own.indexOf(before);
+  if (at < 0 || !own.includes(options) || own.includes("Network read timeout")) return undefined;
+  const program = Buffer.from(own);
+  after.copy(program, at);
+  return { program, script: wgetScript };
+}
+
+/** -T is a limit for all of it here, not for each read. */
+const wgetScript = `#!/bin/sh
+# This machine's busybox was built without CONFIG_FEATURE_WGET_TIMEOUT: -T is a limit for all of the download here.
+limit=
+count=$#
+while [ "$count" -gt 0 ]; do
+  arg=$1
+  shift
+  count=$((count - 1))
+  takes=
+  case $arg in
+    --timeout=*) limit=\${arg#*=}; continue ;;
+    --timeout) takes=limit ;;
+    -T*) limit=\${arg#-T}; [ -n "$limit" ] && continue; takes=limit ;;
+    -[cqS]*T*)
+      flags=\${arg%%T*}
+      case \${flags#-} in
+        *[!cqS]*) set -- "$@" "$arg"; continue ;;
+      esac
+      set -- "$@" "$flags"
+      limit=\${arg#*T}
+      [ -n "$limit" ] && continue
+      takes=limit
+      ;;
+    -O | -o | -P | -U | -Y | -t | --header | --post-data | --post-file) takes=value ;;
+  esac
+  if [ -z "$takes" ]; then
+    set -- "$@" "$arg"
+    continue
+  fi
+  [ "$count" -gt 0 ] || { echo "wget: option requires an argument -- '$arg'" >&2; exit 1; }
+  value=$1
+  shift
+  count=$((count - 1))
+  if [ $takes = limit ]; then limit=$value; else set -- "$@" "$arg" "$value"; fi
+done
+case $limit in
+  "" | 0) exec wgeT "$@" ;;
+  *[!0-9]*) echo "wget: invalid number '$limit'" >&2; exit 1 ;;
+esac
+timeout "$limit" wgeT "$@"
+code=$?
+[ $code -ne 143 ] || { echo "wget: download timed out" >&2; exit 1; }
+exit $code
+`;

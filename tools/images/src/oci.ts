@@ -8,6 +8,7 @@ export interface ImageSpec {
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly env?: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 const architectures: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
@@ -35,6 +36,7 @@ export function imageArchive(image: ImageSpec): Buffer {
         Env: image.env ?? ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
         ...(image.entrypoint && { Entrypoint: image.entrypoint }),
         ...(image.command && { Cmd: image.command }),
+        ...(image.labels && { Labels: image.labels }),
       },
       rootfs: { type: "layers", diff_ids: [layer.digest] },
       history: [{ created: "1970-01-01T00:00:00Z", created_by: "coxswain tools/images" }],

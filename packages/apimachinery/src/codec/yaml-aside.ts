@@ -4,8 +4,8 @@
  * may take.
  */
 import { extname } from "node:path";
-import { Worker } from "node:worker_threads";
 import { badRequest, requestEntityTooLarge, StatusError, tooManyRequests } from "../errors/status-error.ts";
+import { JobError, newWorkerQueue } from "../event-loop/worker-queue.ts";
 import { parseJsonText } from "./json-parse.ts";
 import { parseYaml } from "./yaml.ts";
 import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
@@ -13,14 +13,6 @@ import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
 /** Some 20 ms of work: not worth a thread. */
 const tokensHere = 10_000;
 const mostWaiting = 16;
-/**
- * Only for a text that would never end: none takes more than two seconds of work (its tokens are limited), but a busy machine may
- * give the thread little. Who waits meanwhile has a deadline of their own.
- */
-const longestMs = 60_000;
-const idleMs = 10_000;
-const heapMb = 768;
-
 /**
  * As `parseYaml`, for texts of any size that a request may have. What is parsed aside has sorted keys, as everything has
  * that Go makes of YAML.
@@ -42,68 +34,22 @@ export async function parseYamlAside(text: string, repeated?: string[]): Promise
   }
 }
 
-interface Asked {
-  readonly job: YamlJob;
-  resolve(answer: YamlAnswer): void;
-  reject(err: Error): void;
-}
+const thread = newWorkerQueue<YamlJob, YamlAnswer>({
+  file: new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url),
+  heapMb: 768,
+  // None takes more than two seconds of work (its tokens are limited). Who waits meanwhile has a deadline of their own.
+  timeoutMs: 60_000,
+  idleMs: 10_000,
+});
 
-/** The first is being answered. */
-const asked: Asked[] = [];
-let thread: Worker | undefined;
-let timer: NodeJS.Timeout | undefined;
-
-function ask(job: YamlJob): Promise<YamlAnswer> {
-  if (asked.length >= mostWaiting) throw tooManyRequests("too many large YAML bodies at once, please try again later", 1);
-  return new Promise((resolve, reject) => {
-    asked.push({ job, resolve, reject });
-    if (asked.length === 1) send(job);
-  });
-}
-
-function send(job: YamlJob): void {
-  thread ??= newThread();
-  thread.ref();
-  thread.postMessage(job);
-  startTimer(longestMs, () => lose(requestEntityTooLarge("the YAML takes too long to parse")));
-}
-
-/** Real time: what happens in another thread knows no clock of a test. */
-function startTimer(ms: number, then: () => void): void {
-  clearTimeout(timer);
-  timer = setTimeout(then, ms);
-  timer.unref();
-}
-
-function newThread(): Worker {
-  const file = new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url);
-  const made = new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: heapMb } });
-  made.on("message", (answer: YamlAnswer) => next((first) => first.resolve(answer)));
-  made.on("error", () => {
-    if (thread === made) lose(requestEntityTooLarge("the YAML takes too much memory to parse"));
-  });
-  return made;
-}
-
-/** The thread has no end, or has come to one; the next text gets a new one. */
-function lose(err: Error): void {
-  end();
-  next((first) => first.reject(err));
-}
-
-function end(): void {
-  clearTimeout(timer);
-  void thread?.terminate();
-  thread = undefined;
-}
-
-function next(tell: (first: Asked) => void): void {
-  const first = asked.shift();
-  const [following] = asked;
-  if (following !== undefined) send(following.job);
-  else {
-    thread?.unref();
-    startTimer(idleMs, end);
+async function ask(job: YamlJob): Promise<YamlAnswer> {
+  if (thread.size >= mostWaiting) throw tooManyRequests("too many large YAML bodies at once, please try again later", 1);
+  try {
+    return await thread.run(job);
+  } catch (err) {
+    if (!(err instanceof JobError)) throw err;
+    throw requestEntityTooLarge(
+      err.reason === "timeout" ? "the YAML takes too long to parse" : "the YAML takes too much memory to parse",
+    );
   }
-  if (first !== undefined) tell(first);
 }

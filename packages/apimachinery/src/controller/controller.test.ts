@@ -214,3 +214,147 @@ test("expectations do not hold for ever", async () => {
   await clock.advance(1);
   assert.equal(expectations.satisfied("a"), true);
 });
+
+test("a reconcile that asks to be called again after no number of ms fails with backoff, not at once forever", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
+  const calls: string[] = [];
+  const errors: string[] = [];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    reconcile: async (key) => {
+      calls.push(key);
+      return key.endsWith("a") ? { requeueAfterMs: Number.NaN } : {};
+    },
+  });
+  await clock.advance(60_000);
+  assert.ok(calls.length < 20, `${calls.length} calls in a minute`);
+  assert.ok(errors.length > 3 && calls.includes("default/b"));
+});
+
+test("a throw that is not an Error, and one before the first await, are failures like others", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }), aPod({ name: "c" }));
+  const done: string[] = [];
+  let ill = true;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: (key) => {
+      if (ill && key === "default/a") throw undefined;
+      if (ill && key === "default/b") return Promise.reject(null);
+      done.push(key);
+      return Promise.resolve({});
+    },
+  });
+  assert.deepEqual(done, ["default/c"]);
+  ill = false;
+  await clock.advance(1000);
+  assert.deepEqual(done.toSorted(), ["default/a", "default/b", "default/c"]);
+});
+
+test("dropped after its last try, a key starts anew with the next event, and the next success clears its count", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  let calls = 0;
+  let ill = true;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    maxRetries: 2,
+    reconcile: async () => {
+      calls++;
+      if (ill) throw new Error("no");
+      return {};
+    },
+  });
+  await clock.advance(60_000);
+  assert.equal(calls, 3);
+  client.put(pods, aPod({ name: "a", labels: { v: "2" } }));
+  await clock.advance(60_000);
+  assert.equal(calls, 6, "all its tries again");
+  client.put(pods, aPod({ name: "a", labels: { v: "3" } }));
+  await settle();
+  ill = false;
+  await clock.advance(60_000);
+  assert.equal(calls, 8);
+  ill = true;
+  client.put(pods, aPod({ name: "a", labels: { v: "4" } }));
+  await clock.advance(60_000);
+  assert.equal(calls, 11, "the failure before the success does not count");
+});
+
+test("a handler of a source that throws for one object wakes the keys of the others", async (t) => {
+  const { client, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
+  const seen: string[] = [];
+  await run({
+    sources: [
+      enqueueMapped(informers.for<Pod>(pods), ({ metadata }) => {
+        if (metadata.name === "a") throw new Error("unreadable");
+        return [metadata.name ?? ""];
+      }),
+    ],
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  client.put(pods, aPod({ name: "c" }));
+  await settle();
+  assert.deepEqual(seen, ["b", "c"]);
+});
+
+test("a pod that changes its owner wakes both, and one that is not controlled nobody", async (t) => {
+  const { client, informers, run } = setUp(t);
+  const [one, two] = [aReplicaSet({ name: "one" }), aReplicaSet({ name: "two" })];
+  client.put(pods, aPod({ name: "a", owner: one }));
+  const seen: string[] = [];
+  await run({
+    sources: [enqueueControllerOwner(informers.for<Pod>(pods), "ReplicaSet")],
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  seen.length = 0;
+  client.put(pods, aPod({ name: "a", owner: two }));
+  client.put(pods, aPod({ name: "b" }));
+  await settle();
+  assert.deepEqual(seen, ["default/one", "default/two"]);
+});
+
+test("expectations that were renewed hold for their own time, and forgotten ones not at all", async () => {
+  const clock = newFakeClock();
+  const expectations = newExpectations(clock);
+  expectations.expectCreations("a", 1);
+  await clock.advance(299_000);
+  expectations.expect("a", 1, ["x"]);
+  await clock.advance(2_000);
+  assert.equal(expectations.satisfied("a"), false, "the renewed ones began anew");
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), false, "the deletion is not seen yet");
+  expectations.deletionObserved("a", "x");
+  assert.equal(expectations.satisfied("a"), true);
+  expectations.expectCreations("a", 3);
+  expectations.forget("a");
+  assert.equal(expectations.satisfied("a"), true);
+  expectations.creationObserved("a");
+  expectations.deletionObserved("a", "x");
+  expectations.expectCreations("a", 1);
+  assert.equal(expectations.satisfied("a"), false, "what was seen while nothing was expected counts for nothing");
+});
+
+test("more creations seen than expected do not pay for later ones", () => {
+  const expectations = newExpectations(newFakeClock());
+  expectations.expectCreations("a", 1);
+  expectations.creationObserved("a");
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), true);
+  expectations.expectDeletions("a", ["x", "y"]);
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), false);
+  expectations.expectCreations("a", 1);
+  assert.equal(expectations.satisfied("a"), false, "expecting replaces: nothing is left of the deletions either");
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), true);
+});

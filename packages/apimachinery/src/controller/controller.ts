@@ -65,8 +65,9 @@ export function newController(options: ControllerOptions): Controller {
         const turn = othersTurn(clock);
         if (turn !== undefined) await turn;
         const { requeueAfterMs } = await reconcile(key, signal);
-        queue.forget(key);
+        // First: a delay that is refused is a failure like others, and must not begin the backoff anew.
         if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
+        queue.forget(key);
       } catch (err) {
         if (!signal.aborted) failed(key, err);
       } finally {

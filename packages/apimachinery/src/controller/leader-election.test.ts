@@ -276,3 +276,151 @@ test("events about the lock, or both of a pair, tell who leads and who does no l
     );
   }
 });
+
+test("what stands in the annotation may be anything: it is waited for or taken over, and nothing ends", async () => {
+  for (const garbage of [
+    "",
+    "null",
+    "5",
+    "[]",
+    '"x"',
+    "{}",
+    '{"holderIdentity":7,"leaderTransitions":"x"}',
+    '{"holderIdentity":null}',
+  ]) {
+    const client = newFakeClient();
+    const clock = newFakeClock();
+    const annotations = { "control-plane.alpha.kubernetes.io/leader": garbage };
+    client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } } as KubeObject);
+    const a = candidate(client, clock, "a", {}, "configmaps");
+    await clock.advance(60_000);
+    if (garbage !== "") assert.ok(a.events.includes("started"), `${garbage}: ${a.events}`);
+    a.stop.abort();
+    await a.finished;
+  }
+});
+
+test("a record that is no JSON keeps it from leading, without a hot loop, until somebody mends it", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const annotations = { "control-plane.alpha.kubernetes.io/leader": "{broken" };
+  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } } as KubeObject);
+  const a = candidate(client, clock, "a", {}, "configmaps");
+  await clock.advance(60_000);
+  assert.deepEqual(a.events, []);
+  assert.ok(client.actions.length <= 31, String(client.actions.length));
+  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test" } } as KubeObject);
+  await clock.advance(4_000);
+  assert.match(String(a.events), /started/);
+  a.stop.abort();
+});
+
+test("what it is told by `onNewLeader` cannot make it lose the lease", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  let calls = 0;
+  const a = candidate(client, clock, "a", {
+    onNewLeader() {
+      calls++;
+      throw new Error("broken");
+    },
+  });
+  await clock.advance(30_000);
+  assert.equal(calls, 1);
+  assert.ok(a.events.includes("started") && !a.events.includes("told to stop"), String(a.events));
+  a.stop.abort();
+});
+
+test("a renewal begins the deadline anew: two outages shorter than it are no reason to give up", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  let away = false;
+  client.react("*", "leases", () => {
+    if (away) throw serviceUnavailable("away");
+    return undefined;
+  });
+  for (let outage = 0; outage < 3; outage++) {
+    away = true;
+    await clock.advance(7_000);
+    away = false;
+    await clock.advance(4_000);
+  }
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  a.stop.abort();
+});
+
+test("a lease that is deleted while it leads is made again, and stays its own", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  client.remove(leases, "kube-system/test");
+  await clock.advance(4_000);
+  assert.equal(leaseOf(client)["holderIdentity"], "a");
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  a.stop.abort();
+});
+
+test("who lost the lease to another does not give it back at the end", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a", { releaseOnCancel: true });
+  await settle();
+  client.put(leases, {
+    metadata: { namespace: "kube-system", name: "test" },
+    spec: { ...leaseOf(client), holderIdentity: "thief", leaseTransitions: 1 },
+  } as KubeObject);
+  await clock.advance(2_000);
+  await a.finished;
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "thief", leaseDurationSeconds: 15 });
+});
+
+test("a lease that was given back is taken at the next look, and counts one more transition", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a", { releaseOnCancel: true });
+  await settle();
+  const b = candidate(client, clock, "b");
+  await clock.advance(10_000);
+  a.stop.abort();
+  await a.finished;
+  await clock.advance(2_000);
+  assert.ok(b.events.includes("started"), "without waiting for it to run out");
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "b", leaseTransitions: 1, leaseDurationSeconds: 15 });
+  b.stop.abort();
+});
+
+test("each renewal that a waiting candidate sees begins its wait anew", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const renewed = (renewTime: string): void =>
+    client.put(leases, {
+      metadata: { namespace: "kube-system", name: "test" },
+      spec: { holderIdentity: "x", leaseDurationSeconds: 15, renewTime, acquireTime: renewTime },
+    } as KubeObject);
+  renewed("2022-01-01T00:00:00.000000Z");
+  const a = candidate(client, clock, "a");
+  await clock.advance(13_000);
+  renewed("2022-01-01T00:00:13.000000Z");
+  await clock.advance(14_000);
+  assert.deepEqual(a.events, ["leader x"]);
+  await clock.advance(6_000);
+  assert.ok(a.events.includes("started"));
+  a.stop.abort();
+});
+
+test("an update that loses the race does not count as a renewal, and the winner is seen", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  client.react("update", "leases", () => {
+    throw conflict(leases, "test", "someone else wrote");
+  });
+  await clock.advance(11_000);
+  assert.deepEqual(a.events.slice(2), []);
+  await clock.advance(2_000);
+  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+});

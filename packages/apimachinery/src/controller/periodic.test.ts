@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "../clock/fake-clock.ts";
 import { discardLogger } from "../logging/logger.ts";
-import { insist } from "./periodic.ts";
+import { guarded } from "./guarded.ts";
+import { insist, newPeriodic } from "./periodic.ts";
 
 function trying(failures: number) {
   const clock = newFakeClock();
@@ -36,4 +37,68 @@ test("gives up when it is told to", async () => {
   await finished;
   await clock.advance(10_000);
   assert.deepEqual(at, [0, 1000]);
+});
+
+function looping(
+  work: (run: number) => Promise<void>,
+  synced: readonly { waitForSync(signal: AbortSignal): Promise<void> }[] = [],
+) {
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const at: number[] = [];
+  const said: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void said.push(message) };
+  const { run } = newPeriodic({
+    name: "test",
+    periodMs: 5_000,
+    synced,
+    work: () => work(at.push(clock.monotonic())),
+    log,
+    clock,
+  });
+  return { clock, stop, at, said, finished: run(stop.signal) };
+}
+
+test("a run that fails is logged, and the next comes a period later", async () => {
+  const { clock, stop, at, said, finished } = looping(async (run) => {
+    if (run <= 2) throw new Error("ill");
+  });
+  await clock.advance(15_000);
+  assert.deepEqual(at, [0, 5_000, 10_000, 15_000]);
+  assert.deepEqual(said, ["periodic work failed", "periodic work failed"]);
+  stop.abort();
+  await finished;
+});
+
+test("a long run is not overtaken by the next; being told to stop in it ends after it, without a word", async () => {
+  const held = Promise.withResolvers<void>();
+  const { clock, stop, at, said, finished } = looping(() => held.promise);
+  await clock.advance(60_000);
+  assert.deepEqual(at, [0]);
+  stop.abort();
+  held.reject(new Error("ended"));
+  await finished;
+  assert.deepEqual(said, []);
+});
+
+test("it waits for its caches, and ends without work when they never come", async () => {
+  const { clock, stop, at, finished } = looping(async () => {}, [
+    { waitForSync: (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) },
+  ]);
+  await clock.advance(60_000);
+  stop.abort();
+  await finished;
+  assert.deepEqual(at, []);
+});
+
+test("a guarded callback logs what it throws, and may be called again", () => {
+  const said: unknown[] = [];
+  let calls = 0;
+  const call = guarded({ error: (message, err) => void said.push([message, String(err)]) }, "cannot look", () => {
+    if (++calls === 1) throw new Error("ill");
+  });
+  call();
+  call();
+  assert.equal(calls, 2);
+  assert.deepEqual(said, [["cannot look", "Error: ill"]]);
 });

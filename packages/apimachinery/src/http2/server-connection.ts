@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { TransientMap } from "../meta/transient-map.ts";
+import type { ConnectionBudget } from "./client-budgets.ts";
 import { ClientConduct } from "./client-conduct.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "./connection-error.ts";
 import {
@@ -29,6 +30,8 @@ export interface ServerConnectionOptions {
   readonly headersTimeoutMs: number;
   /** Without a request. */
   readonly idleTimeoutMs: number;
+  /** What it shares with the client's other connections; undefined: nothing. */
+  readonly client?: ConnectionBudget | undefined;
 }
 
 export interface ServerConnectionEvents {
@@ -62,7 +65,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   readonly #events: ServerConnectionEvents;
   readonly #input: ServerInput;
   readonly #output: ServerOutput;
-  readonly #conduct = new ClientConduct();
+  readonly #conduct: ClientConduct;
   readonly #streams = new TransientMap<number, ServerStream>();
   #lastId = 0;
   /** Requests that somebody works on, also those that the client has broken off. */
@@ -80,6 +83,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#socket = socket;
     this.#options = options;
     this.#events = events;
+    this.#conduct = new ClientConduct(options.client);
     this.#input = new ServerInput(this, options.maxHeaderBytes);
     this.#output = new ServerOutput(socket, () => this.#endIfDone());
     socket.on("data", (chunk: Buffer) => this.#onChunk(chunk));
@@ -344,7 +348,14 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#output.control(frame(frameTypes.goAway, 0, 0, payload));
   }
 
+  /** Ends a connection of a client that has to wait before it is served again. */
+  refuse(): void {
+    this.#fail(errorCodes.enhanceYourCalm, "the client did too much that is broken off");
+    this.#endIfDone();
+  }
+
   #fail(code: number, reason: string): void {
+    if (code === errorCodes.enhanceYourCalm) this.#options.client?.ended();
     this.#failure ??= reason;
     this.#onlyEnd();
     this.#goAway(this.#lastId, code);

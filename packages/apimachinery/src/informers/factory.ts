@@ -31,6 +31,8 @@ export interface InformerFactoryOptions {
   readonly namespace?: string;
   /** Selectors for a resource that nobody who asks for it should have to know. */
   readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
+  /** Called for each failure of code that an informer gave an object. See `metrics.ts`. */
+  readonly onFailure?: (ref: ResourceRef) => void;
 }
 
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
@@ -53,6 +55,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
           ref,
           namespace: ref.namespaced ? namespace : undefined,
           resyncMs: typeof resyncMs === "function" ? resyncMs() : resyncMs,
+          onFailure: () => options.onFailure?.(ref),
         });
         informers.set(id, informer);
         if (running !== undefined) void informer.run(running);

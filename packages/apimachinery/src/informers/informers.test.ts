@@ -213,3 +213,140 @@ test("backoff grows to its limit, and starts over after a quiet while", async ()
   await clock.advance(120_001);
   assert.equal(backoff.next() / 1.5, 800);
 });
+
+test("an object that an index or the transform cannot read hides no other, and is counted", async (t) => {
+  const client = newFakeClient();
+  client.put(pods, aPod({ name: "broken" }), aPod({ name: "first", nodeName: "n1" }));
+  const clock = newFakeClock();
+  let failures = 0;
+  const refuse = (pod: Pod): Pod => {
+    if (pod.metadata.name === "broken") throw new Error("unreadable");
+    return pod;
+  };
+  const informer = newSharedInformer<Pod>({
+    client,
+    clock,
+    log: discardLogger,
+    ref: pods,
+    transform: refuse,
+    onFailure: () => void failures++,
+  });
+  informer.addIndex("node", (pod) => [refuse(pod).spec.nodeName ?? ""]);
+  const heard: string[] = [];
+  const watched: string[] = [];
+  informer.addHandler({
+    added(pod) {
+      heard.push(pod.metadata.name ?? "");
+      refuse(pod);
+    },
+    updated: refuse,
+    deleted: refuse,
+  });
+  informer.addHandler({
+    added: ({ metadata }) => void watched.push(`+${metadata.name}`),
+    updated: (_, { metadata }) => void watched.push(`~${metadata.name}`),
+    deleted: ({ metadata }) => void watched.push(`-${metadata.name}`),
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await settle();
+  assert.equal(informer.synced, true);
+  client.put(pods, aPod({ name: "broken", labels: { v: "2" } }));
+  client.put(pods, aPod({ name: "second", nodeName: "n1" }));
+  client.remove(pods, "default/broken");
+  client.put(pods, aPod({ name: "third", nodeName: "n1" }));
+  await settle();
+  assert.deepEqual(heard, ["broken", "first", "second", "third"]);
+  assert.deepEqual(watched, ["+broken", "+first", "~broken", "+second", "-broken", "+third"]);
+  assert.deepEqual(names(informer.lister.byIndex("node", "n1")), ["first", "second", "third"]);
+  assert.ok(failures >= 6, String(failures));
+  assert.deepEqual(verbs(client), ["list", "watch"], "one list and one watch: nothing was cut off");
+});
+
+test("a handler that throws for what is known, or at a resync, leaves the others theirs", async (t) => {
+  const { clock, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a" }), aPod({ name: "b" })), 30_000);
+  const asked: string[] = [];
+  const ill = (pod: Pod): void => {
+    asked.push(pod.metadata.name ?? "");
+    throw new Error("broken");
+  };
+  informer.addHandler({ added: ill, updated: ill });
+  assert.deepEqual(asked, ["a", "b"], "the throw for the first does not hide the second");
+  const later: string[] = [];
+  informer.addHandler({ updated: (_, { metadata }) => void later.push(metadata.name ?? "") });
+  await clock.advance(60_000);
+  assert.deepEqual(later, ["a", "b", "a", "b"]);
+  assert.equal(seen.length, 6);
+});
+
+test("a relist drops what went while it was away, in index, lister and handlers, and keeps what came", async (t) => {
+  const { client, clock, informer, seen } = await started(t, (c) =>
+    c.put(
+      pods,
+      aPod({ name: "a", nodeName: "n1" }),
+      aPod({ name: "b", nodeName: "n1" }),
+      aPod({ name: "c", uid: "1", nodeName: "n1" }),
+    ),
+  );
+  informer.addIndex("node", ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]));
+  seen.length = 0;
+  let once = true;
+  client.react("watch", "pods", () => {
+    if (once) client.compact();
+    once = false;
+    return undefined;
+  });
+  client.endWatches();
+  client.remove(pods, "default/a");
+  client.remove(pods, "default/b");
+  client.put(pods, aPod({ name: "c", uid: "2", nodeName: "n2" }));
+  await clock.advance(5_000);
+  await settle();
+  assert.deepEqual(seen.toSorted(), ["+c", "-a", "-b", "-c"]);
+  assert.deepEqual(names(informer.lister.byIndex("node", "n1")), []);
+  assert.deepEqual(names(informer.lister.byIndex("node", "n2")), ["c"]);
+});
+
+test("waiting for an informer ends when it is told to, and when the informer ends", async (t) => {
+  const { informer, stop } = await started(t, (c) =>
+    c.react("list", "pods", () => {
+      throw serviceUnavailable("never");
+    }),
+  );
+  const impatient = new AbortController();
+  const waiting = assert.rejects(informer.waitForSync(impatient.signal), /enough/);
+  const patient = assert.rejects(informer.waitForSync(new AbortController().signal), /the informer of pods has ended/);
+  impatient.abort(new Error("enough"));
+  await waiting;
+  stop.abort();
+  await patient;
+  await assert.rejects(informer.waitForSync(AbortSignal.abort(new Error("before"))), /before/);
+});
+
+test("a resync stops with the informer, and another handler's removal during a call hides nothing", async (t) => {
+  const { client, clock, informer, seen, stop } = await started(t, (c) => c.put(pods, aPod({ name: "a" })), 30_000);
+  const remove = informer.addHandler({ updated: () => remove() });
+  const last: string[] = [];
+  informer.addHandler({ updated: (_, { metadata }) => void last.push(metadata.name ?? "") });
+  client.put(pods, aPod({ name: "a", labels: { v: "2" } }));
+  await settle();
+  assert.deepEqual(last, ["a"]);
+  stop.abort();
+  await settle();
+  const before = seen.length;
+  await clock.advance(90_000);
+  assert.equal(seen.length, before);
+});
+
+test("backoff that grew is that long again after a failure within the quiet while", async () => {
+  const clock = newFakeClock();
+  const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0 });
+  backoff.next();
+  backoff.next();
+  await clock.advance(119_999);
+  assert.equal(backoff.next(), 3200, "not quiet for long enough");
+  await clock.advance(120_001);
+  assert.equal(backoff.next(), 800);
+  assert.equal(backoff.next(), 1600);
+});

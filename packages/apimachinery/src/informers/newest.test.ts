@@ -52,3 +52,25 @@ test("keeps nothing of what is gone", async (t) => {
   newest.written(written("999"));
   assert.equal(newest.get(key)?.metadata.uid, "2");
 });
+
+test("takes an older version when the cache goes back to it, as after a restore of the store", () => {
+  const informer = newSharedInformer<Pod>({
+    client: newFakeClient(),
+    clock: newFakeClock(),
+    log: discardLogger,
+    ref: pods,
+    resyncMs: 0,
+  });
+  let updated: ((old: Pod, now: Pod) => void) | undefined;
+  const watched = Object.create(informer, {
+    addHandler: {
+      value(handler: Parameters<typeof informer.addHandler>[0]) {
+        updated = handler.updated?.bind(handler);
+      },
+    },
+  });
+  const newest = newNewest<Pod>(watched);
+  updated?.(written("8"), written("9"));
+  updated?.(written("9"), written("4"));
+  assert.equal(newest.get(key)?.metadata.resourceVersion, "4");
+});

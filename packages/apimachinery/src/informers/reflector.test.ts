@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, ListOptions, WatchOptions } from "../client/client.ts";
 import { newFakeClock } from "../clock/fake-clock.ts";
-import { gone, resourceExpired, StatusError, timeout } from "../errors/status-error.ts";
+import { gone, resourceExpired, StatusError, timeout, tooLargeResourceVersion } from "../errors/status-error.ts";
 import { discardLogger } from "../logging/logger.ts";
 import type { Pod } from "../schema/kinds/core/v1.ts";
 import { pods } from "../schema/kinds/resources.ts";
@@ -45,7 +45,8 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     },
   } as unknown as Client;
   const sink = {
-    replace: (objects: Pod[]) => void told.push(`=${objects.map(({ metadata }) => metadata.name).join()}`),
+    replace: (objects: Pod[], isOtherHistory: boolean) =>
+      void told.push(`=${objects.map(({ metadata }) => metadata.name).join()}${isOtherHistory ? " anew" : ""}`),
     set: ({ metadata }: Pod) => void told.push(`+${metadata.name}`),
     delete: ({ metadata }: Pod) => void told.push(`-${metadata.name}`),
   };
@@ -118,4 +119,21 @@ test("a watch that breaks in the middle goes on where it was", async (t) => {
   const { asked, after } = await reflecting(t, [{ version: "5", names: [] }], [{ events, end: broken }]);
   await after(800);
   assert.deepEqual(asked, ["list 0 500", "watch 5", "watch 7"]);
+});
+
+test("a watch that the server calls too new lists whatever is there, which may be of another history, once", async (t) => {
+  const lists = [
+    { version: "9", names: ["a", "b"] },
+    { version: "4", names: ["a"] },
+    { version: "5", names: ["a"] },
+  ];
+  const watches: Watch[] = [{ end: tooLargeResourceVersion(9, 4, 0) }, { end: resourceExpired("too old") }];
+  const { asked, told, after } = await reflecting(t, lists, watches);
+  await after(800);
+  await after(1600);
+  assert.deepEqual(
+    asked.filter((one) => one.startsWith("watch") || !one.startsWith("list 0")),
+    ["watch 9", "list - 500", "watch 4", "list - 500", "watch 5"].map((one) => one.replace("list -", "list ")),
+  );
+  assert.deepEqual(told, ["=a,b", "=a anew", "=a"]);
 });

@@ -47,37 +47,59 @@ export interface SharedInformerOptions<T> extends ReflectorTarget {
   /** Makes an object smaller before it is stored; may change its argument. */
   readonly transform?: ((object: T) => T) | undefined;
   readonly random?: (() => number) | undefined;
+  /** Called for each throw of a handler, an index function or the transform, after it was logged; for metrics. */
+  readonly onFailure?: (() => void) | undefined;
 }
 
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  const { client, clock, log, ref, resyncMs = 0, transform = (object: T) => object } = options;
+  const { client, clock, log, ref, resyncMs = 0, onFailure } = options;
   const store = newObjectStore<T>();
   const handlers = new Set<InformerHandler<T>>();
   let synced = false;
   const firstList = Promise.withResolvers<void>();
   firstList.promise.catch(() => {}); // nobody may be waiting for it
 
-  const tell = (call: (handler: InformerHandler<T>) => void): void => {
-    for (const handler of handlers) callSafely(log, ref, () => call(handler));
+  // One object that some code cannot read must not keep all later ones of its resource from the store and from other handlers.
+  const failed = (message: string, err: unknown, object: T): void => {
+    log.error(message, err, { resource: formatGroupResource(ref), object: keyOf(object) });
+    onFailure?.();
+  };
+  const callSafely = (object: T, call: () => void): void => {
+    try {
+      call();
+    } catch (err) {
+      failed("informer handler failed", err, object);
+    }
+  };
+  const tell = (object: T, call: (handler: InformerHandler<T>) => void): void => {
+    for (const handler of handlers) callSafely(object, () => call(handler));
+  };
+  const transform = (object: T): T => {
+    try {
+      return options.transform?.(object) ?? object;
+    } catch (err) {
+      failed("an object cannot be made smaller; it is kept as it came", err, object);
+      return object;
+    }
   };
   const set = (received: T): void => {
     const object = transform(received);
     const before = store.get(keyOf(object));
     if (before === undefined) {
       store.set(object);
-      tell((handler) => handler.added?.(object));
+      tell(object, (handler) => handler.added?.(object));
     } else if (before.metadata.uid !== object.metadata.uid) {
       remove(before);
       store.set(object);
-      tell((handler) => handler.added?.(object));
+      tell(object, (handler) => handler.added?.(object));
     } else {
       store.set(object);
-      tell((handler) => handler.updated?.(before, object));
+      tell(object, (handler) => handler.updated?.(before, object));
     }
   };
   const remove = (last: T): void => {
     if (store.delete(keyOf(last)) === undefined) return;
-    tell((handler) => handler.deleted?.(last));
+    tell(last, (handler) => handler.deleted?.(last));
   };
   const sink = {
     replace(objects: T[], isOtherHistory: boolean) {
@@ -98,7 +120,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     delete: (last: T) => remove(transform(last)),
   };
   const resync = (): void => {
-    for (const object of store.list()) tell((handler) => handler.updated?.(object, object));
+    for (const object of store.list()) tell(object, (handler) => handler.updated?.(object, object));
   };
 
   return {
@@ -108,11 +130,20 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       return synced;
     },
     addHandler(handler) {
-      for (const object of store.list()) callSafely(log, ref, () => handler.added?.(object));
+      for (const object of store.list()) callSafely(object, () => handler.added?.(object));
       handlers.add(handler);
       return () => void handlers.delete(handler);
     },
-    addIndex: (name, index) => store.addIndex(name, index),
+    addIndex(name, index) {
+      store.addIndex(name, (object) => {
+        try {
+          return index(object);
+        } catch (err) {
+          failed("an object cannot be indexed; the index leaves it out", err, object);
+          return [];
+        }
+      });
+    },
     waitForSync(signal) {
       if (synced) return Promise.resolve();
       return new Promise((resolve, reject) => {
@@ -132,12 +163,4 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       }
     },
   };
-}
-
-function callSafely(log: Logger, ref: ResourceRef, call: () => void): void {
-  try {
-    call();
-  } catch (err) {
-    log.error("informer handler failed", err, { resource: formatGroupResource(ref) });
-  }
 }

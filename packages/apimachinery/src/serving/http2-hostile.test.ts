@@ -398,3 +398,52 @@ test("a client that takes its leave and asks on is served no more than it must b
   await waitFor(() => bench.server.active === 0 && bench.server.connections === 0, { what: "the end of it all" });
   await servesOthers(bench);
 });
+
+test("rapid reset over many connections is stopped too, and nobody else at that address", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const resets = 900; // fewer than one connection may
+  const pairs = (from: number): Buffer => Buffer.concat([getFrame(from, "/hold"), resetFrame(from)]);
+  let ended = 0;
+  for (let connection = 0; connection < 4; connection++) {
+    const client = await bench.connect();
+    for (let at = 0; at < resets && !client.isClosed; at++) client.send(pairs(1 + 2 * at));
+    const how = await Promise.race([
+      client.end(),
+      client.ping().then(
+        () => "alive",
+        () => client.end(),
+      ),
+    ]);
+    if (how !== "alive") {
+      assert.equal(how, "connection ENHANCE_YOUR_CALM");
+      ended++;
+    }
+    client.socket.destroy();
+  }
+  assert.ok(ended >= 2, `${ended} connections were ended`);
+  const other = await bench.connect();
+  other.send(...Array.from({ length: 20 }, (_, at) => pairs(1 + 2 * at)), getFrame(101));
+  assert.equal((await other.answer(101)).status, 200);
+});
+
+test("resets that the server is made to send are counted across connections", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const provoked = 900; // fewer than one connection may
+  // A window that is too wide ends the stream (CVE-2025-8671).
+  const pair = (stream: number): Buffer => Buffer.concat([getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)]);
+  const outcomes: string[] = [];
+  for (let connection = 0; connection < 4; connection++) {
+    const client = await bench.connect();
+    for (let at = 0; at < provoked && !client.isClosed; at++) client.send(pair(1 + 2 * at));
+    const ended = client.end();
+    const alive = client.ping().then(
+      () => "alive",
+      () => ended,
+    );
+    outcomes.push(await Promise.race([ended, alive]));
+    client.socket.destroy();
+  }
+  assert.equal(outcomes[0], "alive");
+  assert.ok(outcomes.filter((how) => how === "connection ENHANCE_YOUR_CALM").length >= 2, outcomes.join());
+  await waitFor(() => bench.server.active === 0, { what: "the handlers to end" });
+});

@@ -2,10 +2,12 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { TLSSocket } from "node:tls";
+import { TLSSocket } from "node:tls";
+import { ClientBudgets } from "../http2/client-budgets.ts";
 import { ServerConnection } from "../http2/server-connection.ts";
 import type { Logger } from "../logging/logger.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
+import { plainAddress } from "./exchange-parts.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http1Pipeline } from "./http1-pipeline.ts";
@@ -147,12 +149,12 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
       pipeline.answered();
       connections.done(exchange);
     });
-    pipeline.add(request, response, () => void connections.serve(exchange));
+    pipeline.add(request, response, () => void connections.serve(exchange, clientOf(request.socket)));
   });
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
     const exchange = new Http1Exchange(request, undefined, head, options.log);
     socket.once("close", () => connections.done(exchange));
-    pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange));
+    pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange, clientOf(request.socket)));
   });
   server.on("clientError", (err, socket) => {
     const pipeline = pipelines.get(socket);
@@ -172,6 +174,7 @@ function isKnownUpgrade(request: IncomingMessage): boolean {
 
 function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, connections: Connections): TlsListener {
   const { log } = options;
+  const clients = new ClientBudgets();
   const listener = newTlsListener({
     tls,
     log,
@@ -180,7 +183,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
     onConnection: (socket) => connections.addSocket(socket),
     onSecure(socket) {
       socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));
-      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections);
+      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections, clients);
       else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
@@ -195,14 +198,18 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
   return listener;
 }
 
-function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections): void {
+function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, clients: ClientBudgets): void {
   const { log } = options;
+  const [address, fingerprint] = [plainAddress(socket.remoteAddress), fingerprintOf(socket)];
+  const client = clients.admit(address, fingerprint);
+  const who = clientOf(socket);
   const connection = new ServerConnection(
     socket,
     {
       maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
       maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
       ...timesOf(options),
+      client,
     },
     {
       request(stream) {
@@ -211,7 +218,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
           exchange.closed();
           connections.done(exchange);
         };
-        void connections.serve(exchange, handled);
+        void connections.serve(exchange, who, handled);
       },
       closed(reason) {
         connections.delete(connection);
@@ -221,14 +228,26 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
   );
   const handled = (): void => connection.handled();
   connections.add(connection);
+  if (client === undefined) connection.refuse();
+}
+
+/** Who takes turns with other clients. */
+function clientOf(socket: Socket): string {
+  return `${plainAddress(socket.remoteAddress)} ${socket instanceof TLSSocket ? fingerprintOf(socket) : ""}`;
+}
+
+/** Of a certificate that an authority vouches for: any other a client can make anew for each connection. */
+function fingerprintOf(socket: TLSSocket): string {
+  return socket.authorized ? (socket.getPeerX509Certificate()?.fingerprint256 ?? "") : "";
 }
 
 function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: Connections, http: Server): void {
+  const client = clientOf(socket);
   const connection = new SimpleConnection(
     socket,
     { ...timesOf(options), log: options.log },
     {
-      request: (exchange) => void connections.serve(exchange),
+      request: (exchange) => void connections.serve(exchange, client),
       done: (exchange) => connections.done(exchange),
       handOver(bytes) {
         connections.delete(connection);

@@ -6,6 +6,7 @@ import { newWorkQueue, type QueueObserver, type WorkQueue } from "./queue.ts";
  * Source: k8s.io/client-go util/workqueue/delaying_queue.go
  */
 export interface DelayingQueue<K> extends WorkQueue<K> {
+  /** @throws RangeError for a delay that is no number: a timer would fire at once, again and again */
   addAfter(key: K, delayMs: number): void;
 }
 
@@ -16,6 +17,7 @@ export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObs
 
   const addAfter = (key: K, delayMs: number): void => {
     if (queue.shuttingDown) return;
+    if (Number.isNaN(delayMs)) throw new RangeError("the delay of a key is not a number");
     if (delayMs <= 0) {
       queue.add(key);
       return;

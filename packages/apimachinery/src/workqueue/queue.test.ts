@@ -129,3 +129,99 @@ test("a failed key comes back with backoff, and at once after it was forgotten",
   await clock.advance(100);
   assert.equal(queue.length, 1);
 });
+
+test("a delay that is no number is refused: it would come again and again at once", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  assert.throws(() => queue.addAfter("a", Number.NaN), RangeError);
+  queue.addAfter("b", Number.NEGATIVE_INFINITY);
+  assert.equal(queue.length, 1);
+  await clock.advance(60_000);
+  assert.equal(queue.length, 1);
+});
+
+test("a key that is added at once still comes when its delay is over", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  queue.addAfter("a", 5000);
+  queue.add("a");
+  assert.equal(await queue.get(), "a");
+  queue.done("a");
+  await clock.advance(5000);
+  assert.equal(await queue.get(), "a");
+  queue.done("a");
+  queue.addAfter("a", 1000);
+  await clock.advance(1000);
+  assert.equal(queue.length, 1, "and may be delayed anew");
+});
+
+test("a delayed key that a worker has when it is due comes again when it is done", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  queue.add("a");
+  assert.equal(await queue.get(), "a");
+  queue.addAfter("a", 1000);
+  await clock.advance(1000);
+  assert.equal(queue.length, 0);
+  queue.done("a");
+  assert.equal(queue.length, 1);
+});
+
+test("shut down, delayed keys come no more, and none is taken", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  queue.addAfter("a", 1000);
+  queue.shutDown();
+  queue.addAfter("b", 1000);
+  queue.addAfter("c", 0);
+  await clock.advance(5000);
+  assert.deepEqual([queue.length, queue.shuttingDown], [0, true]);
+});
+
+test("a key added while two workers wait and one of them has it goes to nobody else", async () => {
+  const queue = newWorkQueue<string>();
+  const [first, second] = [queue.get(), queue.get()];
+  queue.add("a");
+  queue.add("a");
+  assert.equal(await first, "a");
+  queue.add("a");
+  queue.add("b");
+  assert.equal(await second, "b");
+  queue.done("b");
+  queue.done("a");
+  assert.equal(await queue.get(), "a");
+  queue.done("a");
+  assert.equal(queue.length, 0, "what was added twice meanwhile comes once");
+});
+
+test("done for a key that nobody added since leaves nothing behind", async () => {
+  const seen: string[] = [];
+  const queue = newWorkQueue<string>({
+    added: (key, depth) => void seen.push(`+${key} ${depth}`),
+    got: (key, depth) => void seen.push(`>${key} ${depth}`),
+    done: (key) => void seen.push(`-${key}`),
+  });
+  queue.add("a");
+  queue.add("a");
+  queue.add("b");
+  await queue.get();
+  queue.done("a");
+  assert.deepEqual(seen, ["+a 1", "+b 2", ">a 1", "-a"]);
+  assert.equal(queue.length, 1);
+});
+
+test("each limiter forgets and counts, and a bucket fills up again", async () => {
+  const clock = newFakeClock();
+  const bucket = overallBucket<string>({ qps: 10, burst: 1, clock });
+  assert.deepEqual([bucket.when("a"), bucket.when("a")], [0, 100]);
+  await clock.advance(10_000);
+  assert.deepEqual([bucket.when("a"), bucket.when("b")], [0, 100], "no more than the burst is saved up");
+  const [one, two] = [exponentialBackoff<string>(5, 1000), exponentialBackoff<string>(1, 1000)];
+  const limiter = longestOf(one, two);
+  limiter.when("a");
+  limiter.when("a");
+  limiter.forget("a");
+  assert.deepEqual([one.numRequeues("a"), two.numRequeues("a"), limiter.numRequeues("a")], [0, 0, 0]);
+  two.when("a");
+  assert.equal(limiter.numRequeues("a"), 1);
+});

@@ -135,7 +135,7 @@ export function truncating(backend: AuditBackend, options: TruncateOptions, fail
 
 /** Of the event by itself, with its newline. */
 function sizeOf(record: AuditRecord, version: AuditVersion): number {
-  return Buffer.byteLength(eventJson(record, version)) + 1;
+  return eventJson(record, version).length + 1;
 }
 
 export interface BatchOptions {
@@ -147,11 +147,15 @@ export interface BatchOptions {
   readonly concurrent: boolean;
 }
 
+/** Of objects in one buffer; events beyond it are buffered without theirs. */
+const maxBufferedBytes = 64 * 1024 * 1024;
+
 /** `batch`: events wait in memory until there are enough of them or they have waited long enough; a full buffer drops. */
 export function buffered(backend: AuditBackend, options: BatchOptions, clock: Clock, fail: PluginError): AuditBackend {
   const { bufferSize, maxBatchSize, maxBatchWaitMs, throttle, concurrent } = options;
   const bucket: TokenBucket = throttle === undefined ? unlimited : newTokenBucket({ ...throttle, clock });
   let waiting: AuditRecord[] = [];
+  let waitingBytes = 0;
   let timer: Timer | undefined;
   let due = false;
   let stopped = false;
@@ -163,6 +167,7 @@ export function buffered(backend: AuditBackend, options: BatchOptions, clock: Cl
       if (!stopped) await bucket.accept();
       const batch = waiting.slice(0, maxBatchSize);
       waiting = waiting.slice(batch.length);
+      for (const { objectBytes } of batch) waitingBytes -= objectBytes;
       const taken = Promise.resolve(backend.process(batch)).catch((err: unknown) => fail("buffered", err, batch));
       open.add(taken);
       void taken.then(() => open.delete(taken));
@@ -198,7 +203,11 @@ export function buffered(backend: AuditBackend, options: BatchOptions, clock: Cl
         const why = stopped ? "the audit buffer is closed" : "audit buffer queue blocked";
         fail("buffered", new Error(why), records.slice(room));
       }
-      for (const record of records.slice(0, room)) waiting.push(record);
+      for (const record of records.slice(0, room)) {
+        const kept = waitingBytes + record.objectBytes > maxBufferedBytes ? record.truncated() : record;
+        waitingBytes += kept.objectBytes;
+        waiting.push(kept);
+      }
       if (waiting.length > 0) schedule();
       // The loss is counted; the request goes on.
       return true;

@@ -3,15 +3,13 @@
  * record outlives the request's objects.
  * Source: k8s.io/apiserver pkg/audit/request.go, format.go
  */
-import { encodeJson, encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 import { type Level, levels, type Stage, type Verdict } from "./policy.ts";
+import { escapeHtml, newObjectRecorder, type ObjectRecorder, type RecordedObject, type SentObject } from "./recorded-object.ts";
 
 export interface EventSource {
   readonly auditId: string;
@@ -30,8 +28,10 @@ export type AuditVersion = (typeof auditVersions)[number];
 /** One event, ready to be written. */
 export interface AuditRecord {
   readonly level: Level;
-  /** As an item of a list: without kind and apiVersion. */
-  item(version: AuditVersion): string;
+  /** JSON of an item of a list: without kind and apiVersion. */
+  item(version: AuditVersion): Buffer;
+  /** Of the request and the response object. */
+  readonly objectBytes: number;
   /** One line of the legacy format, without newline. */
   readonly legacy: string;
   /** Without request and response object, and marked so. */
@@ -39,8 +39,8 @@ export interface AuditRecord {
 }
 
 /** The event as an object of its own, without newline. */
-export function eventJson(record: AuditRecord, version: AuditVersion): string {
-  return `{"kind":"Event","apiVersion":"${version}",${record.item(version).slice(1)}`;
+export function eventJson(record: AuditRecord, version: AuditVersion): Buffer {
+  return Buffer.concat([Buffer.from(`{"kind":"Event","apiVersion":"${version}",`), record.item(version).subarray(1)]);
 }
 
 interface ResponseStatus {
@@ -62,12 +62,17 @@ export class AuditEvent implements AuditTrail {
   readonly #annotations = new Map<string, string>();
   readonly #objectRef: Record<string, string> | undefined;
   #impersonated: UserInfo | undefined;
-  #request: string | undefined;
-  #response: string | undefined;
+  readonly #objects: ObjectRecorder;
+  /** Objects that are yet to be converted. */
+  readonly #sent = new Map<"request" | "response", SentObject>();
+  readonly #recorded: { request?: Uint8Array; response?: Uint8Array } = {};
+  #reservedBytes = 0;
+  #isTruncated = false;
 
-  constructor(source: EventSource, verdict: Verdict) {
+  constructor(source: EventSource, verdict: Verdict, objects: ObjectRecorder = newObjectRecorder()) {
     this.#source = source;
     this.#verdict = verdict;
+    this.#objects = objects;
     this.#rank = levels.indexOf(verdict.level);
     const { info } = source;
     if (info.isResourceRequest) {
@@ -89,12 +94,17 @@ export class AuditEvent implements AuditTrail {
       ref["uid"] ||= metadata.uid ?? "";
       ref["resourceVersion"] ||= metadata.resourceVersion ?? "";
     }
-    if (this.#rank >= levels.indexOf("Request")) this.#request = this.#embedded(json());
+    if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("request", Buffer.from(json()));
   }
 
   requestPatch(bytes: Buffer): void {
-    if (this.#rank < levels.indexOf("Request")) return;
-    this.#request = compactJson(bytes.toString("utf8"));
+    if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("patch", bytes);
+  }
+
+  #keepRequest(source: "request" | "patch", bytes: Buffer): void {
+    if (!this.reserve(bytes.length)) return;
+    const sent = { source, mediaType: "", gzip: false, bytes, recordsObject: true };
+    this.#sent.set("request", { ...sent, omitManagedFields: this.#verdict.omitManagedFields });
   }
 
   get recordsResponse(): boolean {
@@ -102,16 +112,61 @@ export class AuditEvent implements AuditTrail {
   }
 
   /** The answer as it goes out: a Status says how it ended, any object is kept where the level asks for it. */
-  responseBody(mediaType: string, bytes: Buffer): void {
-    const status = isStatus(mediaType, bytes);
-    if (!status && !this.recordsResponse) return;
-    const json = objectJson(mediaType, bytes);
-    if (json === undefined) return;
-    if (status) {
-      const { status: outcome, reason } = JSON.parse(json) as ResponseStatus;
-      this.responseStatus = { ...(outcome ? { status: outcome } : {}), ...(reason ? { reason } : {}) };
+  responseBody(mediaType: string, gzip: boolean, bytes: Buffer): void {
+    const { recordsResponse: recordsObject } = this;
+    const { omitManagedFields } = this.#verdict;
+    this.#sent.set("response", { source: "answer", mediaType, gzip, bytes, omitManagedFields, recordsObject });
+  }
+
+  /** Memory for a part of an object. @returns false when there is too little: then the event has no objects */
+  reserve(bytes: number): boolean {
+    if (this.#isTruncated) return false;
+    if (this.#reservedBytes + bytes > this.#objects.maxObjectBytes || !this.#objects.reserve(bytes)) {
+      this.#truncate();
+      return false;
     }
-    if (this.recordsResponse) this.#response = this.#embedded(json);
+    this.#reservedBytes += bytes;
+    return true;
+  }
+
+  /** To be called when nothing more is recorded of the request. */
+  release(): void {
+    this.#objects.release(this.#reservedBytes);
+    this.#reservedBytes = 0;
+  }
+
+  #truncate(): void {
+    this.#isTruncated = true;
+    this.#sent.clear();
+    delete this.#recorded.request;
+    delete this.#recorded.response;
+    this.release();
+    this.annotate(...truncatedAnnotation);
+  }
+
+  /** Converts the objects for the next record; to be waited for where it returns a promise. An object that cannot be is left out. */
+  prepare(onError: (err: unknown) => void): Promise<void> | undefined {
+    const pending: Promise<void>[] = [];
+    for (const [name, sent] of this.#sent) {
+      const failed = (err: unknown): void => {
+        onError(err);
+        this.#truncate();
+      };
+      try {
+        const found = this.#objects.convert(sent);
+        if (found instanceof Promise) pending.push(found.then((object) => this.#keep(name, object)).catch(failed));
+        else this.#keep(name, found);
+      } catch (err) {
+        failed(err);
+      }
+    }
+    this.#sent.clear();
+    return pending.length === 0 ? undefined : Promise.all(pending).then(() => {});
+  }
+
+  #keep(name: "request" | "response", { json, status }: RecordedObject): void {
+    if (status !== undefined) this.responseStatus = { ...this.responseStatus, ...status };
+    if (json !== undefined && !this.#isTruncated) this.#recorded[name] = json;
   }
 
   annotate(key: string, value: string): void {
@@ -135,20 +190,26 @@ export class AuditEvent implements AuditTrail {
     const { level } = this.#verdict;
     const { receivedMs } = this.#source;
     const fields = this.#fields(stage);
-    const objects =
-      (this.#request === undefined ? "" : `,"requestObject":${this.#request}`) +
-      (this.#response === undefined ? "" : `,"responseObject":${this.#response}`);
+    const { request, response } = this.#recorded;
+    const objects: Uint8Array[] = [];
+    if (request !== undefined) objects.push(Buffer.from(',"requestObject":'), request);
+    if (response !== undefined) objects.push(Buffer.from(',"responseObject":'), response);
     const times = `,"requestReceivedTimestamp":"${formatMicroTime(receivedMs)}","stageTimestamp":"${formatMicroTime(nowMs)}"`;
     const annotations = [...this.#annotations];
     const legacy = this.#legacy(stage);
-    const recordOf = (withObjects: string, withAnnotations: readonly [string, string][]): AuditRecord => ({
+    const recordOf = (withObjects: readonly Uint8Array[], withAnnotations: readonly [string, string][]): AuditRecord => ({
       level,
       item(version) {
         const front = version === "audit.k8s.io/v1" ? fields : olderFields(fields, version, receivedMs, nowMs);
-        return escaped(`${JSON.stringify(front).slice(0, -1)}${withObjects}${times}${annotationsJson(withAnnotations)}}`);
+        return Buffer.concat([
+          Buffer.from(escapeHtml(JSON.stringify(front).slice(0, -1))),
+          ...withObjects,
+          Buffer.from(escapeHtml(`${times}${annotationsJson(withAnnotations)}}`)),
+        ]);
       },
+      objectBytes: withObjects.reduce((sum, part) => sum + part.length, 0),
       legacy,
-      truncated: () => recordOf("", [...annotations, truncatedAnnotation]),
+      truncated: () => recordOf([], [...annotations.filter(([key]) => key !== truncatedAnnotation[0]), truncatedAnnotation]),
     });
     return recordOf(objects, annotations);
   }
@@ -191,15 +252,6 @@ export class AuditEvent implements AuditTrail {
     const time = formatMicroTime(receivedMs).replace(/\.?0+Z$/, "Z");
     const text = fields.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(" ");
     return `${time} AUDIT: ${text} response="${response}"`;
-  }
-
-  /** An object of ours as it stands in the event: on one line, without managed fields where the policy says so. */
-  #embedded(json: Buffer | string): string {
-    const text = String(json).trimEnd();
-    if (!this.#verdict.omitManagedFields || !text.includes('"managedFields"')) return text;
-    return encodeUntyped(withoutManagedFields(parseJson(text)))
-      .toString()
-      .trimEnd();
   }
 }
 
@@ -266,57 +318,4 @@ function shortened(userAgent: string): string {
 
 function quotedList(list: readonly string[]): string {
   return list.map((one) => JSON.stringify(one)).join(",");
-}
-
-/** As Go's encoder writes strings. None of these characters stands outside of one. */
-function escaped(json: string): string {
-  return json.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
-}
-
-const jsonType = "application/json";
-const yamlType = "application/yaml";
-const protobufType = "application/vnd.kubernetes.protobuf";
-
-/** Told from the first bytes: most answers are no Status, and need not be parsed to know it. */
-function isStatus(mediaType: string, bytes: Buffer): boolean {
-  const start = bytes.subarray(0, 64).toString("latin1");
-  if (mediaType === jsonType) return /^\{\s*"kind":\s*"Status"/.test(start);
-  if (mediaType === protobufType) return start.startsWith("k8s\0") && start.includes("\x12\x06Status");
-  return mediaType === yamlType && bytes.toString("utf8").includes("kind: Status\n");
-}
-
-/** An API object on one line of JSON; undefined for a document of another kind. */
-function objectJson(mediaType: string, bytes: Buffer): string | undefined {
-  let json: string | undefined;
-  if (mediaType === jsonType) json = compactJson(bytes.toString("utf8"));
-  else if (mediaType === yamlType) json = compactJson(encodeUntyped(parseYaml(bytes.toString("utf8"))).toString());
-  else if (mediaType === protobufType) json = encodeJson(decodeProtobuf(bytes)).toString().trimEnd();
-  return json !== undefined && /^\{"(kind|apiVersion)":/.test(json) ? json : undefined;
-}
-
-/** A user's JSON on one line with its own order of keys; YAML becomes JSON; undefined when it is neither. */
-function compactJson(text: string): string | undefined {
-  try {
-    parseJson(text);
-    return text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
-  } catch {
-    try {
-      return encodeUntyped(parseYaml(text)).toString().trimEnd();
-    } catch {
-      return undefined;
-    }
-  }
-}
-
-/** Of an object, of a list's items, and of the objects in a table's rows. Changes its argument. */
-function withoutManagedFields(value: unknown): unknown {
-  const drop = (object: unknown): void => {
-    const metadata = (object as { metadata?: { managedFields?: unknown } } | null)?.metadata;
-    if (typeof metadata === "object" && metadata !== null) delete metadata.managedFields;
-  };
-  drop(value);
-  const { items, rows } = (value ?? {}) as { items?: unknown; rows?: unknown };
-  if (Array.isArray(items)) for (const item of items) drop(item);
-  if (Array.isArray(rows)) for (const row of rows) drop((row as { object?: unknown } | null)?.object);
-  return value;
 }

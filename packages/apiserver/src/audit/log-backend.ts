@@ -19,16 +19,17 @@ export interface LogBackendOptions extends RotatingFileOptions {
 }
 
 const plugin = "log";
+const newline = Buffer.from("\n");
 
 /** @throws Error when the file cannot be written. */
 export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: PluginError): AuditBackend {
   const out = options.path === "-" ? standardOutput : openedFile(options, clock, (err) => fail(plugin, err, []));
   return {
     async process(records) {
-      const lines = records.map(
-        (record) => `${options.format === "json" ? eventJson(record, options.version) : record.legacy}\n`,
+      const lines = records.map((record) =>
+        options.format === "json" ? eventJson(record, options.version) : Buffer.from(record.legacy),
       );
-      const written = await Promise.allSettled(lines.map((line) => out.write(line)));
+      const written = await Promise.allSettled(lines.map((line) => out.write(Buffer.concat([line, newline]))));
       let complete = true;
       for (const [i, result] of written.entries()) {
         if (result.status === "fulfilled") continue;

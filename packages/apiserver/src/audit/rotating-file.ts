@@ -25,8 +25,8 @@ export interface RotatingFileOptions {
 }
 
 export interface RotatingFile {
-  /** Resolves when the text is in the file. @throws Error when it is not, or is larger than a file may be. */
-  write(text: string): Promise<void>;
+  /** Resolves when the bytes are in the file. @throws Error when it is not, or is larger than a file may be. */
+  write(bytes: Buffer | string): Promise<void>;
   /** Resolves when everything is written and old files are dealt with. */
   close(): Promise<void>;
 }
@@ -79,7 +79,8 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
           let bytes = 0;
           do bytes += (all[to++] as Waiting).bytes.length;
           while (to < all.length && size + bytes + (all[to] as Waiting).bytes.length <= maxBytes);
-          await file.appendFile(Buffer.concat(all.slice(from, to).map((one) => one.bytes)));
+          const batch = all.slice(from, to).map((one) => one.bytes);
+          await file.appendFile(batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch));
           size += bytes;
           for (const one of all.slice(from, to)) one.resolve();
         } catch (err) {
@@ -92,8 +93,8 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
   };
 
   return {
-    write(text) {
-      const bytes = Buffer.from(text);
+    write(written) {
+      const bytes = typeof written === "string" ? Buffer.from(written) : written;
       if (bytes.length > maxBytes) {
         return Promise.reject(new Error(`write length ${bytes.length} exceeds maximum file size ${maxBytes}`));
       }

@@ -35,7 +35,7 @@ export function newWebhookBackend(
   const path = pathOf(client.host);
   const stopping = new AbortController();
 
-  const post = async (body: string): Promise<void> => {
+  const post = async (body: Buffer): Promise<void> => {
     const response = await transport.request({
       method: "POST",
       path,
@@ -80,10 +80,13 @@ export function newWebhookBackend(
   };
 }
 
-function eventList(records: readonly AuditRecord[], version: AuditVersion): string {
-  const items = records.map((record) => record.item(version)).join(",");
-  return `{"kind":"EventList","apiVersion":"${version}","metadata":{},"items":[${items}]}\n`;
+function eventList(records: readonly AuditRecord[], version: AuditVersion): Buffer {
+  const items = records.flatMap((record, at) => [at === 0 ? Buffer.alloc(0) : comma, record.item(version)]);
+  const head = `{"kind":"EventList","apiVersion":"${version}","metadata":{},"items":[`;
+  return Buffer.concat([Buffer.from(head), ...items, Buffer.from("]}\n")]);
 }
+
+const comma = Buffer.from(",");
 
 function pathOf(host: string): string {
   const url = new URL(host);

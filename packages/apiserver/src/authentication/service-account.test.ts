@@ -152,3 +152,110 @@ test("a legacy token must be the one that its secret holds", async () => {
   await assert.rejects(legacyServiceAccountToken(other)(token, [issuer]), /does not match server's copy/);
   await assert.rejects(legacyServiceAccountToken(options(alive))(token, [issuer]), /invalidated/);
 });
+
+const other = newServiceAccountKey();
+test("a token of the second key, for its second audience, of the second issuer is good", async () => {
+  const two = {
+    ...options(alive),
+    issuers: ["https://new.test", issuer],
+    keys: [...parseKeys(other.pubPem), ...parseKeys(own.pubPem)],
+  };
+  const authenticate = boundServiceAccountToken(two);
+  const result = await authenticate(await sign(boundClaims({ aud: ["vault", "api", issuer] })), ["x", issuer, "api"]);
+  assert.deepEqual(result?.audiences, ["api", issuer]);
+  assert.ok(await authenticate(await sign(boundClaims({ iss: "https://new.test" }), {}, other.keyPem), [issuer]));
+  // Its header orders the keys and chooses none.
+  assert.ok(await authenticate(await sign(boundClaims(), { kid: two.keys[0]?.id ?? "" }), [issuer]));
+});
+
+const withSecret = boundClaims({}, { secret: { name: "s", uid: "secret-uid" } });
+const aliveSecret = { "secrets/web/s": { metadata: { name: "s", namespace: "web", uid: "secret-uid" } } };
+const deleted = (object: KubeObject, at: string): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, deletionTimestamp: at },
+});
+for (const { name, objects, want } of [
+  { name: "with all that it is bound to", objects: { ...alive, ...aliveSecret }, want: true },
+  { name: "whose secret is gone, though its pod is there", objects: alive, want: false },
+  {
+    name: "whose secret was made again",
+    objects: { ...alive, "secrets/web/s": { metadata: { name: "s", namespace: "web", uid: "new" } } },
+    want: false,
+  },
+  {
+    name: "whose pod is gone, though its secret is there",
+    objects: { "serviceaccounts/web/robot": alive["serviceaccounts/web/robot"], ...aliveSecret },
+    want: false,
+  },
+  {
+    name: "whose account was deleted a minute ago and more",
+    objects: {
+      ...alive,
+      ...aliveSecret,
+      "serviceaccounts/web/robot": deleted(alive["serviceaccounts/web/robot"], "2021-12-31T23:58:59Z"),
+    },
+    want: false,
+  },
+  {
+    name: "whose pod was deleted less than a minute ago",
+    objects: { ...alive, ...aliveSecret, "pods/web/p": deleted(alive["pods/web/p"], "2021-12-31T23:59:01Z") },
+    want: true,
+  },
+] as { name: string; objects: Record<string, KubeObject>; want: boolean }[]) {
+  test(`a token of three objects ${name} is ${want ? "good" : "refused"}`, async () => {
+    const asked = boundServiceAccountToken(options(objects))(await sign(withSecret), [issuer]);
+    if (want) assert.ok(await asked);
+    else await assert.rejects(asked);
+  });
+}
+
+test("what a cache does not know yet, or knows from before, is looked up in the store", async () => {
+  const token = await sign(boundClaims());
+  const stale = { metadata: { name: "p", namespace: "web", uid: "before" } } as KubeObject;
+  for (const cached of [undefined, stale]) {
+    const asked: string[] = [];
+    const get: ServiceAccountTokenOptions["getter"]["get"] = async (kind, namespace, name, live) => {
+      asked.push(`${kind}${live ? " live" : ""}`);
+      return live ? (alive as Record<string, KubeObject>)[`${kind}/${namespace}/${name}`] : cached;
+    };
+    assert.ok(await boundServiceAccountToken({ ...options(alive), getter: { get } })(token, [issuer]));
+    assert.deepEqual(asked, ["serviceaccounts", "serviceaccounts live", "pods", "pods live"]);
+  }
+});
+
+const legacyClaims = (changes: Record<string, string> = {}) => ({
+  iss: "kubernetes/serviceaccount",
+  sub: "system:serviceaccount:web:robot",
+  "kubernetes.io/serviceaccount/namespace": "web",
+  "kubernetes.io/serviceaccount/secret.name": "robot-token",
+  "kubernetes.io/serviceaccount/service-account.name": "robot",
+  "kubernetes.io/serviceaccount/service-account.uid": "sa-uid",
+  ...changes,
+});
+for (const { name, claims = legacyClaims(), secret = {}, account = {}, want } of [
+  { name: "whose secret is being deleted", secret: { deletionTimestamp: "2022-01-01T00:00:00Z" }, want: /invalidated/ },
+  { name: "whose account is being deleted", account: { deletionTimestamp: "2022-01-01T00:00:00Z" }, want: /has been deleted/ },
+  { name: "whose account was made again", account: { uid: "new" }, want: /does not match claim/ },
+  {
+    name: "that says another account than its subject",
+    claims: legacyClaims({ sub: "system:serviceaccount:web:other" }),
+    want: /does not match the service account claims/,
+  },
+  {
+    name: "that says another namespace than its subject",
+    claims: legacyClaims({ sub: "system:serviceaccount:db:robot" }),
+    want: /does not match the service account claims/,
+  },
+] as { name: string; claims?: Record<string, string>; secret?: object; account?: object; want: RegExp }[]) {
+  test(`refuses a legacy token ${name}`, async () => {
+    const token = await sign(claims);
+    const objects = {
+      "secrets/web/robot-token": {
+        metadata: { name: "robot-token", namespace: "web", ...secret },
+        data: { token: Buffer.from(token).toString("base64") },
+      } as KubeObject,
+      "serviceaccounts/web/robot": { metadata: { ...alive["serviceaccounts/web/robot"].metadata, ...account } },
+    };
+    await assert.rejects(legacyServiceAccountToken(options(objects))(token, [issuer]), want);
+  });
+}

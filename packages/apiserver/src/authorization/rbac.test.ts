@@ -161,3 +161,90 @@ test("a name that looks like a name and a group is neither", async () => {
     assert.equal((await decide({ ...asked, user })).decision, "no-opinion", JSON.stringify(user));
   }
 });
+
+const binding = (role: string, subjects: RbacBinding["subjects"], kind = "ClusterRole", namespace?: string): RbacBinding => ({
+  metadata: { name: role, ...(namespace !== undefined && { namespace }) },
+  ...(subjects !== undefined && { subjects }),
+  roleRef: { kind, name: role },
+});
+const user = (name: string) => ({ kind: "User", name });
+const group = (name: string) => ({ kind: "Group", name });
+const reads = (resource: string) => ({ verbs: ["get"], apiGroups: [""], resources: [resource] });
+const second = policy({
+  clusterRoles: {
+    two: [
+      reads("nodes"),
+      { verbs: ["list", "get"], apiGroups: ["apps", ""], resources: ["secrets", "pods"], resourceNames: ["x", "p"] },
+    ],
+    empty: null,
+    plain: [reads("pods")],
+    urls: [{ verbs: ["get"], nonResourceURLs: ["/a", "/b/*"] }],
+  },
+  roles: { "other/here": [reads("pods")] },
+  clusterRoleBindings: [
+    binding("gone", [user("jane"), user("after-gone")]),
+    binding("empty", [user("jane")]),
+    binding("two", [user("joe"), user("jane")]),
+    binding("plain", [user("after-gone"), group("nobody"), group("second-group"), { kind: "ServiceAccount", name: "robot" }]),
+    binding("urls", [group("second-group")]),
+    binding("plain", [{ kind: "ServiceAccount", name: "robot", namespace: "db" }]),
+    binding("here", [user("roleless")], "Role"),
+  ],
+  roleBindings: [binding("here", [user("elsewhere")], "Role", "web"), binding("plain", [user("bound")], "ClusterRole", "other")],
+});
+const as = (name: string, ...groups: string[]): Partial<Attributes> => ({ user: { name, groups } });
+for (const { name, changes, allowed } of [
+  { name: "the second subject, rule, verb, group, resource and name", changes: as("jane"), allowed: true },
+  { name: "the second rule under a name that it does not have", changes: { ...as("jane"), name: "y" }, allowed: false },
+  { name: "a binding behind one whose role is missing", changes: as("after-gone"), allowed: true },
+  { name: "the second of a user's groups, the third subject", changes: as("x", "first", "second-group"), allowed: true },
+  { name: "a user with the name of a group", changes: as("second-group"), allowed: false },
+  { name: "a group with the name of a user", changes: as("x", "after-gone"), allowed: false },
+  {
+    name: "the second URL of a rule",
+    changes: { ...as("x", "second-group"), isResourceRequest: false, path: "/b/c" },
+    allowed: true,
+  },
+  {
+    name: "a URL that begins as the first one",
+    changes: { ...as("x", "second-group"), isResourceRequest: false, path: "/ab" },
+    allowed: false,
+  },
+  { name: "an account of the named namespace", changes: as("system:serviceaccount:db:robot"), allowed: true },
+  {
+    name: "an account of no namespace in a binding of the cluster",
+    changes: as("system:serviceaccount:web:robot"),
+    allowed: false,
+  },
+  { name: "a role of another namespace by its name", changes: as("elsewhere"), allowed: false },
+  { name: "a role of a namespace for the whole cluster", changes: { ...as("roleless"), namespace: "other" }, allowed: false },
+  { name: "a cluster role in the namespace of its binding", changes: { ...as("bound"), namespace: "other" }, allowed: true },
+  { name: "a cluster role outside the namespace of its binding", changes: as("bound"), allowed: false },
+  {
+    name: "a cluster role of a binding in a namespace for the cluster",
+    changes: { ...as("bound"), namespace: "" },
+    allowed: false,
+  },
+]) {
+  test(`${allowed ? "allows" : "does not allow"} ${name}`, async () => {
+    assert.equal((await rbac(newRuleResolver(second))(asks(changes))).decision, allowed ? "allow" : "no-opinion");
+  });
+}
+
+test("a right that is taken away is gone with the next version of the policy, and groups of one name are not mixed up", async () => {
+  let version = 1;
+  let bindings = [binding("plain", [group("dev")])];
+  const changing: RbacPolicy = {
+    ...second,
+    clusterRoleBindings: () => bindings,
+    get version() {
+      return version;
+    },
+  };
+  const authorize = rbac(newRuleResolver(changing));
+  const decide = async (...groups: string[]) => (await authorize(asks(as("ann", ...groups)))).decision;
+  assert.deepEqual([await decide("dev"), await decide(), await decide("ops")], ["allow", "no-opinion", "no-opinion"]);
+  bindings = [binding("plain", [group("ops")])];
+  version++;
+  assert.deepEqual([await decide("dev"), await decide(), await decide("ops")], ["no-opinion", "no-opinion", "allow"]);
+});

@@ -9,7 +9,7 @@ import type { CustomResourceColumnDefinition } from "@coxswain/apimachinery/sche
 import { nameAndCreated } from "../registry/definition.ts";
 import { ageSince } from "../registry/generic/ages.ts";
 import type { TableColumn, TableColumns } from "../registry/generic/strategy.ts";
-import { type JsonPath, parseJsonPath } from "./json-path.ts";
+import { type JsonPath, PathBudget, parseJsonPath } from "./json-path.ts";
 
 const [nameColumn, createdColumn] = nameAndCreated.columns as readonly [TableColumn, TableColumn];
 
@@ -35,10 +35,13 @@ export function columnsOf(definitions: readonly CustomResourceColumnDefinition[]
         priority: priority ?? 0,
       })),
     ],
-    cells: (object: Unstructured, now: number) => [
-      object.metadata.name ?? "",
-      ...columns.map(({ column, path }) => cell(column.type, found(path, object), now)),
-    ],
+    cells(object: Unstructured, now: number) {
+      const budget = new PathBudget();
+      return [
+        object.metadata.name ?? "",
+        ...columns.map(({ column, path }) => cell(column.type, found(path, object, budget), now)),
+      ];
+    },
   };
 }
 
@@ -51,9 +54,9 @@ function pathOf({ jsonPath }: CustomResourceColumnDefinition): JsonPath {
 }
 
 /** The first of what a path leads to; undefined when that is nothing. */
-function found(path: JsonPath, object: Unstructured): unknown {
+function found(path: JsonPath, object: Unstructured, budget: PathBudget): unknown {
   try {
-    return path(object)[0];
+    return path(object, budget)[0];
   } catch {
     return undefined;
   }

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseJsonPath } from "./json-path.ts";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { columnsOf } from "./columns.ts";
+import { PathBudget, parseJsonPath } from "./json-path.ts";
 
 const object = {
   metadata: { name: "a", labels: { "app.kubernetes.io/name": "web", plain: "x" } },
@@ -33,6 +36,13 @@ for (const [path, want] of [
   [".spec.ports[?(@.port>100)].port", [443, 8080]],
   [".spec.ports[?(@.name)].port", [80, 443]],
   ['.spec.ports[?(@.name!="http")].port', [443]],
+  [".spec.ports[?(@.port>=443)].port", [443, 8080]],
+  [".spec.ports[?(@.port<=443)].port", [80, 443]],
+  [".spec.ports[?(@.port<443)].port", [80]],
+  [".spec.ports[?(@.port>443)].port", [8080]],
+  ['.spec.ports[?(@.name>"http")].port', [443]],
+  [".spec.ports[?(@.name>1)].port", []],
+  [".spec..port", [80, 443, 8080]],
   [".spec.missing.deeper", []],
   [".spec.__proto__", []],
 ] as const) {
@@ -46,3 +56,46 @@ for (const path of [".spec[", ".spec['a]", ".spec[?(@.a", ".spec[a]", ".a b", ".
     assert.throws(() => parseJsonPath(path));
   });
 }
+
+const nested = (levels: number): object => (levels === 0 ? {} : { a: nested(levels - 1), b: levels });
+const large = { metadata: { name: "large" }, nested: nested(60), list: Array.from({ length: 10_000 }, (_, i) => ({ a: i })) };
+
+for (const path of [
+  "..a..a..a..a..a",
+  "..*..*..*..*",
+  `${"..".repeat(2000)}a`,
+  `.list[${"*,".repeat(2000)}*]`,
+  `.list[${"0:10000,".repeat(500)}0]`,
+  `.list[?(@..a..a)]${"[*]".repeat(1000)}`,
+  `${".list[?(@.a>-1)]".repeat(200)}`,
+  `.list${"[?(@".repeat(1000)}`,
+])
+  test(`a path that leads to very many values leads nowhere, soon: ${path.slice(0, 40)}`, () => {
+    const tookMs = cpuMsOf(() => {
+      try {
+        assert.ok(parseJsonPath(path)(large).length < 20_000);
+      } catch (err) {
+        assert.match((err as Error).message, /^the path leads to too many values$|^un|^invalid/);
+      }
+    });
+    assert.ok(tookMs < 100, `${tookMs} ms`);
+  });
+
+test("all columns of one object have one budget", () => {
+  const columns = Array.from({ length: 500 }, (_, i) => ({ name: `c${i}`, type: "integer", jsonPath: ".list[*].a" }));
+  const table = columnsOf([...columns, { name: "last", type: "string", jsonPath: ".metadata.name" }]);
+  let cells: readonly unknown[] = [];
+  const tookMs = cpuMsOf(() => {
+    cells = table.cells(large as unknown as Unstructured, 0);
+  });
+  assert.ok(tookMs < 100, `${tookMs} ms`);
+  assert.equal(cells.length, 502);
+  assert.deepEqual([cells[0], cells[1], cells.at(-1)], ["large", null, null]);
+  const few = columnsOf([{ name: "first", type: "integer", jsonPath: ".list[0:100].a" }]);
+  assert.deepEqual(few.cells(large as unknown as Unstructured, 0), ["large", 0]);
+});
+
+test("what a path comes by is counted", () => {
+  assert.equal(parseJsonPath(".spec.ports[*].port")(object, new PathBudget(20)).length, 3);
+  assert.throws(() => parseJsonPath(".spec.ports[*].port")(object, new PathBudget(3)), /too many values/);
+});

@@ -7,11 +7,29 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 
 /** @returns what is there, in order; throws JsonPathError where upstream fails: an index beyond the list */
-export type JsonPath = (root: unknown) => readonly unknown[];
+export type JsonPath = (root: unknown, budget?: PathBudget) => readonly unknown[];
+
+/**
+ * How many values paths may come by in one object: each descent (`..`) into what a descent has found multiplies them. Ten
+ * milliseconds; who needs more gets nothing.
+ */
+export class PathBudget {
+  #left: number;
+
+  constructor(values = 20_000) {
+    this.#left = values;
+  }
+
+  /** @throws JsonPathError */
+  spend(values: number): void {
+    this.#left -= values;
+    if (this.#left < 0) throw new JsonPathError("the path leads to too many values");
+  }
+}
 
 class JsonPathError extends Error {}
 
-type Step = (values: readonly unknown[]) => unknown[];
+type Step = (values: readonly unknown[], budget: PathBudget) => unknown[];
 
 const longestPath = 4096;
 
@@ -20,7 +38,16 @@ export function parseJsonPath(text: string): JsonPath {
   if (text.length > longestPath) throw new JsonPathError("the path is too long");
   const reader = new Reader(text);
   const steps = readSteps(reader, () => reader.atEnd);
-  return (root) => steps.reduce<readonly unknown[]>((values, step) => step(values), [root]);
+  return (root, budget = new PathBudget()) => walk(steps, root, budget);
+}
+
+function walk(steps: readonly Step[], root: unknown, budget: PathBudget): readonly unknown[] {
+  let values: readonly unknown[] = [root];
+  for (const step of steps) {
+    budget.spend(values.length);
+    values = step(values, budget);
+  }
+  return values;
 }
 
 class Reader {
@@ -93,16 +120,27 @@ const fieldStep =
   (values) =>
     values.flatMap((value) => (isJsonObject(value) && Object.hasOwn(value, name) ? [value[name]] : []));
 
-function wildcard(values: readonly unknown[]): unknown[] {
-  return values.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
+function wildcard(values: readonly unknown[], budget: PathBudget): unknown[] {
+  return values.flatMap((value) => {
+    if (typeof value !== "object" || value === null) return [];
+    const children = Object.values(value);
+    budget.spend(children.length);
+    return children;
+  });
 }
 
 /** Everything below, the values themselves first. */
-function descend(values: readonly unknown[]): unknown[] {
-  return values.flatMap((value) => {
-    if (typeof value !== "object" || value === null) return [];
-    return [value, ...descend(Object.values(value))];
-  });
+function descend(values: readonly unknown[], budget: PathBudget): unknown[] {
+  const found: unknown[] = [];
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    const children = Object.values(value);
+    budget.spend(1 + children.length);
+    found.push(value);
+    for (const child of children) visit(child);
+  };
+  for (const value of values) visit(value);
+  return found;
 }
 
 function readBrackets(reader: Reader): Step {
@@ -115,7 +153,14 @@ function readBrackets(reader: Reader): Step {
   } while (reader.skip(","));
   if (!reader.skip("]")) throw new JsonPathError("unterminated array");
   if (parts.length === 1) return parts[0] as Step;
-  return (values) => values.flatMap((value) => parts.flatMap((part) => part([value])));
+  return (values, budget) =>
+    values.flatMap((value) =>
+      parts.flatMap((part) => {
+        const found = part([value], budget);
+        budget.spend(1 + found.length);
+        return found;
+      }),
+    );
 }
 
 function readPart(reader: Reader): Step {
@@ -154,20 +199,22 @@ function sliceStep(from: string, to: string, by: string): Step {
 
 const operators = ["==", "!=", "<=", ">=", "<", ">"] as const;
 type Operator = (typeof operators)[number];
-type Operand = (item: unknown) => readonly unknown[];
+type Operand = (item: unknown, budget: PathBudget) => readonly unknown[];
 
 function readFilter(reader: Reader): Step {
   const left = readOperand(reader);
   const operator = operators.find((one) => reader.skip(one));
   const right = operator === undefined ? undefined : readOperand(reader);
   if (!reader.skip(")]")) throw new JsonPathError("unterminated filter");
-  const matches = (item: unknown): boolean => {
-    const found = left(item);
+  const matches = (item: unknown, budget: PathBudget): boolean => {
+    budget.spend(1);
+    const found = left(item, budget);
     if (operator === undefined || right === undefined) return found.length > 0;
-    const wanted = right(item);
+    const wanted = right(item, budget);
     return found.length > 0 && wanted.length > 0 && compare(found[0], wanted[0], operator);
   };
-  return (values) => values.flatMap((value) => (Array.isArray(value) ? value.filter(matches) : []));
+  return (values, budget) =>
+    values.flatMap((value) => (Array.isArray(value) ? value.filter((item) => matches(item, budget)) : []));
 }
 
 function readOperand(reader: Reader): Operand {
@@ -175,7 +222,7 @@ function readOperand(reader: Reader): Operand {
   let operand: Operand;
   if (reader.skip("@")) {
     const steps = readSteps(reader, () => reader.atEnd || " )=!<>".includes(reader.next));
-    operand = (item) => steps.reduce<readonly unknown[]>((values, step) => step(values), [item]);
+    operand = (item, budget) => walk(steps, item, budget);
   } else if (reader.next === "'" || reader.next === '"') {
     const text = reader.quoted();
     operand = () => [text];

@@ -6,6 +6,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newAuditMetrics } from "../audit/backend.ts";
 import { newPolicyEvaluator, type PolicyRule } from "../audit/policy.ts";
+import { newObjectRecorder } from "../audit/recorded-object.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -21,12 +22,13 @@ async function eventsOf(path: string, handler: Handler, rule: Partial<PolicyRule
   const auditor = {
     evaluate: newPolicyEvaluator({ rules: [{ level: "Metadata", ...rule }] }),
     backend: {
-      process(records: readonly { item(version: "audit.k8s.io/v1"): string }[]) {
-        events.push(...records.map((record) => JSON.parse(record.item("audit.k8s.io/v1"))));
+      process(records: readonly { item(version: "audit.k8s.io/v1"): Buffer }[]) {
+        events.push(...records.map((record) => JSON.parse(String(record.item("audit.k8s.io/v1")))));
         return true;
       },
       stop: async () => {},
     },
+    objects: newObjectRecorder(),
     metrics: newAuditMetrics(newMetricsRegistry()),
   };
   const clock = newFakeClock();

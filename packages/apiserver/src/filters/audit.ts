@@ -3,9 +3,7 @@
  * handler breaks. Only in the chain when there is a policy and somewhere to write to.
  * Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, authn_audit.go
  */
-import type { OutgoingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-import { gunzipSync } from "node:zlib";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -14,6 +12,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditBackend, AuditMetrics } from "../audit/backend.ts";
 import { AuditEvent, type EventSource } from "../audit/event.ts";
 import type { PolicyEvaluator, Stage } from "../audit/policy.ts";
+import type { ObjectRecorder } from "../audit/recorded-object.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { AuditedExchange } from "./audited-exchange.ts";
@@ -22,6 +21,7 @@ import type { Filter, Handler } from "./filter.ts";
 export interface Auditor {
   readonly evaluate: PolicyEvaluator;
   readonly backend: AuditBackend;
+  readonly objects: ObjectRecorder;
   readonly metrics: AuditMetrics;
 }
 
@@ -47,7 +47,7 @@ export function auditFailedAuthentication(auditor: Auditor, clock: Clock): (requ
 function eventOf(auditor: Auditor, request: ServerRequest, user: UserInfo | undefined): AuditEvent | undefined {
   const verdict = auditor.evaluate(user, request.info);
   auditor.metrics.levels.labels(verdict.level).inc();
-  return verdict.level === "None" ? undefined : new AuditEvent(sourceOf(request, user), verdict);
+  return verdict.level === "None" ? undefined : new AuditEvent(sourceOf(request, user), verdict, auditor.objects);
 }
 
 function sourceOf({ exchange, info, auditId, receivedMs }: ServerRequest, user: UserInfo | undefined): EventSource {
@@ -81,23 +81,25 @@ async function audited(
     begun = true;
     void emit(auditor, event, "ResponseStarted", clock.now());
   };
+  const cannotRecord = (err: unknown): void => log.error("Cannot record an object", err, { "audit-ID": request.auditId });
   const exchange = new AuditedExchange(request.exchange, {
     started,
     body(headers, bytes) {
-      try {
-        event.responseBody(String(headers["content-type"] ?? ""), plain(headers, bytes));
-      } catch (err) {
-        log.error("Cannot record an answer", err, { "audit-ID": request.auditId });
-      }
+      const large = !event.recordsResponse && bytes.length > largestStatus;
+      if (!large) event.responseBody(String(headers["content-type"] ?? ""), headers["content-encoding"] === "gzip", bytes);
     },
     wantsStreams: event.recordsResponse && !request.longRunning,
+    reserve: (bytes) => event.reserve(bytes),
     complete(code) {
       if (broken) return undefined;
       if (code !== 0) started(code);
       event.responseStatus ??= { status: "Success", message: "Connection closed early", code: 200 };
       if (!begun) started(event.responseStatus.code ?? 200);
-      const taken = emit(auditor, event, "ResponseComplete", clock.now());
-      return taken instanceof Promise ? taken : undefined;
+      const atMs = clock.now();
+      const taken = afterwards(event.prepare(cannotRecord), () => emit(auditor, event, "ResponseComplete", atMs));
+      if (taken instanceof Promise) return taken.finally(() => event.release());
+      event.release();
+      return undefined;
     },
   });
   event.onStarted = started;
@@ -115,15 +117,20 @@ async function audited(
         reason: "InternalError",
         code: 500,
       };
+      await event.prepare(cannotRecord);
       await emit(auditor, event, "Panic", clock.now());
+      event.release();
     }
     throw err;
   }
   await exchange.complete();
 }
 
-function plain(headers: OutgoingHttpHeaders, bytes: Buffer): Buffer {
-  return headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes;
+/** Where only a Status is looked for: none is larger than what a request may send. */
+const largestStatus = 4 * 1024 * 1024;
+
+function afterwards<T>(before: Promise<void> | undefined, then: () => T | Promise<T>): T | Promise<T> {
+  return before === undefined ? then() : before.then(then);
 }
 
 /** Mistakes of ours, as opposed to errors that were thrown on purpose. */

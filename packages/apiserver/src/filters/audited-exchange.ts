@@ -2,14 +2,16 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 
-/** What the audit wants to hear of an answer. */
+/** What the audit records of an answer. */
 export interface AnswerObserver {
   started(code: number): void;
   /** The body of an answer that is no watch and no proxied stream; called before `complete`. */
   body(headers: OutgoingHttpHeaders, bytes: Buffer): void;
   /** Must streamed bodies be collected for it? */
   readonly wantsStreams: boolean;
-  /** Called once. The end of the answer waits for what comes back. */
+  /** Before a chunk of a streamed body is kept. @returns false: the body is not to be collected */
+  reserve(bytes: number): boolean;
+  /** Called once. The end of the answer waits for what is returned. */
   complete(code: number): Promise<unknown> | undefined;
 }
 
@@ -47,19 +49,25 @@ export class AuditedExchange implements Exchange {
     this.#status = status;
     this.#observer.started(status);
     const stream = this.#inner.stream(status, headers);
-    const collected: Buffer[] | undefined = this.#observer.wantsStreams ? [] : undefined;
-    const end = (chunk?: Buffer | string): void => {
-      if (chunk !== undefined) collected?.push(Buffer.from(chunk));
-      if (collected !== undefined) this.#observer.body(headers, Buffer.concat(collected));
-      this.#end(() => stream.end(chunk));
+    let collected: Buffer[] | undefined = this.#observer.wantsStreams ? [] : undefined;
+    // Chunks are not changed after they are written, so that they need no copies.
+    const collect = (chunk: Buffer | string): void => {
+      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+      if (collected !== undefined && this.#observer.reserve(bytes.length)) collected.push(bytes);
+      else collected = undefined;
     };
     return {
       write(chunk) {
-        collected?.push(Buffer.from(chunk));
+        collect(chunk);
         return stream.write(chunk);
       },
       drained: () => stream.drained(),
-      end,
+      end: (chunk) => {
+        if (chunk !== undefined) collect(chunk);
+        if (collected !== undefined) this.#observer.body(headers, Buffer.concat(collected));
+        collected = undefined;
+        this.#end(() => stream.end(chunk));
+      },
     };
   }
 

@@ -20,6 +20,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { redactedUrl } from "@coxswain/apimachinery/logging/redacted-url";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerInternalError } from "@coxswain/apimachinery/serving/plain-error";
@@ -129,13 +130,17 @@ function recover(options: FilterChainOptions, request: ServerRequest, err: unkno
     return;
   }
   if (!(err instanceof StatusError)) {
-    options.log.error("Request failed", err, { verb: request.info.verb, URI: exchange.url, "audit-ID": request.auditId });
+    options.log.error("Request failed", err, {
+      verb: request.info.verb,
+      URI: redactedUrl(exchange.url),
+      "audit-ID": request.auditId,
+    });
   }
   try {
     if (exchange.headersSent) exchange.destroy();
     else options.writeError(exchange, err, request);
   } catch (second) {
-    options.log.error("Cannot write an error", second, { URI: exchange.url });
+    options.log.error("Cannot write an error", second, { URI: redactedUrl(exchange.url) });
     exchange.destroy();
   }
 }

@@ -4,13 +4,14 @@
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { redactedUrl } from "@coxswain/apimachinery/logging/redacted-url";
 import type { ServerRequest } from "../request/server-request.ts";
 
 export function logRequest(log: Logger, clock: Clock, request: ServerRequest): void {
   const { exchange } = request;
   log.v(3)?.info("HTTP", {
     verb: request.info.isResourceRequest ? request.info.verb.toUpperCase() : exchange.method,
-    URI: exchange.url,
+    URI: redactedUrl(exchange.url),
     latency: `${(clock.now() - request.receivedMs).toFixed(3)}ms`,
     userAgent: exchange.headers["user-agent"] ?? "",
     "audit-ID": request.auditId,

@@ -1,3 +1,4 @@
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -35,7 +36,7 @@ export interface AggregatedApis {
   readonly openApi: {
     /** Another number whenever `merge` gives another document. */
     readonly generation: number;
-    merge(own: OpenApiDocument): OpenApiDocument;
+    merge(own: OpenApiDocument): Steps<OpenApiDocument>;
     v3Roots(): string[];
     /** @returns undefined when no other server has the document. */
     v3(root: string, accept: string): Promise<{ code: number; contentType: string; body: Buffer; etag: string } | undefined>;

@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { RequestContext } from "../request/context.ts";
 import { acceptsGzip } from "./response.ts";
 
@@ -14,7 +15,8 @@ export interface DocumentForm {
   readonly mediaType: string;
   /** As it is answered. */
   readonly contentType: string;
-  make(): Buffer;
+  /** Its bytes, in steps of a few milliseconds. */
+  make(): Steps<Buffer>;
 }
 
 interface Made {
@@ -26,7 +28,7 @@ interface Made {
 export class OpenApiBytes {
   readonly #forms: readonly DocumentForm[];
   readonly #modified: number;
-  readonly #made = new Map<DocumentForm, Made>();
+  readonly #made = new Map<DocumentForm, Promise<Made>>();
 
   /** @param forms the first one is for who asks for nothing in particular @param modified milliseconds since the epoch */
   constructor(forms: readonly DocumentForm[], modified: number) {
@@ -41,7 +43,7 @@ export class OpenApiBytes {
     }
     const form = this.#formOf(exchange.headers.accept);
     if (form === undefined) return exchange.respond(406, { vary: "Accept-Encoding, Accept" });
-    const made = this.#make(form);
+    const made = await this.#make(form);
     const headers: Record<string, string> = {
       "content-type": form.contentType,
       etag: made.etag,
@@ -58,11 +60,12 @@ export class OpenApiBytes {
     exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await made.packed);
   }
 
-  #make(form: DocumentForm): Made {
+  /** Once for all who ask. */
+  #make(form: DocumentForm): Promise<Made> {
     let made = this.#made.get(form);
     if (made === undefined) {
-      const bytes = form.make();
-      made = { bytes, etag: `"${createHash("sha512").update(bytes).digest("hex").toUpperCase()}"` };
+      made = (async () => inTurns(taggedSteps(form)))();
+      made.catch(() => this.#made.delete(form));
       this.#made.set(form, made);
     }
     return made;
@@ -85,6 +88,19 @@ export class OpenApiBytes {
     const since = Date.parse(headers["if-modified-since"] ?? "");
     return since >= Math.floor(this.#modified / 1000) * 1000;
   }
+}
+
+/** Hashed at a time: about 2 ms. */
+const hashedBytes = 1024 * 1024;
+
+function* taggedSteps(form: DocumentForm): Steps<Made> {
+  const bytes = yield* form.make();
+  const hash = createHash("sha512");
+  for (let at = 0; at < bytes.length; at += hashedBytes) {
+    hash.update(bytes.subarray(at, at + hashedBytes));
+    yield;
+  }
+  return { bytes, etag: `"${hash.digest("hex").toUpperCase()}"` };
 }
 
 /** Whether a media range has a media type in it. */

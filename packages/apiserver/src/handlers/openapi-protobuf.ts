@@ -3,27 +3,26 @@
  * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`. Fields are written by hand from the message's numbers.
  * Source: github.com/google/gnostic openapiv2/OpenAPIv2.proto
  */
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import protobuf from "protobufjs/minimal.js";
-import { any, flag, message, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
+import { any, flag, message, messageOf, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
 
-export function encodeOpenApi(document: OpenApiDocument): Buffer {
-  const writer = protobuf.Writer.create();
-  text(writer, 1, document.swagger);
-  message(writer, 2, (info) => {
+/** Yields after each path and each definition. */
+export function* encodeOpenApi(document: OpenApiDocument): Steps<Buffer> {
+  const head = protobuf.Writer.create();
+  text(head, 1, document.swagger);
+  message(head, 2, (info) => {
     text(info, 1, document.info.title);
     text(info, 2, document.info.version);
   });
-  message(writer, 8, (paths) => {
-    for (const [path, item] of Object.entries(document.paths)) {
-      named(paths, 2, path, (value) => writePathItem(value, item));
-    }
-  });
-  message(writer, 9, (definitions) => {
-    for (const [name, schema] of Object.entries(document.definitions)) {
-      named(definitions, 1, name, (value) => writeSchema(value, schema));
-    }
-  });
+  const paths = yield* messageOf(8, Object.entries(document.paths), (writer, [path, item]) =>
+    named(writer, 2, path, (value) => writePathItem(value, item)),
+  );
+  const definitions = yield* messageOf(9, Object.entries(document.definitions), (writer, [name, schema]) =>
+    named(writer, 1, name, (value) => writeSchema(value, schema)),
+  );
+  const writer = protobuf.Writer.create();
   for (const requirement of document.security) {
     message(writer, 12, (value) => {
       for (const [name, scopes] of Object.entries(requirement)) {
@@ -43,7 +42,7 @@ export function encodeOpenApi(document: OpenApiDocument): Buffer {
       );
     }
   });
-  return Buffer.from(writer.finish());
+  return Buffer.concat([head.finish(), ...paths, ...definitions, writer.finish()]);
 }
 
 const operationFields = { get: 2, put: 3, post: 4, delete: 5, options: 6, head: 7, patch: 8 } as const;

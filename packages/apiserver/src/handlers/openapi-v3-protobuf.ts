@@ -3,21 +3,24 @@
  * hand from the message's numbers.
  * Source: github.com/google/gnostic openapiv3/OpenAPIv3.proto
  */
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import type { Content, OpenApiV3Document, OperationV3, ParameterV3, PathItemV3 } from "@coxswain/apimachinery/schema/openapi/v3";
 import protobuf from "protobufjs/minimal.js";
-import { any, flag, message, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
+import { any, flag, message, messageOf, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
 
-export function encodeOpenApiV3(document: OpenApiV3Document): Buffer {
-  const writer = protobuf.Writer.create();
-  text(writer, 1, document.openapi);
-  message(writer, 2, (info) => {
+/** Yields after each path and before the schemas. */
+export function* encodeOpenApiV3(document: OpenApiV3Document): Steps<Buffer> {
+  const head = protobuf.Writer.create();
+  text(head, 1, document.openapi);
+  message(head, 2, (info) => {
     text(info, 1, document.info.title);
     text(info, 6, document.info.version);
   });
-  message(writer, 4, (paths) => {
-    for (const [path, item] of Object.entries(document.paths)) named(paths, 1, path, (value) => writePathItem(value, item));
-  });
+  const paths = yield* messageOf(4, Object.entries(document.paths), (writer, [path, item]) =>
+    named(writer, 1, path, (value) => writePathItem(value, item)),
+  );
+  const writer = protobuf.Writer.create();
   message(writer, 5, (components) => {
     message(components, 1, (schemas) => writeSchemas(schemas, document.components.schemas));
     message(components, 7, (schemes) => {
@@ -33,7 +36,7 @@ export function encodeOpenApiV3(document: OpenApiV3Document): Buffer {
       }
     });
   });
-  return Buffer.from(writer.finish());
+  return Buffer.concat([head.finish(), ...paths, writer.finish()]);
 }
 
 const operationFields = { get: 4, put: 5, post: 6, delete: 7, options: 8, head: 9, patch: 10 } as const;

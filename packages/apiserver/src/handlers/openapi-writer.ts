@@ -1,6 +1,7 @@
 /** Parts of the protobuf messages of OpenAPI documents, v2 and v3 alike. Source: github.com/google/gnostic */
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
-import type protobuf from "protobufjs/minimal.js";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import protobuf from "protobufjs/minimal.js";
 
 export type Writer = protobuf.Writer;
 
@@ -42,6 +43,25 @@ export function message(writer: Writer, field: number, write: (writer: Writer) =
   writer.uint32((field << 3) | 2).fork();
   write(writer);
   writer.ldelim();
+}
+
+/** A message of many fields, in pieces: yields after each of them. */
+export function* messageOf<T>(field: number, parts: readonly T[], write: (writer: Writer, part: T) => void): Steps<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for (const part of parts) {
+    const writer = protobuf.Writer.create();
+    write(writer, part);
+    const piece = writer.finish();
+    pieces.push(piece);
+    length += piece.length;
+    yield;
+  }
+  const head = protobuf.Writer.create()
+    .uint32((field << 3) | 2)
+    .uint32(length)
+    .finish();
+  return [head, ...pieces];
 }
 
 export function text(writer: Writer, field: number, value: string | undefined): void {

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
-import { openApiV2 } from "@coxswain/apimachinery/schema/openapi/v2";
+import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/schema/openapi/v2";
 import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema/openapi/v3";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { everyResource } from "@coxswain/apimachinery/testing/openapi-resources";
 import protobuf from "protobufjs";
+import type { RequestContext } from "../request/context.ts";
+import { OpenApiBytes } from "./openapi-bytes.ts";
 import { encodeOpenApi } from "./openapi-protobuf.ts";
 import { encodeOpenApiV3 } from "./openapi-v3-protobuf.ts";
 
@@ -89,7 +93,7 @@ const { root } = protobuf.parse(`
 
 test("the protobuf form says the same", () => {
   const type = root.lookupType("Document");
-  const decoded = type.toObject(type.decode(encodeOpenApi(document))) as Decoded;
+  const decoded = type.toObject(type.decode(atOnce(encodeOpenApi(document)))) as Decoded;
   assert.equal(decoded.swagger, "2.0");
   assert.equal(decoded.definitions.additionalProperties.length, Object.keys(document.definitions).length);
   assert.equal(decoded.paths.path.length, Object.keys(document.paths).length);
@@ -150,9 +154,9 @@ const v3 = protobuf.parse(`
 `).root;
 
 test("the protobuf form of v3 says the same", () => {
-  const made = openApiV3(everyResource()).get("api/v1")?.() as OpenApiV3Document;
+  const made = atOnce(openApiV3(everyResource()).get("api/v1")?.() as Steps<OpenApiV3Document>);
   const type = v3.lookupType("Document");
-  const decoded = type.toObject(type.decode(encodeOpenApiV3(made))) as Decoded;
+  const decoded = type.toObject(type.decode(atOnce(encodeOpenApiV3(made)))) as Decoded;
   assert.equal(decoded.openapi, "3.0.0");
   assert.deepEqual(decoded.info, made.info);
   const byName = (list: Decoded[], name: string): Decoded => list.find((one) => one.name === name).value;
@@ -175,4 +179,38 @@ test("the protobuf form of v3 says the same", () => {
   assert.deepEqual(namesOf(pods.post.requestBody.requestBody.content.additional), ["*/*"]);
   assert.deepEqual(namesOf(pods.post.responses.response), ["200", "201", "202", "401"]);
   assert.partialDeepStrictEqual(pods.parameters[0].parameter, { name: "namespace", in: "path", required: true });
+});
+
+test("documents of 300 definitions are made in steps, and once for all who ask", async () => {
+  const properties = Object.fromEntries(
+    Array.from({ length: 200 }, (_, at) => [
+      `field${at}`,
+      { type: "object", description: "d".repeat(50), enum: [`value ${at}`] },
+    ]),
+  );
+  const resources = Array.from({ length: 300 }, (_, at) => ({
+    ...(everyResource()[0] as ReturnType<typeof everyResource>[number]),
+    group: `group${at}.example.com`,
+    version: "v1",
+    resource: `widgets${at}`,
+    kind: "Widget",
+    listKind: "WidgetList",
+    subresources: [],
+    custom: { preserving: false, schema: { type: "object", properties: { spec: { type: "object", properties } } } },
+  })) as ReturnType<typeof everyResource>;
+  let made = 0;
+  function* steps(): Steps<Buffer> {
+    made++;
+    return yield* encodeOpenApi(yield* openApiV2Steps(resources));
+  }
+  const longest = await longestTurnOf(100, async (round) => {
+    const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0);
+    const answers: number[] = [];
+    const exchange = { method: "GET", headers: {}, respond: (_: number, __: object, body: Buffer) => answers.push(body.length) };
+    await Promise.all([1, 2].map(() => bytes.respond({ exchange } as unknown as RequestContext)));
+    assert.equal(answers.length, 2);
+    assert.ok((answers[0] as number) > 3e6);
+    assert.equal(made, round + 1);
+  });
+  assert.ok(longest < 300, `a turn of ${longest} ms`);
 });

@@ -3,7 +3,8 @@
  * when somebody asks for them, and again after the served resources changed; they are kept as bytes, plain and packed.
  * Source: k8s.io/kube-openapi pkg/handler, pkg/handler3; k8s.io/apiserver pkg/server/routes/openapi.go
  */
-import type { OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
 import type { RequestContext } from "../request/context.ts";
 import type { HandlerEnv } from "./env.ts";
 import { type DocumentForm, OpenApiBytes } from "./openapi-bytes.ts";
@@ -63,7 +64,7 @@ async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: Reque
 
 /** What makes documents is large and is loaded when the first one is wanted. */
 async function newDocuments(env: HandlerEnv): Promise<Documents> {
-  const [{ openApiV2 }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
+  const [{ openApiV2Steps }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
     import("@coxswain/apimachinery/schema/openapi/v2"),
     import("@coxswain/apimachinery/schema/openapi/v3"),
     import("./openapi-protobuf.ts"),
@@ -73,31 +74,71 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
   const resources = env.resources.all().map(describe);
   const modified = env.services.now();
   const { aggregated } = env;
-  const v2 = (): ReturnType<typeof openApiV2> => {
-    const own = openApiV2(resources, options);
-    return aggregated?.openApi.merge(own) ?? own;
-  };
+  function* v2(): Steps<OpenApiDocument> {
+    const own = yield* openApiV2Steps(resources, options);
+    return aggregated === undefined ? own : yield* aggregated.openApi.merge(own);
+  }
+  function* protobufV2Steps(): Steps<Buffer> {
+    return yield* encodeOpenApi(yield* v2());
+  }
   const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified);
   const v3 = openApiV3(resources, options);
   return {
-    v2: bytes([
-      jsonForm(v2),
-      { mediaType: protobufV2, contentType: "application/octet-stream", make: () => encodeOpenApi(v2()) },
-    ]),
-    roots: bytes([jsonForm(() => ({ Paths: [...v3.keys(), ...(aggregated?.openApi.v3Roots() ?? [])].sort() }))]),
+    v2: bytes([jsonForm(v2), { mediaType: protobufV2, contentType: "application/octet-stream", make: protobufV2Steps }]),
+    roots: bytes([jsonForm(() => atOnceSteps({ Paths: [...v3.keys(), ...(aggregated?.openApi.v3Roots() ?? [])].sort() }))]),
     v3: new Map(
       [...v3].map(([root, document]) => {
-        const make = (): Buffer => encodeOpenApiV3(document());
-        return [root, bytes([jsonForm(document), { mediaType: protobufV3, contentType: "application/octet-stream", make }])];
+        function* make(): Steps<Buffer> {
+          return yield* encodeOpenApiV3(yield* document());
+        }
+        return [
+          root,
+          bytes([
+            jsonForm(document),
+            { mediaType: protobufV3, contentType: "application/octet-stream", make },
+          ]),
+        ];
       }),
     ),
   };
 }
 
-function jsonForm(document: () => object): DocumentForm {
-  const make = (): Buffer => Buffer.from(JSON.stringify(document()));
+function jsonForm(document: () => Steps<object>): DocumentForm {
+  function* make(): Steps<Buffer> {
+    const pieces: Buffer[] = [];
+    yield* jsonPieces(yield* document(), 2, pieces);
+    return Buffer.concat(pieces);
+  }
   return { mediaType: "application/json", contentType: "application/json", make };
 }
+
+// biome-ignore lint/correctness/useYield: what is there already takes no steps.
+function* atOnceSteps(document: object): Steps<object> {
+  return document;
+}
+
+/** JSON of a document, member by member down to a depth. */
+function* jsonPieces(value: object, depth: number, pieces: Buffer[]): Steps<void> {
+  let text = "{";
+  let isFirst = true;
+  for (const [name, member] of Object.entries(value)) {
+    text += `${isFirst ? "" : ","}${JSON.stringify(name)}:`;
+    isFirst = false;
+    if (depth > 0 && typeof member === "object" && member !== null && !Array.isArray(member)) {
+      pieces.push(Buffer.from(text));
+      text = "";
+      yield* jsonPieces(member, depth - 1, pieces);
+    } else text += JSON.stringify(member);
+    if (text.length < pieceCharacters) continue;
+    pieces.push(Buffer.from(text));
+    text = "";
+    yield;
+  }
+  pieces.push(Buffer.from(`${text}}`));
+  yield;
+}
+
+const pieceCharacters = 16 * 1024;
 
 function describe(served: ServedResource): OpenApiResource {
   const { definition, kind } = served;

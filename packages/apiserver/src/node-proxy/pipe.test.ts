@@ -152,3 +152,11 @@ test("an upgrade that nobody asked for is an error", async (t) => {
   assert.equal(status, 500);
   assert.equal(String(body), 'backend tried to switch protocol "x" when "" was requested');
 });
+
+test("fields that the server names in Connection stay on its connection", async (t) => {
+  const port = await listening(t, (_req, res) => {
+    res.writeHead(200, { connection: "close, X-Hop", "x-hop": "1", "x-own": "2" }).end("ok");
+  });
+  const { headers } = await proxied(t, port, "/a");
+  assert.deepEqual([headers["x-hop"], headers["x-own"]], [undefined, "2"]);
+});

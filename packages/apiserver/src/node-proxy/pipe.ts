@@ -74,7 +74,7 @@ const hopByHop = new Set([
 /** Without what belongs to the client's connection, or says who the client is; with the trace that a proxy leaves. */
 export function forwardedHeaders(exchange: Exchange): Headers {
   const headers: Headers = {};
-  const ofConnection = (exchange.headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
+  const ofConnection = namedByConnection(exchange.headers.connection);
   for (const [name, value] of Object.entries(exchange.headers)) {
     if (value === undefined || hopByHop.has(name) || ofConnection.includes(name) || isCredential(name)) continue;
     headers[name] = value;
@@ -82,6 +82,11 @@ export function forwardedHeaders(exchange: Exchange): Headers {
   headers["x-forwarded-for"] = forwardedFor(exchange);
   headers["x-forwarded-uri"] = pathOf(exchange);
   return headers;
+}
+
+/** Fields that are meant for this connection alone (RFC 9110, 7.6.1). */
+function namedByConnection(connection: string | undefined): string[] {
+  return (connection ?? "").split(",").map((name) => name.trim().toLowerCase());
 }
 
 function pathOf({ url }: Exchange): string {
@@ -99,8 +104,9 @@ const withheld = new Set([
 
 export function returnedHeaders(answer: IncomingMessage): Headers {
   const headers: Headers = {};
+  const ofConnection = namedByConnection(answer.headers.connection);
   for (const [name, value] of Object.entries(answer.headers)) {
-    if (value !== undefined && !withheld.has(name)) headers[name] = value;
+    if (value !== undefined && !withheld.has(name) && !ofConnection.includes(name)) headers[name] = value;
   }
   return headers;
 }

@@ -12,13 +12,24 @@ export const longestHeadBytes = 16_384;
 
 const withinMs = 10_000;
 
-/** @returns where the head ends, before its empty line; -1 when it does not within what may be a head */
+/**
+ * Lines may end without the carriage return, as Go reads them.
+ * @returns where the head ends, before its empty line; -1 when it does not within what may be a head
+ * Source: Go net/textproto reader.go readLineSlice
+ */
 export function headEnd(answer: Buffer): number {
-  const end = answer.subarray(0, longestHeadBytes + endOfHead.length).indexOf(endOfHead);
+  const { end } = headOf(answer);
   return end > longestHeadBytes ? -1 : end;
 }
 
-const endOfHead = "\r\n\r\n";
+/** @returns where the head ends, without the end of its last line, and where the body begins; -1 when it has no end yet */
+function headOf(answer: Buffer): { end: number; body: number } {
+  const head = answer.subarray(0, longestHeadBytes + "\r\n\r\n".length);
+  const [bare, usual] = [head.indexOf("\n\n"), head.indexOf("\n\r\n")];
+  const lineEnd = bare < 0 || (usual >= 0 && usual < bare) ? usual : bare;
+  if (lineEnd < 0) return { end: -1, body: -1 };
+  return { end: head[lineEnd - 1] === 0x0d ? lineEnd - 1 : lineEnd, body: lineEnd + (lineEnd === usual ? 3 : 2) };
+}
 
 /**
  * Resolves when the answer was written, or could not be; both connections end then.
@@ -56,7 +67,8 @@ async function* answerFrom(backend: Connection, first: Buffer): AsyncGenerator<B
 
 /** Of head and body. */
 function lengthOf(answer: Buffer): number {
-  const end = headEnd(answer);
-  const length = end < 0 ? undefined : /^content-length:[ \t]*(\d{1,15})[ \t]*$/im.exec(answer.toString("latin1", 0, end))?.[1];
-  return length === undefined ? Number.POSITIVE_INFINITY : end + endOfHead.length + Number(length);
+  const { end, body } = headOf(answer);
+  const length =
+    end < 0 ? undefined : /^content-length:[ \t]*(\d{1,15})[ \t]*\r?$/im.exec(answer.toString("latin1", 0, end))?.[1];
+  return length === undefined ? Number.POSITIVE_INFINITY : body + Number(length);
 }

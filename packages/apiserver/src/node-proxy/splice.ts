@@ -81,7 +81,7 @@ async function answered(
     try {
       backend.write(request, "latin1");
       const first = await beginning(backend);
-      const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, statusBytes))?.[1] ?? 0);
+      const code = Number(/^HTTP\/1\.\d (\d{3})(?!\d)/.exec(first.toString("latin1", 0, statusBytes))?.[1] ?? 0);
       const end = headEnd(first);
       if (redirects === undefined || code !== 302 || end < 0) return { backend, first, code };
       at = redirectTarget(first.toString("latin1", 0, end), at, target.url, redirects.sameHost);
@@ -96,7 +96,7 @@ async function answered(
   throw plainError(`too many redirects (${mostRedirects + 1})`);
 }
 
-const statusBytes = "HTTP/1.1 101".length;
+const statusBytes = "HTTP/1.1 101 ".length;
 
 /** As much of the answer as its head is in; it may come in pieces. */
 async function beginning(socket: Backend): Promise<Buffer> {

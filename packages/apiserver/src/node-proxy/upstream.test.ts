@@ -223,6 +223,7 @@ test("--max-connection-bytes-per-sec holds an upgraded connection back", async (
 /** What a kubelet that refuses an upgrade writes, and how many bytes of it are its answer. */
 const refusals = [
   { name: "with a length", bytes: "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone", ends: false },
+  { name: "in lines that end with LF alone", bytes: "HTTP/1.1 403 Forbidden\nContent-Length: 4\n\nnone", ends: false },
   { name: "in chunks", bytes: "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", ends: true },
   { name: "without a body", bytes: "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", ends: false },
   {
@@ -316,3 +317,29 @@ async function upgrading(t: TestContext, to: ConnectTarget): Promise<string> {
   t.after(() => front.close());
   return `ws://127.0.0.1:${(front.address() as AddressInfo).port}/`;
 }
+
+test("a status of four digits is none that agrees to an upgrade", async (t) => {
+  const backend = createTcpServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.write("HTTP/1.1 1011 Switching\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"));
+  }).listen(0, "127.0.0.1");
+  await once(backend, "listening");
+  t.after(() => backend.close());
+  const front = createServer();
+  const done = Promise.withResolvers<unknown>();
+  front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
+    const { port } = backend.address() as AddressInfo;
+    newNodeProxy({ log })
+      .forward(ctx, target(port, "/exec/x", { as: "tunnel" }), pod)
+      .then(done.resolve, done.resolve);
+    t.after(() => void socket.destroy());
+  });
+  front.listen(0, "127.0.0.1");
+  await once(front, "listening");
+  t.after(() => front.close());
+  const client = connect((front.address() as AddressInfo).port, "127.0.0.1");
+  t.after(() => void client.destroy());
+  client.write("POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  assert.match(String(await done.promise), /invalid upgrade response: status code 0/);
+});

@@ -23,6 +23,7 @@ import {
 import { type AuditVersion, auditVersions } from "../audit/event.ts";
 import { newLogBackend } from "../audit/log-backend.ts";
 import { loadPolicy, newPolicyEvaluator } from "../audit/policy.ts";
+import { newObjectRecorder } from "../audit/recorded-object.ts";
 import { newWebhookBackend } from "../audit/webhook-backend.ts";
 import type { Auditor } from "../filters/audit.ts";
 import type { ApiserverFlags } from "../flags.ts";
@@ -65,7 +66,7 @@ export function newAuditor(flags: ApiserverFlags, { clock, log, metrics, connect
     const backend = orConfigError("initializing audit webhook", () => webhookBackend(flags, connect, clock, fail));
     backends.push(wrapped("webhook", flags, backend, clock, fail));
   }
-  return { evaluate: newPolicyEvaluator(policy), backend: union(backends), metrics: auditMetrics };
+  return { evaluate: newPolicyEvaluator(policy), backend: union(backends), objects: newObjectRecorder(), metrics: auditMetrics };
 }
 
 function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): AuditBackend {

@@ -457,6 +457,9 @@ test("each part of an impersonated identity is a right of its own", async () => 
     [{ "impersonate-uid": "8" }, 'uids.authentication.k8s.io "8"'],
     [{ "impersonate-extra-scope": "edit" }, 'userextras.authentication.k8s.io "edit"'],
     [{ "impersonate-extra-other": "view" }, 'userextras.authentication.k8s.io "view"'],
+    // The second value of a header is asked for as the first one is.
+    [{ "impersonate-group": ["readers", "system:masters"] as never }, 'groups "system:masters"'],
+    [{ "impersonate-extra-scope": ["view", "edit"] as never }, 'userextras.authentication.k8s.io "edit"'],
   ] as const) {
     const { code, body } = await as({ ...whole, ...change });
     assert.equal(code, 403, refused);

@@ -6,6 +6,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -137,7 +138,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       return served?.isHub === true ? served.store : undefined;
     },
   });
-  const informers = newInformerFactory(client, { log: log.named("informers"), clock });
+  const informers = newInformerFactory(client, { log: log.named("informers"), clock, onFailure: informerFailures(metrics) });
   const { authorize, resolveRules, rbacRules, synced } = buildAuthorization({
     modes: config.authorizationModes,
     informers,

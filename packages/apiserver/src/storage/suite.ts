@@ -374,6 +374,118 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal(await stream.ready(), false);
   });
 
+  for (const { what, preconditions } of [
+    { what: "uid", preconditions: (_: number) => ({ uid: "uid-of-a" }) },
+    { what: "version", preconditions: (revision: number) => ({ resourceVersion: String(revision) }) },
+  ]) {
+    suite(`the ${what} of a precondition is compared again after a lost race, by updates and deletions`, async ({
+      storage,
+      behind,
+    }) => {
+      const { revision } = await storage.create("web/a", aConfigMap("a"));
+      const replace = async (): Promise<void> => {
+        await behind.delete("web/a");
+        await behind.create("web/a", { ...aConfigMap("a"), metadata: { name: "a", namespace: "web", uid: "another" } });
+      };
+      let runs = 0;
+      const change = async (e: Entry | undefined): Promise<KubeObject> => {
+        if (++runs === 1) await replace();
+        return withData(e, { color: "blue" });
+      };
+      await assert.rejects(storage.guaranteedUpdate("web/a", change, { preconditions: preconditions(revision) }), isConflict);
+      const now = await storage.get("web/a");
+      assert.deepEqual([runs, now?.object().metadata.uid], [1, "another"]);
+      const own = what === "uid" ? { uid: "another" } : preconditions(now?.revision as number);
+      let looks = 0;
+      const validate = async (): Promise<void> => {
+        if (++looks === 1) await behind.guaranteedUpdate("web/a", (e) => ({ ...withData(e, { size: "1" }), ...third }) as never);
+      };
+      const third = { metadata: { name: "a", namespace: "web", uid: "third" } };
+      await assert.rejects(storage.delete("web/a", { preconditions: own, validate }), isConflict);
+      assert.notEqual(await storage.get("web/a"), undefined);
+    });
+  }
+
+  suite("a deletion that loses a race looks at the fresh object before it goes on", async ({ storage, behind }) => {
+    await storage.create("web/a", aConfigMap("a", { n: "0" }));
+    const seen: unknown[] = [];
+    const gone = await storage.delete("web/a", {
+      validate: async (present) => {
+        seen.push((present.object() as ConfigMap).data?.["n"]);
+        if (seen.length === 1) await behind.guaranteedUpdate("web/a", (e) => withData(e, { n: "1" }));
+      },
+    });
+    assert.deepEqual(seen, ["0", "1"]);
+    assert.equal((gone.object() as ConfigMap).data?.["n"], "1");
+    await storage.create("web/b", aConfigMap("b"));
+    const twice = storage.delete("web/b", { validate: async () => void (await behind.delete("web/b").catch(() => {})) });
+    await assert.rejects(twice, isNotFound);
+  });
+
+  suite("an update of what is deleted under it is NotFound, or makes it anew when asked", async ({ storage, behind }) => {
+    for (const ignoreNotFound of [false, true]) {
+      await storage.create("web/a", aConfigMap("a"));
+      const seen: boolean[] = [];
+      const change = async (e: Entry | undefined): Promise<KubeObject> => {
+        if (seen.push(e !== undefined) === 1) await behind.delete("web/a");
+        return e === undefined ? aConfigMap("a") : withData(e, { color: "blue" });
+      };
+      const update = storage.guaranteedUpdate("web/a", change, { ignoreNotFound });
+      if (!ignoreNotFound) await assert.rejects(update, isNotFound);
+      else assert.deepEqual([(await update).object().metadata.name, seen], ["a", [true, false]]);
+    }
+  });
+
+  suite("a stale suggestion whose change is none is looked at again", async ({ storage }) => {
+    const stale = await storage.create("web/a", aConfigMap("a", { color: "red" }));
+    await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
+    const updated = await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "red" }), { suggestion: stale });
+    assert.equal((updated.object() as ConfigMap).data?.["color"], "red");
+    assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["color"], "red");
+  });
+
+  suite("a deletion of a stale suggestion takes the fresh object, and is refused by it alone", async ({ storage }) => {
+    const suggestion = await storage.create("web/a", aConfigMap("a", { keep: "1" }));
+    const fresh = await storage.guaranteedUpdate("web/a", (e) => withData(e, { keep: "0" }));
+    const validate = (present: Entry): void => {
+      if ((present.object() as ConfigMap).data?.["keep"] === "1") throw new Error("kept");
+    };
+    const gone = await storage.delete("web/a", { suggestion, validate });
+    assert.ok(gone.revision > fresh.revision);
+    assert.equal((gone.object() as ConfigMap).data?.["keep"], "0");
+    await assert.rejects(storage.delete("web/a", { suggestion }), isNotFound);
+  });
+
+  suite("a writer whose signal aborts between two attempts stops and writes nothing", async ({ storage, behind }) => {
+    await storage.create("web/a", aConfigMap("a"));
+    const controller = new AbortController();
+    const change = async (e: Entry | undefined): Promise<KubeObject> => {
+      await behind.guaranteedUpdate("web/a", (now) => withData(now, { other: "1" }));
+      controller.abort();
+      return withData(e, { mine: "1" });
+    };
+    await assert.rejects(storage.guaranteedUpdate("web/a", change, { signal: controller.signal }), { name: "AbortError" });
+    assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["mine"], undefined);
+  });
+
+  suite("what is deleted and made again is ADDED again, to watches that select too", async ({ storage }) => {
+    const revision = await storage.currentRevision();
+    const all = await follow(storage, { prefix: "web/", revision });
+    const red = await follow(storage, { prefix: "web/", revision, fields: FieldSelector.parse("data.color=red") });
+    await storage.create("web/a", aConfigMap("a", { color: "red" }));
+    await storage.delete("web/a");
+    await storage.create("web/a", aConfigMap("a", { color: "blue" }));
+    await storage.delete("web/a");
+    await storage.create("web/a", aConfigMap("a", { color: "red" }));
+    assert.deepEqual(
+      shapes(await all.next(5)),
+      ["ADDED", "DELETED", "ADDED", "DELETED", "ADDED"].map((type) => `${type} web/a`),
+    );
+    assert.deepEqual(shapes(await red.next(3)), ["ADDED web/a", "DELETED web/a", "ADDED web/a"]);
+    all.stop();
+    red.stop();
+  });
+
   suite("count counts", async ({ storage }) => {
     await storage.create("web/a", aConfigMap("a"));
     await storage.create("db/a", aConfigMap("a", {}, {}, "db"));

@@ -30,10 +30,18 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
 ): Required<InformerHandler<O>> {
   const { owners, selectorOf } = ownership;
   const ownerOf = (object: O): T | undefined => controllingOwner(owners, object);
+  /** Who has a selector that cannot be read selects nothing, and keeps no other from being woken. */
+  const readable = (owner: T): LabelSelector | undefined => {
+    try {
+      return selectorOf(owner);
+    } catch {
+      return undefined;
+    }
+  };
   const enqueueMatching = (object: O): void => {
     for (const owner of owners.lister.inNamespace(object.metadata.namespace ?? "")) {
-      const selector = selectorOf(owner);
-      if (!selector.empty && selector.matches(object.metadata.labels)) queue.enqueue(keyOf(owner));
+      const selector = readable(owner);
+      if (selector?.empty === false && selector.matches(object.metadata.labels)) queue.enqueue(keyOf(owner));
     }
   };
   const deleted = (object: O): void => {

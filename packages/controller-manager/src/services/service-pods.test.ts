@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aPod, aService, type PodOptions } from "@coxswain/apimachinery/testing/builders";
-import { countsAsEndpoint, familiesOf, isSelectedBy, showsInEndpoints, targetPortOf } from "./service-pods.ts";
+import { countsAsEndpoint, familiesOf, hostnameIn, isSelectedBy, showsInEndpoints, targetPortOf } from "./service-pods.ts";
 
 for (const { name, labels, selector, want } of [
   { name: "all labels of the selector", labels: { app: "web", tier: "x" }, selector: { app: "web" }, want: true },
@@ -67,4 +67,31 @@ test("only what endpoints show wakes services", () => {
   assert.equal(showsInEndpoints(before, at("2", { ready: false })), true);
   assert.equal(showsInEndpoints(before, at("2", { labels: { app: "web" } })), true);
   assert.equal(showsInEndpoints(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), true);
+});
+
+for (const { name, options } of [
+  { name: "its phase", options: { phase: "Succeeded", ready: true } },
+  { name: "its address", options: { podIP: "10.1.0.2" } },
+  { name: "its node", options: { nodeName: "n2" } },
+  { name: "its host name", options: { spec: { hostname: "x" } } },
+  { name: "its subdomain", options: { spec: { subdomain: "x" } } },
+  { name: "its uid", options: { uid: "another" } },
+] as { name: string; options: PodOptions }[]) {
+  test(`a pod that changes ${name} shows in endpoints; the same version again does not`, () => {
+    const before = aPod({ podIP: "10.1.0.1", nodeName: "n1" });
+    const now = aPod({ podIP: "10.1.0.1", nodeName: "n1", ...options });
+    assert.equal(showsInEndpoints(before, now), false, "a resync");
+    now.metadata.resourceVersion = "2";
+    assert.equal(showsInEndpoints(before, now), true);
+  });
+}
+
+test("a host name is a pod's in a service's DNS only with that service's subdomain and namespace", () => {
+  const service = aService({ name: "web" });
+  const pod = (hostname: string, subdomain: string, namespace = "default") =>
+    aPod({ namespace, spec: { hostname, subdomain } as never });
+  assert.equal(hostnameIn(pod("x", "web"), service), "x");
+  assert.equal(hostnameIn(pod("x", "api"), service), undefined);
+  assert.equal(hostnameIn(pod("x", "web", "shop"), service), undefined);
+  assert.equal(hostnameIn(pod("", "web"), service), undefined);
 });

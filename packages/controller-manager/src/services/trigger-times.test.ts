@@ -24,3 +24,13 @@ test("a time replaces the one before, none removes it", () => {
   assert.deepEqual(withTriggerTime(annotations, undefined), { a: "b" });
   assert.deepEqual(withTriggerTime(undefined, undefined), {});
 });
+
+test("a pod without a time hides neither the one after it nor that of a service without one", () => {
+  const times = newTriggerTimes();
+  const { creationTimestamp: _, ...metadata } = service.metadata;
+  const untimed = { ...service, metadata };
+  const none = aPod({ name: "none", status: { conditions: [] } });
+  assert.equal(times.look(untimed, [none, podAt("a", 2)]), undefined);
+  assert.equal(times.look(untimed, [none, podAt("a", 4), podAt("b", 3)]), at(3));
+  assert.equal(times.look(untimed, [none, podAt("a", 5)]), at(5), "what was seen is known of each pod for itself");
+});

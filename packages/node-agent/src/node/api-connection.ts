@@ -5,6 +5,7 @@ import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -53,7 +54,7 @@ export function newApiConnection({ api, config, nodeName, metrics, clock, log }:
   const client = limited(config.kubeApiQps, config.kubeApiBurst);
   const heartbeat = limited(-1);
   const events = limited(config.eventQps, config.eventBurst);
-  const informers = newInformerFactory(client, { log, clock });
+  const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics) });
   return {
     client,
     heartbeat,

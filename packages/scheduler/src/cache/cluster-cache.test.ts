@@ -54,3 +54,112 @@ test("pods of a node that went and came back are still on it", () => {
   cache.setNode(aTestNode("a"));
   assert.equal(cache.snapshot().get("a")?.requested.milliCpu, 3_000);
 });
+
+test("an assumed pod that the API shows on another node counts there alone", () => {
+  const cache = newClusterCache(newFakeClock());
+  for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
+  const used = (): number[] => ["a", "b"].map((name) => cache.snapshot().get(name)?.requested.milliCpu ?? -1);
+  const pod = aTestPod("web", { cpu: "2" });
+  cache.assume(newPodInfo(pod), "a");
+  assert.deepEqual([used(), cache.isAssumed(pod)], [[2_000, 0], true]);
+  cache.setPod(aTestPod("web", { cpu: "2", on: "b" }));
+  assert.deepEqual([used(), cache.isAssumed(pod)], [[0, 2_000], false]);
+  cache.forget(pod);
+  assert.deepEqual(used(), [0, 2_000], "a late failure of its binding takes nothing back");
+});
+
+test("a pod that changes in place is counted once, with what it asks for now", () => {
+  const cache = newClusterCache(newFakeClock());
+  cache.setNode(aTestNode("a"));
+  cache.setPod(aTestPod("web", { on: "a", cpu: "3" }));
+  cache.setPod(aTestPod("web", { on: "a", cpu: "1" }));
+  assert.equal(cache.snapshot().get("a")?.requested.milliCpu, 1_000);
+  cache.removePod(aTestPod("web", { on: "a", cpu: "1" }));
+  cache.removePod(aTestPod("web", { on: "a", cpu: "1" }));
+  assert.deepEqual([cache.snapshot().get("a")?.requested.milliCpu, cache.counts.pods], [0, 0]);
+});
+
+test("an assumed pod that is forgotten, removed or assumed elsewhere leaves ports, affinity and amounts as they were", () => {
+  const cache = newClusterCache(newFakeClock());
+  for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
+  const spec = {
+    containers: [
+      { name: "main", ports: [{ containerPort: 80, hostPort: 80 }], resources: { requests: { "example.com/gpu": "2" } } },
+    ],
+    affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } },
+  } as never;
+  const pod = newPodInfo(aTestPod("web", { spec }));
+  const state = () => {
+    const { havingAffinity, havingRequiredAntiAffinity, get } = cache.snapshot();
+    const of = (name: string) => [
+      get(name)?.usedPorts.get("TCP/80")?.size ?? 0,
+      get(name)?.requested.scalars.get("example.com/gpu") ?? 0,
+    ];
+    return [...of("a"), ...of("b"), havingAffinity.map(({ name }) => name).join(), havingRequiredAntiAffinity.length];
+  };
+  cache.assume(pod, "a");
+  assert.deepEqual(state(), [1, 2, 0, 0, "a", 1]);
+  cache.assume(pod, "b");
+  assert.deepEqual(state(), [0, 0, 1, 2, "b", 1]);
+  cache.forget(pod.pod);
+  assert.deepEqual(state(), [0, 0, 0, 0, "", 0]);
+});
+
+test("a binding that was finished and then shown does not expire with the one before", async () => {
+  const clock = newFakeClock();
+  const cache = newClusterCache(clock);
+  cache.setNode(aTestNode("a"));
+  const pod = aTestPod("web");
+  cache.assume(newPodInfo(pod), "a");
+  cache.finishBinding(pod);
+  await clock.advance(14 * 60_000);
+  cache.assume(newPodInfo(pod), "a");
+  await clock.advance(14 * 60_000);
+  assert.equal(cache.snapshot().get("a")?.pods.size, 1, "assumed anew, its time has not begun");
+  cache.finishBinding(pod);
+  await clock.advance(14 * 60_000);
+  assert.equal(cache.snapshot().get("a")?.pods.size, 1);
+  await clock.advance(60_000);
+  assert.equal(cache.snapshot().get("a")?.pods.size, 0);
+});
+
+test("nodes stand one of each zone in turn, also after one has moved to another zone or went", () => {
+  const cache = newClusterCache(newFakeClock());
+  const inZone = (name: string, zone: string) => aTestNode(name, { labels: { "topology.kubernetes.io/zone": zone } });
+  for (const [name, zone] of [
+    ["a", "x"],
+    ["b", "x"],
+    ["c", "y"],
+  ] as const)
+    cache.setNode(inZone(name, zone));
+  const order = () =>
+    cache
+      .snapshot()
+      .nodes.map(({ name }) => name)
+      .join("");
+  assert.equal(order(), "acb");
+  cache.setNode(inZone("b", "z"));
+  assert.equal(order(), "abc");
+  cache.removeNode(aTestNode("b"));
+  assert.equal(order(), "ac");
+});
+
+test("a node that went while pods with affinity are on it is compared with nobody, until it comes back", () => {
+  const cache = newClusterCache(newFakeClock());
+  for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
+  const spec = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
+  for (const name of ["a", "b"]) cache.setPod(aTestPod(`web-${name}`, { on: name, spec }));
+  const having = () => {
+    const { havingAffinity, havingRequiredAntiAffinity } = cache.snapshot();
+    return [havingAffinity, havingRequiredAntiAffinity].map((infos) => infos.map(({ name }) => name).join());
+  };
+  assert.deepEqual(having(), ["a,b", "a,b"]);
+  cache.removeNode(aTestNode("a"));
+  assert.deepEqual(having(), ["b", "b"]);
+  cache.setNode(aTestNode("a"));
+  assert.deepEqual(having(), ["a,b", "a,b"]);
+  cache.removePod(aTestPod("web-a", { on: "a" }));
+  assert.deepEqual(having(), ["b", "b"]);
+});

@@ -89,7 +89,7 @@ export function setNode(info: NodeInfo, node: Node): void {
   add(info.allocatable, resourcesOf(node.status?.allocatable));
   info.images = new Map(
     (node.status?.images ?? []).flatMap((image) =>
-      (image.names ?? []).map((name): [string, number] => [name, image.sizeBytes ?? 0]),
+      (image.names ?? []).map((name): [string, number] => [name, Number(image.sizeBytes ?? 0)]),
     ),
   );
 }

@@ -206,3 +206,97 @@ for (const { size, shape, want } of [
     assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], emptySnapshot), [want]);
   });
 }
+
+const cases: { name: string; provisioner?: string; happens: (client: ReturnType<typeof newFakeClient>) => void; want: string }[] =
+  [
+    {
+      name: "the node goes",
+      happens: (client) => client.remove(nodes, "a"),
+      want: 'failed to get node "a": node "a" not found',
+    },
+    {
+      name: "the pod goes",
+      happens: (client) => client.remove(pods, "default/web"),
+      want: 'pod does not exist any more: pod "web" not found',
+    },
+    {
+      name: "the claim goes",
+      happens: (client) => client.remove(persistentVolumeClaims, "default/data"),
+      want: 'failed to check binding: could not find v1.PersistentVolumeClaim "default/data"',
+    },
+    {
+      name: "the volume goes",
+      happens: (client) => client.remove(persistentVolumes, "pv"),
+      want: 'failed to check binding: could not find v1.PersistentVolume "pv"',
+    },
+    {
+      name: "somebody takes the claim off the volume",
+      happens: (client) => client.put(persistentVolumes, volume),
+      want: 'ClaimRef got reset for pv "pv"',
+    },
+    {
+      name: "the volume moves to other nodes",
+      happens(client) {
+        const written = client.object<PersistentVolume>(persistentVolumes, "pv") as PersistentVolume;
+        const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["far"] }] }] };
+        client.put(persistentVolumes, { ...written, spec: { ...written.spec, nodeAffinity: { required } } });
+      },
+      want: `pv "pv" node affinity doesn't match node "a": no matching NodeSelectorTerms`,
+    },
+    {
+      name: "the claim to be provisioned goes",
+      provisioner: "example.com/disk",
+      happens: (client) => client.remove(persistentVolumeClaims, "default/data"),
+      want: 'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "default/data"',
+    },
+    {
+      name: "another node is written onto the claim",
+      provisioner: "example.com/disk",
+      happens(client) {
+        const annotations = { "volume.kubernetes.io/selected-node": "b" };
+        client.put(persistentVolumeClaims, { ...claim, metadata: { ...claim.metadata, annotations } });
+      },
+      want: 'provisioning failed for PVC "data"',
+    },
+  ];
+for (const { name, provisioner = "kubernetes.io/no-provisioner", happens, want } of cases) {
+  test(`${name} while the binding is waited for: it is given up at once, and what was assumed with it`, async (t) => {
+    const { clock, client, profile, state, node } = await start(t, provisioner, provisioner.startsWith("kube") ? [volume] : []);
+    const done = bindPod(profile, state, newPodInfo(pod), "a").then(
+      () => "bound",
+      (err: Error) => err.message,
+    );
+    await settle(30);
+    happens(client);
+    await settle(30);
+    await clock.advance(1_000);
+    assert.equal(await done, `running PreBind plugin "VolumeBinding": binding volumes: ${want}`);
+    // All is as it was again: the same decision can be made anew.
+    client.put(nodes, node);
+    client.put(persistentVolumeClaims, claim);
+    client.put(persistentVolumes, volume);
+    await settle(30);
+    const again: CycleState = new Map();
+    assert.equal(runPreFilter(profile, again, newPodInfo(pod), emptySnapshot), undefined);
+    assert.equal(runFilters(profile, again, newPodInfo(pod), newNodeInfo(node)), undefined);
+    reserve(profile, again, newPodInfo(pod), "a");
+  });
+}
+
+test("a claim that is bound to its volume, but not said to be so by the controller, is waited for", async (t) => {
+  const { clock, client, profile, state } = await start(t, "kubernetes.io/no-provisioner", [volume]);
+  let bound = false;
+  const done = bindPod(profile, state, newPodInfo(pod), "a").then(() => {
+    bound = true;
+  });
+  await settle(30);
+  client.put(persistentVolumeClaims, { ...claim, spec: { ...claim.spec, volumeName: "pv" } });
+  await settle(30);
+  await clock.advance(1_000);
+  await settle(30);
+  assert.equal(bound, false);
+  bindAsController(client, "pv");
+  await settle(30);
+  await clock.advance(1_000);
+  await done;
+});

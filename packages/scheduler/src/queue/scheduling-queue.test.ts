@@ -116,3 +116,105 @@ test("a waiting pop gets the next pod, and undefined when the queue closes", asy
   queue.close();
   assert.equal(await last, undefined);
 });
+
+test("a pod deleted while it waits in any part of the queue is not handed out", async () => {
+  const { queue, clock } = newQueue();
+  for (const name of ["active", "backoff", "refused"]) queue.add(podNamed(name));
+  const entries = [await queue.pop(), await queue.pop(), await queue.pop()];
+  assert.ok(entries[1] && entries[2]);
+  queue.addUnschedulable(entries[2], queue.cycle);
+  const { cycle } = queue;
+  queue.wakeUp("Pod/Add", () => false);
+  queue.addUnschedulable(entries[1], cycle);
+  queue.add(podNamed("active"));
+  assert.deepEqual(queue.counts, { active: 1, backoff: 1, unschedulable: 1 });
+  for (const name of ["active", "backoff", "refused"]) queue.delete(podNamed(name));
+  assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
+  await clock.advance(120_000);
+  queue.flush();
+  assert.equal(queue.counts.active, 0);
+});
+
+test("a pod added anew under its name is in one part only, and starts with no attempts", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  queue.add(podNamed("web"));
+  assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
+  assert.equal((await queue.pop())?.attempts, 1);
+  await clock.advance(120_000);
+  queue.flush();
+  assert.equal(queue.counts.active, 0);
+});
+
+test("an event before the cycle began does not count as one during it", async () => {
+  const { queue } = newQueue();
+  queue.add(podNamed("first"));
+  await queue.pop();
+  queue.wakeUp("Node/Add");
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 1 });
+});
+
+test("a change of a waiting pod brings it back, one of its status alone does not, and its priority moves it", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  await clock.advance(5_000);
+  const old = podNamed("web");
+  queue.update(old, { ...old, status: { phase: "Pending", nominatedNodeName: "a" } });
+  assert.equal(queue.counts.unschedulable, 1);
+  queue.add(podNamed("other", 5));
+  queue.update(old, podNamed("web", 9));
+  assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
+  assert.equal(await popName(queue), "web");
+  queue.add(podNamed("third", 1));
+  queue.update(undefined, podNamed("third", 7));
+  assert.equal(await popName(queue), "third", "also one that is active already");
+});
+
+test("several refused pods are woken by one event, each by its own check", async () => {
+  const { queue, clock } = newQueue();
+  // The one that is not helped stands before the others.
+  for (const [name, priority] of [
+    ["a", 1],
+    ["b", 9],
+    ["c", 2],
+  ] as const)
+    queue.add(podNamed(name, priority));
+  for (const _ of ["a", "b", "c"]) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    entry.unschedulablePlugins = new Set(["Node"]);
+    queue.addUnschedulable(entry, queue.cycle);
+  }
+  await clock.advance(2_000);
+  queue.wakeUp("Node/Add", ({ metadata }) => {
+    if (metadata.name === "a") throw new Error("unreadable");
+    return metadata.name === "c";
+  });
+  assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 1 });
+  assert.deepEqual([await popName(queue), await popName(queue)].toSorted(), ["a", "c"]);
+});
+
+test("handed back twice, a pod waits once; closed, the queue gives nothing", async () => {
+  const { queue } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  const { cycle } = queue;
+  queue.addUnschedulable(entry, cycle);
+  queue.wakeUp("*/*");
+  queue.addUnschedulable(entry, cycle);
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+  queue.add(podNamed("late"));
+  queue.close();
+  assert.equal(await queue.pop(), undefined);
+});

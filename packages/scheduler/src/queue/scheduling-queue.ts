@@ -144,7 +144,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
     wakeUp(event, check) {
       wakeUpCycle = cycle;
       for (const [key, entry] of unschedulable) {
-        if (!isHelpedBy(entry, event) || check?.(entry.pod) === false) continue;
+        if (!isHelpedBy(entry, event) || !passes(entry.pod, check)) continue;
         unschedulable.delete(key);
         activateOrBackOff(entry, labelOf(event));
       }
@@ -173,6 +173,15 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       waiting = undefined;
     },
   };
+}
+
+/** A pod that the check cannot read is tried: it must not keep those behind it from being woken. */
+function passes(pod: Pod, check: ((pod: Pod) => boolean) | undefined): boolean {
+  try {
+    return check?.(pod) !== false;
+  } catch {
+    return true;
+  }
 }
 
 /** Our own writes of conditions must not make a pod look new. Source: isPodUpdated */

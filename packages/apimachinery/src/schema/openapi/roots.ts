@@ -11,29 +11,28 @@ import { capital, groupTag, groupVersionWords, tagOf } from "./operation-names.t
 import { pathItem, pathParameter } from "./parameters.ts";
 import { objectTypes, resourcePaths } from "./resource-paths.ts";
 
-export type Root = (definitions: Definitions) => Record<string, PathItem>;
+/** Some of a root's paths; takes a few milliseconds at most. */
+export type RootPart = (definitions: Definitions) => Record<string, PathItem>;
 
-export function rootsOf(resources: readonly OpenApiResource[]): Map<string, Root> {
-  const roots = new Map<string, Root>(otherRoots);
+export function rootsOf(resources: readonly OpenApiResource[]): Map<string, readonly RootPart[]> {
+  const roots = new Map<string, readonly RootPart[]>(otherRoots.map(([root, part]) => [root, [part]]));
   const byVersion = Map.groupBy(resources, (resource) => groupVersionPath(resource).slice(1));
   for (const [root, those] of byVersion) {
     const { group, version } = those[0] as OpenApiResource;
-    if (group === "") roots.set("api", coreVersions);
+    if (group === "") roots.set("api", [coreVersions]);
     else {
-      roots.set("apis", groups);
-      roots.set(`apis/${group}`, groupOf(group));
+      roots.set("apis", [groups]);
+      roots.set(`apis/${group}`, [groupOf(group)]);
     }
-    roots.set(root, (definitions) =>
-      Object.assign(
-        versionOf(group, version, root)(definitions),
-        ...those.map((resource) => resourcePaths(resource, definitions)),
-      ),
-    );
+    roots.set(root, [
+      versionOf(group, version, root),
+      ...those.map((resource): RootPart => (definitions) => resourcePaths(resource, definitions)),
+    ]);
   }
   return roots;
 }
 
-const coreVersions: Root = (definitions) =>
+const coreVersions: RootPart = (definitions) =>
   reading("/api/", {
     description: "get available API versions",
     operationId: "getCoreAPIVersions",
@@ -41,7 +40,7 @@ const coreVersions: Root = (definitions) =>
     answer: definitions.meta("APIVersions"),
   });
 
-const groups: Root = (definitions) =>
+const groups: RootPart = (definitions) =>
   reading("/apis/", {
     description: "get available API versions",
     operationId: "getAPIVersions",
@@ -50,7 +49,7 @@ const groups: Root = (definitions) =>
   });
 
 const groupOf =
-  (group: string): Root =>
+  (group: string): RootPart =>
   (definitions) =>
     reading(`/apis/${group}/`, {
       description: "get information of a group",
@@ -60,7 +59,7 @@ const groupOf =
     });
 
 const versionOf =
-  (group: string, version: string, root: string): Root =>
+  (group: string, version: string, root: string): RootPart =>
   (definitions) =>
     reading(`/${root}/`, {
       description: "get available resources",
@@ -69,7 +68,7 @@ const versionOf =
       answer: definitions.meta("APIResourceList"),
     });
 
-const otherRoots: readonly [string, Root][] = [
+const otherRoots: readonly [string, RootPart][] = [
   [
     ".well-known/openid-configuration",
     () =>

@@ -3,6 +3,7 @@
  * fields with it, clients find merge keys and supported operations in it.
  * Source: k8s.io/kube-openapi pkg/builder; k8s.io/kubernetes api/openapi-spec/swagger.json (names)
  */
+import { atOnce, type Steps } from "../../event-loop/steps.ts";
 import { Definitions, sortedByName } from "./definitions.ts";
 import type { OpenApiDocument, OpenApiOptions, OpenApiResource, PathItem, SecurityScheme } from "./document.ts";
 import { rootsOf } from "./roots.ts";
@@ -17,9 +18,16 @@ export const bearerToken: SecurityScheme = {
 };
 
 export function openApiV2(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): OpenApiDocument {
+  return atOnce(openApiV2Steps(resources, options));
+}
+
+export function* openApiV2Steps(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): Steps<OpenApiDocument> {
   const definitions = new Definitions({ ...options, prefix: "#/definitions/" });
   const paths: Record<string, PathItem> = {};
-  for (const root of rootsOf(resources).values()) Object.assign(paths, root(definitions));
+  for (const part of [...rootsOf(resources).values()].flat()) {
+    Object.assign(paths, part(definitions));
+    yield;
+  }
   return {
     swagger: "2.0",
     info,

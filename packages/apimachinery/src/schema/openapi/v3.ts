@@ -2,6 +2,7 @@
  * OpenAPI v3 documents of the served resources, one for each group version and for each other first part of a path.
  * Source: k8s.io/kube-openapi pkg/builder3, pkg/spec3
  */
+import type { Steps } from "../../event-loop/steps.ts";
 import { Definitions, sortedByName } from "./definitions.ts";
 import {
   methods,
@@ -48,20 +49,24 @@ export interface ParameterV3 {
 /** By media type. */
 export type Content = Record<string, { schema: Schema }>;
 
-/** @returns the documents by root (`apis/apps/v1`), each made when it is asked for. */
+/** @returns the documents by root (`apis/apps/v1`), each made when it is asked for, in steps of a few milliseconds. */
 export function openApiV3(
   resources: readonly OpenApiResource[],
   options: OpenApiOptions = {},
-): Map<string, () => OpenApiV3Document> {
-  const documents = new Map<string, () => OpenApiV3Document>();
-  for (const [root, pathsOf] of rootsOf(resources)) {
-    documents.set(root, () => {
+): Map<string, () => Steps<OpenApiV3Document>> {
+  const documents = new Map<string, () => Steps<OpenApiV3Document>>();
+  for (const [root, parts] of rootsOf(resources)) {
+    documents.set(root, function* () {
       const definitions = new Definitions({ ...options, defaults: true, prefix: "#/components/schemas/" });
-      const paths = Object.entries(pathsOf(definitions)).map(([path, item]) => [path, toPathItem(item)] as const);
+      const paths: Record<string, PathItemV3> = {};
+      for (const part of parts) {
+        for (const [path, item] of Object.entries(part(definitions))) paths[path] = toPathItem(item);
+        yield;
+      }
       return {
         openapi: "3.0.0",
         info,
-        paths: sortedByName(Object.fromEntries(paths)),
+        paths: sortedByName(paths),
         components: { schemas: definitions.all(), securitySchemes: { BearerToken: bearerToken } },
       };
     });

@@ -32,13 +32,15 @@ before(async () => {
     return body.metadata.uid;
   };
   const onNode = (name: string, nodeName?: string) => make(pods, aPod(name, {}, nodeName === undefined ? {} : { nodeName }));
-  const node = await make("/api/v1/nodes", { metadata: { name: "n1" } });
+  const node = await make("/api/v1/nodes", { metadata: { name: "n1", labels: { "node-restriction.kubernetes.io/pool": "a" } } });
   await make("/api/v1/nodes", { metadata: { name: "n2" } });
   uid = { node, theirs: await onNode("theirs", "n2") };
   await onNode("mine", "n1");
   await onNode("free");
   await make("/api/v1/namespaces", { metadata: { name: "kube-node-lease" } }).catch(() => "is there");
   await make("/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
+  await make(leases("kube-node-lease"), { metadata: { name: "n2" } });
+  await make(csiNodes, { metadata: { name: "n2" }, spec: { drivers: [] } });
   const resources = { requests: { storage: "1Gi" } };
   await make(claims, { metadata: { name: "c" }, spec: { storageClassName: "", accessModes: ["ReadWriteOnce"], resources } });
   await waitFor(async () => (await n1.request("POST", `${pods}?dryRun=All`, mirrorPod())).code === 201);
@@ -257,6 +259,135 @@ const refused: readonly Attempt[] = [
     what: "asks for a token of another node's pod",
     ask: ["POST", token, () => bound({ name: "theirs", uid: uid.theirs })],
     want: "node requested token bound to a pod scheduled on a different node",
+  },
+  {
+    what: "changes another node",
+    ask: ["PATCH", "/api/v1/nodes/n2", () => ({ metadata: { labels: { "kubernetes.io/os": "linux" } } })],
+    want: 'node "n1" is not allowed to modify node "n2"',
+  },
+  {
+    what: "reports of another node",
+    ask: ["PATCH", "/api/v1/nodes/n2/status", () => ({ status: { phase: "Running" } })],
+    want: 'node "n1" is not allowed to modify node "n2"',
+  },
+  {
+    what: "deletes another node",
+    ask: ["DELETE", "/api/v1/nodes/n2"],
+    want: 'node "n1" is not allowed to modify node "n2"',
+  },
+  {
+    what: "labels itself by way of the status",
+    ask: ["PATCH", "/api/v1/nodes/n1/status", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/a": "b" } } })],
+    want: "is not allowed to modify labels: node-restriction.kubernetes.io/a",
+  },
+  {
+    what: "sets two labels that are the administrator's, behind one of its own",
+    ask: [
+      "PATCH",
+      "/api/v1/nodes/n1",
+      () => ({
+        metadata: {
+          labels: { "kubelet.kubernetes.io/a": "b", "x.node-restriction.kubernetes.io/b": "c", "kubernetes.io/a": "b" },
+        },
+      }),
+    ],
+    want: "is not allowed to modify labels: kubernetes.io/a, x.node-restriction.kubernetes.io/b",
+  },
+  {
+    what: "takes a label of the administrator's away",
+    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/pool": null } } })],
+    want: "is not allowed to modify labels: node-restriction.kubernetes.io/pool",
+  },
+  {
+    what: "sets what it is configured by",
+    ask: [
+      "PATCH",
+      "/api/v1/nodes/n1",
+      () => ({ spec: { configSource: { configMap: { namespace: "a", name: "b", kubeletConfigKey: "c" } } } }),
+    ],
+    want: 'node "n1" is not allowed to update configSource to a new non-nil configSource',
+  },
+  {
+    what: "makes a mirror pod of another node's",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ name: "n2" })])],
+    want: 'node "n1" can only create pods with an owner reference set to itself',
+  },
+  {
+    what: "makes a mirror pod of a node of another version",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ apiVersion: "v2" })])],
+    want: 'node "n1" can only create pods with an owner reference set to itself',
+  },
+  {
+    what: "makes a mirror pod on another node",
+    ask: ["POST", pods, () => mirrorPod({ nodeName: "n2" })],
+    want: 'node "n1" can only create pods with spec.nodeName set to itself',
+  },
+  {
+    what: "gives the second container of a mirror pod a secret",
+    ask: [
+      "POST",
+      pods,
+      () =>
+        mirrorPod({
+          containers: [
+            { name: "c", image: "i" },
+            { name: "d", image: "i", envFrom: [{ secretRef: { name: "s" } }] },
+          ],
+        }),
+    ],
+    want: 'node "n1" can not create pods that reference secrets',
+  },
+  {
+    what: "gives a mirror pod a secret in the second source of a projection",
+    ask: [
+      "POST",
+      pods,
+      () =>
+        mirrorPod({
+          volumes: [{ name: "p", projected: { sources: [{ downwardAPI: {} }, { secret: { name: "s" } }] } }],
+        }),
+    ],
+    want: 'node "n1" can not create pods that reference secrets',
+  },
+  {
+    what: "deletes a pod that is on no node",
+    ask: ["DELETE", `${pods}/free`],
+    want: 'node "n1" can only delete pods with spec.nodeName set to itself',
+  },
+  {
+    what: "deletes another node's pod as a dry run",
+    ask: ["DELETE", `${pods}/theirs?dryRun=All`],
+    want: 'node "n1" can only delete pods with spec.nodeName set to itself',
+  },
+  {
+    what: "deletes the pods of all nodes",
+    ask: ["DELETE", `${pods}?fieldSelector=metadata.name%3Dtheirs`],
+    want: 'node "n1" can only delete pods with spec.nodeName set to itself',
+  },
+  {
+    what: "labels a claim by way of the status",
+    ask: ["PATCH", `${claims}/c/status`, () => ({ metadata: { labels: { a: "b" } }, status: { capacity: { storage: "1Gi" } } })],
+    want: 'node "n1" is not allowed to update fields other than status.capacity and status.conditions',
+  },
+  {
+    what: "renews another node's lease",
+    ask: ["PATCH", `${leases("kube-node-lease")}/n2`, () => ({ spec: { holderIdentity: "n1" } })],
+    want: "can only access node lease with the same name as the requesting node",
+  },
+  {
+    what: "deletes another node's lease",
+    ask: ["DELETE", `${leases("kube-node-lease")}/n2`],
+    want: "can only access node lease with the same name as the requesting node",
+  },
+  {
+    what: "changes another node's drivers",
+    ask: ["PATCH", `${csiNodes}/n2`, () => ({ metadata: { labels: { a: "b" } } })],
+    want: "can only access CSINode with the same name as the requesting node",
+  },
+  {
+    what: "asks for a token of a pod of another version",
+    ask: ["POST", token, () => bound({ apiVersion: "v2", name: "mine", uid: "1" })],
+    want: "node requested token not bound to a pod",
   },
 ];
 

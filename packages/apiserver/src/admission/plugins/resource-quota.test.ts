@@ -217,3 +217,40 @@ test("anything can be counted, by its name and group", async () => {
     /requested: count\/secrets=1, used: count\/secrets=0, limited: count\/secrets=0/,
   );
 });
+
+test("what one of two quotas refuses is charged to neither", async () => {
+  await quota("both", "a", { pods: "5" });
+  await quota("both", "b", { "count/pods": "0" });
+  const { code, body } = await create("both", aPod("p"));
+  assert.equal(code, 403);
+  assert.match(body.message, /exceeded quota: b, /);
+  assert.deepEqual(await usedIn("both", "a"), { pods: "0" });
+});
+
+test("a quota is charged for the requests of all containers, and the second resource refuses alone", async () => {
+  await quota("sums", "q", { "requests.cpu": "10", "requests.memory": "3Gi" });
+  const container = (name: string, memory: string) => ({ name, image: "i", resources: { requests: { cpu: "1", memory } } });
+  const pod = (name: string, ...memory: string[]) => ({
+    metadata: { name },
+    spec: { containers: memory.map((size, i) => container(`c${i}`, size)) },
+  });
+  assert.equal((await create("sums", pod("a", "1Gi", "1Gi"))).code, 201);
+  assert.deepEqual(await usedIn("sums"), { "requests.cpu": "2", "requests.memory": "2Gi" });
+  const { body } = await create("sums", pod("b", "512Mi", "1Gi"));
+  assert.match(
+    body.message,
+    /exceeded quota: q, requested: requests.memory=1536Mi, used: requests.memory=2Gi, limited: requests.memory=3Gi$/,
+  );
+  assert.deepEqual(await usedIn("sums"), { "requests.cpu": "2", "requests.memory": "2Gi" });
+});
+
+test("a quota that was raised lets in what it refused before", async () => {
+  await quota("raised", "q", { pods: "0" });
+  assert.equal((await create("raised", aPod("a"))).code, 403);
+  const path = inNamespace("raised", "resourcequotas/q");
+  const { body } = await server.request("GET", path);
+  const raised = await server.request("PUT", path, { ...body, spec: { hard: { pods: "1" } } });
+  await server.request("PUT", `${path}/status`, { ...raised.body, status: { hard: { pods: "1" }, used: { pods: "0" } } });
+  assert.equal((await create("raised", aPod("a"))).code, 201);
+  assert.equal((await create("raised", aPod("b"))).code, 403);
+});

@@ -372,3 +372,53 @@ test("ImagePolicyWebhook tells the audit what its backend says, and when nobody 
     assert.deepEqual(told, Array(2).fill(`imagepolicywebhook.image-policy.k8s.io/${want}`));
   }
 });
+
+const kept = { apiVersion: "v1", kind: "ReplicaSet", name: "kept", uid: "0" };
+for (const { name, before, after, want } of [
+  {
+    name: "a second owner that blocks, behind one that does not",
+    before: [],
+    after: [kept, { ...owner, blockOwnerDeletion: true }],
+    want: /can't set finalizers on/,
+  },
+  {
+    name: "a second owner that blocks, behind one that blocked before",
+    before: [{ ...kept, blockOwnerDeletion: true }],
+    after: [
+      { ...kept, blockOwnerDeletion: true },
+      { ...owner, blockOwnerDeletion: true },
+    ],
+    want: /can't set finalizers on/,
+  },
+  {
+    name: "an owner that begins to block",
+    before: [owner],
+    after: [{ ...owner, blockOwnerDeletion: true }],
+    want: /can't set finalizers on/,
+  },
+  {
+    name: "an owner of the same name that is another one",
+    before: [{ ...owner, uid: "old", blockOwnerDeletion: true }],
+    after: [{ ...owner, blockOwnerDeletion: true }],
+    want: /can't set finalizers on/,
+  },
+  { name: "an owner that stops to block", before: [{ ...owner, blockOwnerDeletion: true }], after: [owner], want: /^$/ },
+]) {
+  test(`OwnerReferencesPermissionEnforcement looks at ${name}`, async () => {
+    const asked: string[] = [];
+    const authorize = (verb: string, resource: string, subresource: string) => {
+      asked.push(`${verb} ${resource}/${subresource}`);
+      return subresource === "finalizers" ? ("deny" as const) : ("allow" as const);
+    };
+    const object = { metadata: { name: "p", ownerReferences: after } };
+    const oldObject = { metadata: { name: "p", ownerReferences: before } } as KubeObject;
+    const attributes = write(object, { operation: "UPDATE", oldObject });
+    const plugin = ownerReferencesPermissionEnforcement(contextOf({ authorize }));
+    const refusal = await Promise.resolve(plugin.validate?.(attributes)).then(
+      () => "",
+      (err: Error) => err.message,
+    );
+    assert.match(refusal, want);
+    assert.equal(asked[0], "delete pods/"); // in any case: it may be collected from now on
+  });
+}

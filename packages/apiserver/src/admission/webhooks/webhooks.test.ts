@@ -228,3 +228,68 @@ test("a webhook for another version of the resource gets the object in that vers
   assert.equal(request.object.spec.targetCPUUtilizationPercentage, 50);
   assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });
 });
+
+test("the second validating webhook refuses what the first lets through, and both are asked", async (t) => {
+  answers.set("/two", () => ({ allowed: true }));
+  answers.set("/no", ({ object }) => ({ allowed: !String(object?.metadata.name).startsWith("no-") }));
+  await register("Validating", "two", [{}, { clientConfig: { url: `${hooks.url}/no`, caBundle: hooks.caBundle } }], t);
+  const { code, body } = await server.request("POST", configMaps, { metadata: { name: "no-second" } });
+  assert.equal(code, 400);
+  assert.match(body.message, /admission webhook "hook1.example.com" denied the request/);
+  assert.deepEqual(asked.map(({ path }) => path).sort(), ["/no", "/two"]);
+  assert.equal((await server.request("GET", `${configMaps}/no-second`)).code, 404);
+});
+
+test("a webhook changes updates, patches and applies too, and its change is what is validated", async (t) => {
+  answers.set("/stamps", ({ operation }) =>
+    operation === "DELETE" ? { allowed: true } : patchOf([{ op: "add", path: "/metadata/labels", value: { by: operation } }]),
+  );
+  await register("Mutating", "stamps", [{}], t);
+  const path = `${configMaps}/stamped`;
+  const labels = async () => (await server.request("GET", path)).body.metadata.labels;
+  await server.request("POST", configMaps, { metadata: { name: "stamped" } });
+  assert.deepEqual(await labels(), { by: "CREATE" });
+  await server.request("PUT", path, { metadata: { name: "stamped" }, data: { a: "1" } });
+  assert.deepEqual(await labels(), { by: "UPDATE" });
+  const merge = { "content-type": "application/merge-patch+json" };
+  await server.request("PATCH", path, { metadata: { labels: { by: "me" } } }, merge);
+  assert.deepEqual(await labels(), { by: "UPDATE" });
+  answers.set("/stamps", () => patchOf([{ op: "add", path: "/metadata/labels", value: { by: "not valid!" } }]));
+  assert.equal((await server.request("PATCH", path, { data: { a: "2" } }, merge)).code, 422);
+  assert.deepEqual(await labels(), { by: "UPDATE" });
+});
+
+test("a webhook of deletions may refuse them, of a collection too, and is shown what the dry run is", async (t) => {
+  answers.set("/keeps", ({ operation, oldObject }) => ({
+    allowed: operation !== "DELETE" || oldObject.data?.keep === undefined,
+  }));
+  await register("Validating", "keeps", [{ rules: [rule({ operations: ["CREATE", "DELETE"] })] }], t);
+  await server.request("POST", configMaps, { metadata: { name: "keep-me", labels: { set: "k" } }, data: { keep: "1" } });
+  asked.length = 0;
+  for (const path of [`${configMaps}/keep-me`, `${configMaps}/keep-me?dryRun=All`, `${configMaps}?labelSelector=set%3Dk`]) {
+    assert.equal((await server.request("DELETE", path)).code, 400, path);
+  }
+  assert.deepEqual(
+    asked.map(({ request }) => request.dryRun),
+    [false, true, false],
+  );
+  assert.equal((await server.request("GET", `${configMaps}/keep-me`)).code, 200);
+});
+
+test("a configuration that is changed, deleted and made again counts as it stands", async (t) => {
+  answers.set("/renewed", () => ({ allowed: true }));
+  answers.set("/renewed-no", ({ object }) => ({ allowed: object?.metadata.name !== "victim" }));
+  await register("Validating", "renewed", [{}], t);
+  const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/renewed";
+  const victim = () => server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "victim" } });
+  assert.equal((await victim()).code, 201);
+  const { body } = await server.request("GET", path);
+  const url = [{ op: "replace", path: "/webhooks/0/clientConfig/url", value: `${hooks.url}/renewed-no` }];
+  await server.request("PATCH", path, url, { "content-type": "application/json-patch+json" });
+  await waitFor(async () => (await victim()).code === 400);
+  await server.request("DELETE", path);
+  await waitFor(async () => (await victim()).code === 201);
+  body.webhooks[0].clientConfig.url = `${hooks.url}/renewed-no`;
+  await server.request("POST", path.slice(0, -"/renewed".length), { metadata: { name: "renewed" }, webhooks: body.webhooks });
+  await waitFor(async () => (await victim()).code === 400);
+});

@@ -3,6 +3,7 @@
  * minute (an ETag tells whether it is another document), and made part of this server's own documents.
  * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
  */
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   type Controller,
@@ -27,7 +28,7 @@ export interface AggregatedOpenApi {
   /** Another number whenever `merge` gives another document. */
   readonly generation: number;
   /** @returns the document with what the other servers add to it; leaves its argument as it was. */
-  merge(own: OpenApiDocument): OpenApiDocument;
+  merge(own: OpenApiDocument): Steps<OpenApiDocument>;
   /** Of the documents of OpenAPI v3 that other servers have: `apis/example.com/v1`. */
   v3Roots(): string[];
   /** Such a document as its server gives it now; undefined when it gives none. */
@@ -134,7 +135,7 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     get generation() {
       return generation;
     },
-    merge(own) {
+    *merge(own) {
       const others = byPriority(apiServices.lister.list()).flatMap((apiService) => known.get(nameOf(apiService))?.spec ?? []);
       if (others.length === 0) return own;
       const startedMs = clock.now();
@@ -142,7 +143,9 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
         paths: new Map(Object.entries(own.paths)),
         definitions: new Map(Object.entries(own.definitions)),
       };
-      const { paths, definitions } = others.reduce(mergeSpecs, whole);
+      let merged = whole;
+      for (const other of others) merged = yield* mergeSpecs(merged, other);
+      const { paths, definitions } = merged;
       metrics.openApiRegenerationSeconds.labels("update").set((clock.now() - startedMs) / 1000);
       return {
         ...own,

@@ -3,6 +3,7 @@
  * get a name of their own (`…_v2`, `…_v3`), which references follow.
  * Source: k8s.io/kube-openapi pkg/aggregator/aggregator.go
  */
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import type { SpecDocument } from "./spec-document.ts";
@@ -10,34 +11,43 @@ import type { SpecDocument } from "./spec-document.ts";
 const prefix = "#/definitions/";
 const kindsKey = "x-kubernetes-group-version-kind";
 
-/** Neither of them is changed. */
-export function mergeSpecs(into: SpecDocument, other: SpecDocument): SpecDocument {
+/** Neither of them is changed. A step handles one definition or path. */
+export function* mergeSpecs(into: SpecDocument, other: SpecDocument): Steps<SpecDocument> {
   const paths = [...other.paths.keys()].filter((path) => !into.paths.has(path));
   if (paths.length === 0) return into;
-  const source = paths.length === other.paths.size ? other : keepPaths(other, (path) => !into.paths.has(path));
-  const renames = renamesFor(into.definitions, source.definitions);
+  const source = paths.length === other.paths.size ? other : yield* keepPathsSteps(other, (path) => !into.paths.has(path));
+  const renames = yield* renamesFor(into.definitions, source.definitions);
   const definitions = new Map(into.definitions);
   for (const [name, schema] of source.definitions) {
     const renamed = renames.get(name) ?? name;
     const own = withRenamed(schema, renames);
     const existing = definitions.get(renamed);
     definitions.set(renamed, existing === undefined ? own : withKindsOf(existing, own));
+    yield;
   }
-  const added = [...source.paths].map(([path, item]): [string, PathItem] => [path, withRenamed(item, renames)]);
-  return { paths: new Map([...into.paths, ...added]), definitions };
+  const all = new Map(into.paths);
+  for (const [path, item] of source.paths) {
+    all.set(path, withRenamed(item, renames));
+    yield;
+  }
+  return { paths: all, definitions };
 }
 
 /** With the definitions that the paths which stay refer to, and those that no path ever referred to. */
 export function keepPaths(spec: SpecDocument, isKept: (path: string) => boolean): SpecDocument {
+  return atOnce(keepPathsSteps(spec, isKept));
+}
+
+function* keepPathsSteps(spec: SpecDocument, isKept: (path: string) => boolean): Steps<SpecDocument> {
   const paths = new Map([...spec.paths].filter(([path]) => isKept(path)));
   if (paths.size === spec.paths.size) return spec;
-  const all = referencesOf(spec.definitions, spec.paths.values());
-  const used = referencesOf(spec.definitions, paths.values());
+  const all = yield* referencesOf(spec.definitions, spec.paths.values());
+  const used = yield* referencesOf(spec.definitions, paths.values());
   return { paths, definitions: new Map([...spec.definitions].filter(([name]) => used.has(name) || !all.has(name))) };
 }
 
 /** Names that are reached from the paths. */
-function referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable<PathItem>): Set<string> {
+function* referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable<PathItem>): Steps<Set<string>> {
   const found = new Set<string>();
   const waiting: unknown[] = [...paths];
   while (waiting.length > 0) {
@@ -46,6 +56,7 @@ function referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable<
       found.add(name);
       waiting.push(definitions.get(name));
     });
+    yield;
   }
   return found;
 }
@@ -82,10 +93,14 @@ function isValue(name: string): boolean {
 }
 
 /** Sorted, so that the same servers give the same names. */
-function renamesFor(existing: ReadonlyMap<string, Schema>, source: ReadonlyMap<string, Schema>): Map<string, string> {
+function* renamesFor(
+  existing: ReadonlyMap<string, Schema>,
+  source: ReadonlyMap<string, Schema>,
+): Steps<Map<string, string>> {
   const renames = new Map<string, string>();
   const taken = new Set([...existing.keys(), ...source.keys()]);
   for (const name of [...source.keys()].sort()) {
+    yield;
     const schema = source.get(name) as Schema;
     const first = existing.get(name);
     if (first === undefined || isSameButForKinds(first, schema)) continue;

@@ -1,89 +1,11 @@
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { test } from "node:test";
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
-import { openStorage, type StorageSet } from "../../storage/open.ts";
-import type { ResourceDefinition } from "./resource.ts";
-import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "./store.ts";
-import type { Strategy, StrategyContext } from "./strategy.ts";
-
-type ConfigMap = KubeObject & { data?: Record<string, string> };
-
-let prefixes = 0;
-const now = Date.parse("2026-01-02T03:04:05Z");
-const ctx = (overrides: Partial<StrategyContext> = {}): StrategyContext => ({
-  user: undefined,
-  namespace: "web",
-  dryRun: false,
-  now,
-  featureEnabled: () => true,
-  warn: () => {},
-  ...overrides,
-});
-
-function definitionOf(strategy: Partial<Strategy>): ResourceDefinition {
-  return {
-    group: "",
-    resource: "configmaps",
-    kind: "ConfigMap",
-    listKind: "ConfigMapList",
-    singular: "",
-    namespaced: true,
-    verbs: [],
-    versions: [{ version: "v1" }],
-    hub: "v1",
-    strategy: { namespaceScoped: true, ...strategy },
-    table: { columns: [], cells: () => [] },
-  };
-}
-
-let etcd: { endpoint: string };
-before(async () => {
-  etcd = await startEtcd();
-});
-
-async function aStore(
-  t: { after(fn: () => void): void },
-  strategy: Partial<Strategy> = {},
-  options: Partial<RegistryStoreOptions> = {},
-): Promise<RegistryStore> {
-  const storageSet: StorageSet = await openStorage({
-    etcd: { servers: [etcd.endpoint], prefix: `/generic-test-${prefixes++}` },
-    clock: realClock,
-    log: discardLogger,
-  });
-  t.after(() => storageSet.stop());
-  const definition = definitionOf(strategy);
-  return newRegistryStore({ definition, storage: storageSet.for(definition), ...options });
-}
-
-const configMap = (metadata: KubeObject["metadata"], data: Record<string, string> = {}): ConfigMap => ({
-  kind: "ConfigMap",
-  apiVersion: "v1",
-  metadata,
-  data,
-});
-
-const merge = (data: Record<string, string>, metadata: KubeObject["metadata"] = {}) =>
-  ((current: ConfigMap) => ({
-    ...current,
-    data: { ...current.data, ...data },
-    metadata: { ...current.metadata, ...metadata },
-  })) as unknown as (current: KubeObject | undefined) => KubeObject;
-
-const present = (store: RegistryStore, name: string): Promise<boolean> =>
-  store.get("web", name).then(
-    () => true,
-    (err) => {
-      if (isNotFound(err)) return false;
-      throw err;
-    },
-  );
+import { newRegistryStore, type RegistryStore } from "./store.ts";
+import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
 
 test("create fills the system fields and takes none from the client", async (t) => {
   const store = await aStore(t);

@@ -14,10 +14,11 @@ interface Answer {
   events?: number[];
   fragment?: boolean;
   canceled?: boolean;
+  compacted?: number;
 }
 
 /** rpc.proto, WatchResponse: what etcd says of progress (watch -1), or events of these revisions. */
-function answer({ progress, events = [], fragment = false, canceled = false }: Answer): Buffer {
+function answer({ progress, events = [], fragment = false, canceled = false, compacted }: Answer): Buffer {
   const message = protobuf.Writer.create();
   message
     .uint32((1 << 3) | 2)
@@ -27,6 +28,7 @@ function answer({ progress, events = [], fragment = false, canceled = false }: A
     .ldelim();
   message.uint32(2 << 3).int64(progress === undefined ? 0 : -1);
   if (canceled) message.uint32(4 << 3).bool(true);
+  if (compacted !== undefined) message.uint32(5 << 3).int64(compacted);
   if (fragment) message.uint32(7 << 3).bool(true);
   for (const revision of events) {
     message.uint32((11 << 3) | 2).fork();
@@ -38,17 +40,32 @@ function answer({ progress, events = [], fragment = false, canceled = false }: A
   return Buffer.from(message.finish());
 }
 
+/** rpc.proto, WatchRequest: a watch from a revision, or a request for progress. */
+function requestText(bytes: Buffer): string {
+  const reader = protobuf.Reader.create(bytes);
+  const kind = reader.uint32() >>> 3;
+  const end = reader.uint32() + reader.pos;
+  if (kind !== 1) return "progress?";
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag >>> 3 === 3) return `watch from ${reader.int64()}`;
+    reader.skipType(tag & 7);
+  }
+  return "watch from the present";
+}
+
 /** A watch after revision 10 whose answers the test gives. */
 function aWatch(busy?: Promise<void>) {
   let handlers: GrpcStreamHandlers | undefined;
   let opened = 0;
+  const written: Buffer[] = [];
   const clock = newFakeClock();
   const told: string[] = [];
   const client: Partial<EtcdClient> = {
     openWatch(_turn, given) {
       handlers = given;
       opened++;
-      return { write: () => undefined, cancel: () => undefined };
+      return { write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void told.push("canceled") };
     },
   };
   const trust: ProgressTrust = {
@@ -78,7 +95,8 @@ function aWatch(busy?: Promise<void>) {
   });
   const says = (what: Answer): void => handlers?.message(answer(what));
   const breaks = (): void => handlers?.ended(new EtcdError("unavailable", "lost"));
-  return { watch, told, says, breaks, clock, opened: () => opened };
+  const asks = (): string[] => written.splice(0).map(requestText);
+  return { watch, told, says, breaks, clock, asks, opened: () => opened };
 }
 
 test("progress moves the watch on, and events after it go on as before", () => {
@@ -98,7 +116,7 @@ test("an event that progress had passed over refutes what etcd said, and ends th
   says({ progress: 15 });
   says({ events: [14, 16] });
   says({ events: [17] });
-  assert.deepEqual(told, ["11 to 11", "progress 15", "refuted", "untrue"]);
+  assert.deepEqual(told, ["11 to 11", "progress 15", "canceled", "refuted", "untrue"]);
 });
 
 test("progress within the parts of an answer says nothing of them", () => {
@@ -119,6 +137,116 @@ test("what a broken stream left behind is told, and does not break the next one"
   breaks();
   busy.resolve();
   await clock.advance(5_000);
-  assert.deepEqual([told, opened()], [["11 to 11", "12 to 12"], 2]);
+  assert.deepEqual([told, opened()], [["11 to 11", "canceled", "12 to 12"], 2]);
+  watch.stop();
+});
+
+test("a lost stream goes on after its last event, and what is sent again is told once", async () => {
+  const { watch, told, says, breaks, clock, asks } = aWatch();
+  says({ events: [11, 12] });
+  breaks();
+  await clock.advance(5_000);
+  assert.deepEqual(asks(), ["watch from 10", "watch from 12"]);
+  says({ events: [11, 12, 13] });
+  says({ events: [13] });
+  assert.deepEqual(
+    told.filter((one) => one !== "canceled"),
+    ["11,12 to 12", "13 to 13"],
+  );
+  watch.stop();
+});
+
+test("parts of an answer that a lost stream began are forgotten with it", async () => {
+  const { watch, told, says, breaks, clock } = aWatch();
+  says({ events: [11], fragment: true });
+  breaks();
+  await clock.advance(5_000);
+  says({ events: [11, 12] });
+  assert.deepEqual(
+    told.filter((one) => one !== "canceled"),
+    ["11,12 to 12"],
+  );
+  watch.stop();
+});
+
+test("what waited behind a busy reader when the stream was lost comes again and is told once", async () => {
+  const busy = Promise.withResolvers<void>();
+  const { watch, told, says, breaks, clock } = aWatch(busy.promise);
+  says({ events: [11] });
+  says({ events: [12] });
+  breaks();
+  await clock.advance(5_000);
+  says({ events: [12, 13] });
+  busy.resolve();
+  await clock.advance(0);
+  const events = told.filter((one) => one !== "canceled").flatMap((one) => one.split(" ")[0]?.split(",") ?? []);
+  assert.deepEqual(events, ["11", "12", "13"]);
+  watch.stop();
+});
+
+test("a compacted revision ends the watch: it is told once and nothing is opened again", async () => {
+  const { told, says, breaks, clock, opened } = aWatch();
+  says({ canceled: true, compacted: 20 });
+  breaks();
+  says({ events: [21] });
+  await clock.advance(60_000);
+  assert.deepEqual([told, opened()], [["canceled", "compacted"], 1]);
+});
+
+test("a watch that etcd cancels for another reason is opened again", async () => {
+  const { watch, told, says, clock, opened } = aWatch();
+  says({ canceled: true });
+  await clock.advance(5_000);
+  says({ events: [11] });
+  assert.equal(opened(), 2);
+  assert.ok(told.includes("11 to 11") && !told.includes("compacted"), told.join());
+  watch.stop();
+});
+
+test("a watch that was stopped hears nothing more, opens nothing more, and takes back its stream once", async () => {
+  const { watch, told, says, breaks, clock, opened } = aWatch();
+  watch.stop();
+  watch.stop();
+  says({ events: [11] });
+  breaks();
+  await clock.advance(60_000);
+  assert.deepEqual([told, opened()], [["canceled"], 1]);
+  const lost = aWatch();
+  lost.breaks();
+  lost.watch.stop(); // while it waits to open the next one
+  await lost.clock.advance(60_000);
+  assert.equal(lost.opened(), 1);
+});
+
+test("streams that are lost one after the other are opened ever more slowly, until an event comes", async () => {
+  const { watch, says, breaks, clock, opened } = aWatch();
+  const openedWithin = async (ms: number): Promise<boolean> => {
+    const before = opened();
+    breaks();
+    await clock.advance(ms);
+    return opened() > before;
+  };
+  assert.equal(await openedWithin(50), true);
+  assert.equal(await openedWithin(50), false);
+  await clock.advance(50);
+  for (let i = 0; i < 10; i++) assert.equal(await openedWithin(2_000), true);
+  assert.equal(await openedWithin(1_000), false);
+  await clock.advance(1_000);
+  says({ events: [11] });
+  assert.equal(await openedWithin(50), true);
+  watch.stop();
+});
+
+test("a silent stream is asked once; it stays when it answers, and is replaced when it does not", async () => {
+  const { watch, says, clock, asks, opened } = aWatch();
+  asks();
+  await clock.advance(10_000);
+  assert.deepEqual(asks(), ["progress?"]);
+  says({ progress: 10 });
+  await clock.advance(10_000);
+  assert.deepEqual([asks(), opened()], [["progress?"], 1]);
+  await clock.advance(10_000);
+  await clock.advance(100);
+  assert.deepEqual([asks(), opened()], [["watch from 10"], 2]);
   watch.stop();
 });

@@ -1,4 +1,5 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import type {
@@ -173,7 +174,9 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
       }
       lookAgain();
       const { sync, syncPeriodMs } = ctx.config.volumes.attachDetach;
-      const resync = sync ? ctx.clock.every(syncPeriodMs, lookAgain) : undefined;
+      const resync = sync
+        ? ctx.clock.every(syncPeriodMs, guarded(ctx.log, "volumes cannot be looked at again", lookAgain))
+        : undefined;
       try {
         await Promise.all([volumeLoop.run(signal), flexLoop.run(signal), nodeLoop.run(signal)]);
       } finally {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -191,4 +192,51 @@ test("says who comes and who goes, and keeps the beta labels", async (t) => {
   await settle();
   assert.ok(world.events.includes("Normal RegisteredNode Node new event: Registered Node new in Controller"));
   assert.ok(world.events.includes("Normal RemovingNode Node new event: Removing Node new from Controller"));
+});
+
+test("an eviction that the server refuses is tried again", async (t) => {
+  const world = await started(t);
+  let refusals = 2;
+  world.client.react("delete", "pods", ({ name }) => {
+    if (name === "hasty" && refusals-- > 0) throw serviceUnavailable("not now");
+    return undefined;
+  });
+  await pass(world, 60, "good");
+  assert.ok(refusals <= 0);
+  assert.ok(!names(world).includes("hasty"));
+  assert.ok(names(world).includes("on-good"));
+});
+
+test("pods that could not be marked not ready are marked at a later look, those that could only once", async (t) => {
+  const world = await started(t);
+  let refusals = 2;
+  world.client.react("update", "pods", ({ name, subresource }) => {
+    if (subresource === "status" && name === "immortal" && refusals-- > 0) throw serviceUnavailable("not now");
+    return undefined;
+  });
+  await pass(world, 60, "good");
+  assert.equal(isReady(world, "immortal"), false);
+  assert.equal(isReady(world, "on-good"), true);
+  assert.equal(
+    world.client.writes.filter(({ verb, resource, name }) => verb === "update" && resource === "pods" && name === "patient")
+      .length,
+    1,
+  );
+});
+
+test("a node that went and comes back under its name is registered anew, with its own grace", async (t) => {
+  const world = await started(t);
+  await pass(world, 10, "good", "bad");
+  world.client.remove(nodes, "bad");
+  await pass(world, 10, "good");
+  world.client.put(nodes, { ...aNode({ name: "bad", uid: "second" }), status: {} });
+  await pass(world, 10, "good");
+  const said = (what: string): number => world.events.filter((event) => event.includes(`${what} Node bad `)).length;
+  assert.deepEqual([said("RegisteredNode"), said("RemovingNode")], [2, 1]);
+  await pass(world, 30, "good");
+  assert.deepEqual(
+    taintsOf(world, "bad").filter((taint) => taint.endsWith("NoExecute")),
+    [],
+    "its grace at the start is not over",
+  );
 });

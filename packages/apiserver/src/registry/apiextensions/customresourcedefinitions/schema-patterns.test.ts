@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { CheckBudget } from "./check-budget.ts";
 import { schemaFaults } from "./schema-values.ts";
 import type { Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
@@ -48,4 +49,13 @@ test("a value that is too long for its pattern is refused, one that is not is ma
   });
   assert.ok(tookMs < mostMs, `${tookMs} ms`);
   assert.deepEqual(schemaFaults({ s: "a".repeat(300_000) }, withPattern("^[a-z]+$"), ""), []);
+});
+
+test("an object whose check exceeds its budget is refused as a whole", () => {
+  const schema: Schema = { type: "object", properties: { list: { type: "array", items: { type: "integer" } } } };
+  const value = { list: Array.from({ length: 50 }, (_, i) => i) };
+  assert.deepEqual(schemaFaults(value, schema, "", new CheckBudget(1_000)), []);
+  const [fault, ...others] = schemaFaults(value, schema, "", new CheckBudget(20));
+  assert.deepEqual(others, []);
+  assert.match(fault?.detail ?? "", /^takes too long to check: /);
 });

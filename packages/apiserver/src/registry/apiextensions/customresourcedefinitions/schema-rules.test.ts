@@ -128,6 +128,29 @@ testRefusals<object>(
       ],
     },
     {
+      name: "a list that is a map of objects, and atomic lists of any",
+      input: withField({
+        type: "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a"],
+        items: {
+          type: "object",
+          required: ["a"],
+          properties: { a: { type: "string" }, b: { type: "array", "x-kubernetes-list-type": "atomic", items: object } },
+        },
+      }),
+      want: [],
+    },
+    {
+      name: "a set of atomic objects that call themselves sets",
+      input: withField({
+        type: "array",
+        "x-kubernetes-list-type": "set",
+        items: { ...object, "x-kubernetes-map-type": "atomic", "x-kubernetes-list-type": "set" },
+      }),
+      want: [`${spec}.items.type: Invalid value: "object": must be array if x-kubernetes-list-type is specified`],
+    },
+    {
       name: "an object that is a map of nothing",
       input: withField({ ...object, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"] }),
       want: [

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import { leases, namespaces, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
+import { type DaemonProcess, startDaemon, type TestContext } from "../framework/daemon-process.ts";
+
+const definitions: ResourceRef = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  resource: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+
+async function define(server: TestServer, count: number): Promise<void> {
+  const one = (i: number) => {
+    const names = { plural: `things${i}`, singular: `thing${i}`, kind: `Thing${i}`, listKind: `Thing${i}List` };
+    const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+    const spec = {
+      group: "example.com",
+      scope: "Namespaced",
+      names,
+      versions: [{ name: "v1", served: true, storage: true, schema }],
+    };
+    return server.client.create(definitions, { metadata: { name: `${names.plural}.example.com` }, spec });
+  };
+  for (let i = 0; i < count; i++) await one(i);
+}
+
+const startManager = (t: TestContext, server: TestServer): Promise<DaemonProcess> =>
+  startDaemon(t, server, {
+    packageName: "controller-manager",
+    user: "system:kube-controller-manager",
+    flags: (kubeconfig) => [
+      `--kubeconfig=${kubeconfig}`,
+      "--secure-port=0",
+      "--use-service-account-credentials=true",
+      "--leader-elect-lease-duration=4s",
+      "--leader-elect-renew-deadline=3s",
+      "--leader-elect-retry-period=1s",
+    ],
+  });
+
+/** Waits until the lease was renewed so often, by one holder and while the process lives. */
+async function keepsLeading(server: TestServer, name: string, daemon: DaemonProcess, renewals: number): Promise<void> {
+  const seen = new Set<string>();
+  const holders = new Set<string>();
+  await waitFor(
+    async () => {
+      assert.equal(daemon.end(), undefined, daemon.log().slice(-2000));
+      const lease = await server.client.get<Lease>(leases, { namespace: "kube-system", name }).catch(() => undefined);
+      if (!lease?.spec?.holderIdentity || !lease.spec.renewTime) return false;
+      holders.add(lease.spec.holderIdentity);
+      seen.add(lease.spec.renewTime);
+      return seen.size > renewals;
+    },
+    { what: `${renewals} renewals of ${name}`, intervalMs: 100 },
+  );
+  assert.equal(holders.size, 1);
+}
+
+/** Only who watches everything notices that a namespace can go. */
+async function emptiesNamespaces(server: TestServer, name: string): Promise<void> {
+  await server.client.create(namespaces, { metadata: { name } });
+  await server.client.delete(namespaces, { name });
+  await waitFor(
+    async () => (await server.client.list(namespaces)).items.every((one) => (one.metadata as { name?: string }).name !== name),
+    { what: "the end of a namespace" },
+  );
+}
+
+for (const { streams, count, restarts } of [
+  { streams: 10, count: 10, restarts: 1 },
+  ...(process.env["COX_TEST_LONG"] === undefined ? [] : [{ streams: 250, count: 300, restarts: 4 }]),
+]) {
+  test(`with ${count} definitions and ${streams} streams on each connection daemons lead, work, and start again`, async (t) => {
+    const server = await startTestServer(t, [`--http2-max-streams-per-connection=${streams}`]);
+    await define(server, count);
+    const scheduler = await startDaemon(t, server, {
+      packageName: "scheduler",
+      user: "system:kube-scheduler",
+      flags: (kubeconfig) => [`--kubeconfig=${kubeconfig}`, "--secure-port=0"],
+    });
+    for (let i = 0; i <= restarts; i++) {
+      const manager = await startManager(t, server);
+      await waitFor(() => manager.log().includes("controllers started"), { what: "the controllers" });
+      await emptiesNamespaces(server, `gone${i}`);
+      await keepsLeading(server, "kube-controller-manager", manager, 5);
+      manager.signal("SIGTERM");
+      await waitFor(() => manager.end() !== undefined, { what: "the end of the controller manager" });
+    }
+    await keepsLeading(server, "kube-scheduler", scheduler, 2);
+    await server.client.list(pods);
+  });
+}

@@ -1,0 +1,104 @@
+/**
+ * Work that cannot be interrupted (parsing, regular expressions) and takes longer than one iteration of the event loop may: it runs in
+ * a worker thread, one job after the other. The thread is started for the first job and ended when it has been idle.
+ */
+import { type Transferable, Worker } from "node:worker_threads";
+
+export interface WorkerQueueOptions {
+  /** Module that answers each message of its `parentPort` with one message. */
+  readonly file: URL;
+  readonly heapMb: number;
+  /**
+   * For a job that would never end. Real time: another thread knows no test's clock, and a busy machine may give it little.
+   */
+  readonly timeoutMs: number;
+  readonly idleMs: number;
+}
+
+export type JobFailure = "timeout" | "memory";
+
+export class JobError extends Error {
+  readonly reason: JobFailure;
+  constructor(reason: JobFailure) {
+    super(reason === "timeout" ? "the worker thread took too long" : "the worker thread ran out of memory");
+    this.reason = reason;
+  }
+}
+
+export interface WorkerQueue<Job, Answer> {
+  /** Jobs that have no answer yet. */
+  readonly size: number;
+  /** @throws JobError when the thread was lost; the next job gets a new one */
+  run(job: Job, transfer?: readonly Transferable[]): Promise<Answer>;
+}
+
+interface Queued<Job, Answer> {
+  readonly job: Job;
+  readonly transfer: readonly Transferable[];
+  resolve(answer: Answer): void;
+  reject(err: Error): void;
+}
+
+export function newWorkerQueue<Job, Answer>(options: WorkerQueueOptions): WorkerQueue<Job, Answer> {
+  /** The first is in the thread. */
+  const queue: Queued<Job, Answer>[] = [];
+  let thread: Worker | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  function send({ job, transfer }: Queued<Job, Answer>): void {
+    thread ??= start();
+    thread.ref();
+    thread.postMessage(job, transfer);
+    startTimer(options.timeoutMs, () => lose("timeout"));
+  }
+
+  function startTimer(ms: number, then: () => void): void {
+    clearTimeout(timer);
+    timer = setTimeout(then, ms);
+    timer.unref();
+  }
+
+  function start(): Worker {
+    const started = new Worker(options.file, { resourceLimits: { maxOldGenerationSizeMb: options.heapMb } });
+    started.on("message", (answer: Answer) => next((first) => first.resolve(answer)));
+    started.on("error", () => {
+      if (thread === started) lose("memory");
+    });
+    return started;
+  }
+
+  function lose(reason: JobFailure): void {
+    stop();
+    next((first) => first.reject(new JobError(reason)));
+  }
+
+  function stop(): void {
+    clearTimeout(timer);
+    void thread?.terminate();
+    thread = undefined;
+  }
+
+  function next(settle: (first: Queued<Job, Answer>) => void): void {
+    const first = queue.shift();
+    const [following] = queue;
+    if (following !== undefined) send(following);
+    else {
+      thread?.unref();
+      startTimer(options.idleMs, stop);
+    }
+    if (first !== undefined) settle(first);
+  }
+
+  return {
+    get size() {
+      return queue.length;
+    },
+    run(job, transfer = []) {
+      return new Promise((resolve, reject) => {
+        const queued = { job, transfer, resolve, reject };
+        queue.push(queued);
+        if (queue.length === 1) send(queued);
+      });
+    },
+  };
+}

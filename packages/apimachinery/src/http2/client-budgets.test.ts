@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ClientBudgets, type ConnectionBudget } from "./client-budgets.ts";
+
+function spent(connection: ConnectionBudget | undefined): number {
+  for (let count = 0; ; count++) if (connection?.spendReset() !== true) return count;
+}
+
+test("connections of one client share a budget, and each keeps a small one of its own", (t) => {
+  t.mock.method(performance, "now", () => 0);
+  const clients = new ClientBudgets();
+  assert.equal(spent(clients.admit("10.0.0.1", "")), 1050);
+  assert.equal(spent(clients.admit("10.0.0.1", "")), 50);
+  assert.equal(spent(clients.admit("10.0.0.2", "")), 1050, "another address");
+  assert.equal(spent(clients.admit("10.0.0.1", "ab")), 1050, "another certificate");
+});
+
+test("a client whose connection was ended is refused for a while, longer each time", (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const clients = new ClientBudgets();
+  clients.admit("10.0.0.1", "")?.ended();
+  assert.equal(clients.admit("10.0.0.1", ""), undefined);
+  assert.ok(clients.admit("10.0.0.1", "ab") !== undefined, "another certificate");
+  assert.ok(clients.admit("10.0.0.2", "") !== undefined, "another address");
+  now += 5000;
+  clients.admit("10.0.0.1", "")?.ended();
+  now += 5000;
+  assert.equal(clients.admit("10.0.0.1", ""), undefined);
+  now += 5000;
+  assert.ok(clients.admit("10.0.0.1", "") !== undefined);
+});
+
+for (const address of ["127.0.0.1", "127.1.2.3", "::1"]) {
+  test(`others at ${address} are not locked out by one without a certificate`, () => {
+    const clients = new ClientBudgets();
+    clients.admit(address, "")?.ended();
+    assert.ok(clients.admit(address, "") !== undefined);
+    clients.admit(address, "ab")?.ended();
+    assert.equal(clients.admit(address, "ab"), undefined, "with a certificate it is one client");
+  });
+}

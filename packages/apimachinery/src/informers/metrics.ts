@@ -1,0 +1,12 @@
+import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
+import type { MetricsRegistry } from "../metrics/registry.ts";
+
+/** @returns the `onFailure` of informer factories; once for each registry */
+export function informerFailures(metrics: MetricsRegistry): (ref: ResourceRef) => void {
+  const failures = metrics.counter({
+    name: "coxswain_informer_handler_failures_total",
+    help: "How often code that was given an object by an informer threw. That code alone has skipped the object.",
+    labels: ["resource"],
+  });
+  return (ref) => failures.labels(formatGroupResource(ref)).inc();
+}

@@ -1,0 +1,14 @@
+/** The worker thread of `recorded-object.ts`. */
+import { parentPort } from "node:worker_threads";
+import { recordedObject, type SentObject } from "./recorded-object.ts";
+
+parentPort?.on("message", (sent: SentObject & { readonly maxBytes: number }) => {
+  try {
+    const recorded = recordedObject(sent, sent.maxBytes);
+    // Memory that can be handed over: small buffers are parts of a pool.
+    const json = recorded.json && new Uint8Array(recorded.json);
+    parentPort?.postMessage({ ...recorded, ...(json && { json }) }, json ? [json.buffer] : []);
+  } catch (err) {
+    parentPort?.postMessage({ failure: (err as Error).message });
+  }
+});

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { bootstrapToken } from "./bootstrap-token.ts";
+
+const base64 = (data: Record<string, string>) =>
+  Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]));
+const good = { "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true" };
+
+for (const { name, data = {}, deletionTimestamp, want } of [
+  { name: "whose secret is there", want: ["system:bootstrappers"] },
+  { name: "whose secret is being deleted", deletionTimestamp: "2022-01-01T00:00:00Z", want: undefined },
+  {
+    name: "with two groups, one of them twice",
+    data: { "auth-extra-groups": "system:bootstrappers:a,system:bootstrappers:b,system:bootstrappers:a" },
+    want: ["system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:b"],
+  },
+  {
+    name: "whose second group is not for bootstrapping",
+    data: { "auth-extra-groups": "system:bootstrappers:a,system:masters" },
+    want: undefined,
+  },
+  { name: "whose secret begins alike", data: { "token-secret": "0123456789abcdef0" }, want: undefined },
+] as { name: string; data?: Record<string, string>; deletionTimestamp?: string; want: string[] | undefined }[]) {
+  test(`a bootstrap token ${name} is ${want === undefined ? "nobody's" : `in ${want.length} groups`}`, async () => {
+    const secret = {
+      metadata: { name: "bootstrap-token-abcdef", ...(deletionTimestamp !== undefined && { deletionTimestamp }) },
+      type: "bootstrap.kubernetes.io/token",
+      data: base64({ ...good, ...data }),
+    };
+    const authenticate = bootstrapToken({ get: async () => secret as never }, newFakeClock());
+    const result = await authenticate("abcdef.0123456789abcdef", undefined);
+    assert.deepEqual(result?.user.groups, want);
+  });
+}
+
+test("a bootstrap token expires while it is in use, and is good again when its end is moved", async () => {
+  const clock = newFakeClock();
+  const endsIn = (ms: number) => ({ expiration: new Date(clock.now() + ms).toISOString().replace(/\.\d+Z$/, "Z") });
+  let data = { ...good, ...endsIn(60_000) };
+  const get = async () => ({ metadata: {}, type: "bootstrap.kubernetes.io/token", data: base64(data) }) as never;
+  const authenticate = bootstrapToken({ get }, clock);
+  const isGood = async () => (await authenticate("abcdef.0123456789abcdef", undefined)) !== undefined;
+  assert.equal(await isGood(), true);
+  await clock.advance(61_000);
+  assert.equal(await isGood(), false);
+  data = { ...good, ...endsIn(60_000) };
+  assert.equal(await isGood(), true);
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { untilCaughtUp } from "./caught-up.ts";
+
+const role = (name: string, resourceVersion: string): KubeObject => ({ metadata: { name, resourceVersion } });
+
+/** A store and an informer behind it, both of which the test changes. */
+function catching(stored: KubeObject[], shown: KubeObject[]) {
+  const clock = newFakeClock();
+  const state = { stored, shown, done: false };
+  const client = { list: async () => ({ items: state.stored }) } as unknown as Client;
+  const lister = { get: (key: string) => state.shown.find(({ metadata }) => metadata.name === key) };
+  const informers = { for: () => ({ lister }) } as unknown as InformerFactory;
+  const ending = new AbortController();
+  const done = untilCaughtUp(client, informers, [clusterRoles], clock, ending.signal).then(() => {
+    state.done = true;
+  });
+  const look = async (): Promise<boolean> => {
+    await settle();
+    await clock.advance(100);
+    await settle();
+    return state.done;
+  };
+  return { state, look, ending, done };
+}
+
+test("an informer has caught up when it shows each object as it is stored, or newer", async () => {
+  const { state, look, done } = catching([role("a", "5"), role("b", "6")], [role("a", "5")]);
+  assert.equal(await look(), false, "one is missing");
+  state.shown = [role("a", "5"), role("b", "4")];
+  assert.equal(await look(), false, "one is older than it is stored");
+  state.shown = [role("a", "7"), role("b", "6")];
+  assert.equal(await look(), true);
+  await done;
+});
+
+test("what was deleted meanwhile is not waited for", async () => {
+  const { state, look, done } = catching([role("a", "5"), role("b", "6")], [role("a", "5")]);
+  assert.equal(await look(), false);
+  state.stored = [role("a", "5")];
+  assert.equal(await look(), true);
+  await done;
+});
+
+test("a server that stops waits no longer", async () => {
+  const { look, ending, done } = catching([role("a", "5")], []);
+  await look();
+  ending.abort(new Error("stopped"));
+  await assert.rejects(done, /stopped/);
+});

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { withRulesAhead } from "./rules-ahead.ts";
+
+const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
+const definition = { metadata: {}, spec: { versions: [{ name: "v1", schema: { openAPIV3Schema: { type: "object" } } }] } };
+
+for (const attributes of [
+  { resource, subresource: "", object: definition },
+  { resource, subresource: "status", object: definition },
+  { resource, subresource: "", object: undefined },
+  { resource: { group: "apps", resource: "deployments" }, subresource: "", object: {} },
+]) {
+  const what = `${attributes.resource.resource} ${attributes.subresource} ${attributes.object ? "" : "without an object"}`.trim();
+
+  test(`mutating admission is over, and nothing follows it meanwhile: ${what}`, async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let isOver = false;
+    const chain = withRulesAhead({ mutate: (_: typeof attributes) => promise });
+    const mutated = chain.mutate(attributes).then(() => {
+      isOver = true;
+    });
+    await new Promise((next) => setImmediate(next));
+    assert.equal(isOver, false);
+    resolve();
+    await mutated;
+  });
+
+  test(`what mutating admission refuses is refused: ${what}`, async () => {
+    const chain = withRulesAhead({ mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
+    await assert.rejects(chain.mutate(attributes), /^Error: refused$/);
+  });
+}

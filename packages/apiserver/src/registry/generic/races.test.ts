@@ -1,0 +1,309 @@
+/** Two writers at once, failures midway, and what an attempt that lost leaves behind. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { newRegistryStore, type RegistryStore } from "./store.ts";
+import type { Strategy } from "./strategy.ts";
+import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
+
+const dataOf = (object: KubeObject) => (object as ConfigMap).data;
+
+/** Writes down when something is taken, kept and given back. */
+function allocations() {
+  const log: string[] = [];
+  const begin = async () => {
+    log.push("take");
+    return { commit: () => void log.push("keep"), revert: () => void log.push("give back") };
+  };
+  return { log, begin };
+}
+
+/** @returns a change that lets another writer in before its first attempt is written */
+function interrupted(by: () => Promise<unknown>, change = merge({ mine: "1" })) {
+  const seen: (KubeObject | undefined)[] = [];
+  return {
+    seen,
+    async change(current: KubeObject | undefined): Promise<KubeObject> {
+      seen.push(current);
+      if (seen.length === 1) await by();
+      return change(current);
+    },
+  };
+}
+
+async function recreate(store: RegistryStore): Promise<void> {
+  await store.delete(ctx(), "a", {});
+  await store.create(ctx(), configMap({ name: "a" }, { second: "1" }), {});
+}
+
+test("an update that loses a race is made again of the fresh object, with admission and all that it takes", async (t) => {
+  const { log, begin } = allocations();
+  const plain = await aStore(t);
+  const store = plain.withStrategy({ namespaceScoped: true, beginUpdate: begin });
+  await store.create(ctx(), configMap({ name: "a" }, { first: "1" }), {});
+  const { seen, change } = interrupted(() => plain.update(ctx(), "a", merge({ other: "1" }), {}));
+  const admitted: unknown[] = [];
+  const admit = (step: string) => async (next: KubeObject, current: KubeObject | undefined) =>
+    void admitted.push([step, dataOf(next), dataOf(current as KubeObject)]);
+  const { entry } = await store.update(ctx(), "a", change, {
+    mutateAdmission: admit("mutate"),
+    validateAdmission: admit("validate"),
+  });
+  assert.equal(seen.length, 2);
+  assert.deepEqual(dataOf(entry.object()), { first: "1", other: "1", mine: "1" });
+  assert.deepEqual(log, ["take", "give back", "take", "keep"]);
+  assert.deepEqual(admitted.slice(2), [
+    ["mutate", { first: "1", other: "1", mine: "1" }, { first: "1", other: "1" }],
+    ["validate", { first: "1", other: "1", mine: "1" }, { first: "1", other: "1" }],
+  ]);
+});
+
+test("an update of a named version that loses a race is a Conflict and gives back what it took", async (t) => {
+  const { log, begin } = allocations();
+  const plain = await aStore(t);
+  const store = plain.withStrategy({ namespaceScoped: true, beginUpdate: begin });
+  const created = (await store.create(ctx(), configMap({ name: "a" }), {})).object();
+  const { change } = interrupted(
+    () => plain.update(ctx(), "a", merge({ other: "1" }), {}),
+    () => ({ ...created, data: { mine: "1" } }) as KubeObject,
+  );
+  await assert.rejects(store.update(ctx(), "a", change, {}), isConflict);
+  assert.deepEqual(log, ["take", "give back"]);
+  assert.deepEqual(dataOf((await store.get("web", "a")).object()), { other: "1" });
+});
+
+for (const { name, preconditions } of [
+  { name: "uid", preconditions: ({ uid }: KubeObject["metadata"]) => ({ uid: uid as string }) },
+  {
+    name: "resourceVersion",
+    preconditions: ({ resourceVersion }: KubeObject["metadata"]) => ({ resourceVersion: resourceVersion as string }),
+  },
+]) {
+  test(`the ${name} that an update is held to is looked at again after a lost race`, async (t) => {
+    const store = await aStore(t);
+    const { metadata } = (await store.create(ctx(), configMap({ name: "a" }), {})).object();
+    const { change } = interrupted(
+      () => recreate(store),
+      () => configMap({ name: "a" }, { mine: "1" }),
+    );
+    await assert.rejects(store.update(ctx(), "a", change, { preconditions: preconditions(metadata) }), isConflict);
+    assert.deepEqual(dataOf((await store.get("web", "a")).object()), { second: "1" });
+  });
+}
+
+test("an update of what is deleted under it is NotFound, makes nothing, and gives back what it took", async (t) => {
+  const { log, begin } = allocations();
+  const store = await aStore(t, { beginUpdate: begin });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { change } = interrupted(() => store.delete(ctx(), "a", {}));
+  await assert.rejects(store.update(ctx(), "a", change, {}), isNotFound);
+  assert.equal(await present(store, "a"), false);
+  assert.deepEqual(log, ["take", "give back"]);
+});
+
+test("a PUT that was to create becomes an update when another creates first", async (t) => {
+  const { log, begin } = allocations();
+  const plain = await aStore(t, { allowCreateOnUpdate: true });
+  const { storage } = plain;
+  const strategy: Strategy = { namespaceScoped: true, allowCreateOnUpdate: true, beginCreate: begin };
+  const store = newRegistryStore({ definition: { ...plain.definition, strategy }, storage });
+  let uid: string | undefined;
+  const { change } = interrupted(
+    async () => {
+      uid = (await plain.create(ctx(), configMap({ name: "a" }), {})).object().metadata.uid;
+    },
+    () => configMap({ name: "a" }, { mine: "1" }),
+  );
+  const { entry, created } = await store.update(ctx(), "a", change, {});
+  assert.deepEqual([created, entry.object().metadata.uid, dataOf(entry.object())], [false, uid, { mine: "1" }]);
+  assert.deepEqual(log, ["take", "give back"]);
+});
+
+test("a PUT that was to update creates when the object is deleted under it", async (t) => {
+  const store = await aStore(t, { allowCreateOnUpdate: true });
+  const { metadata } = (await store.create(ctx(), configMap({ name: "a" }), {})).object();
+  const { change } = interrupted(
+    () => store.delete(ctx(), "a", {}),
+    () => configMap({ name: "a" }, { mine: "1" }),
+  );
+  const { entry, created } = await store.update(ctx(), "a", change, {});
+  assert.equal(created, true);
+  assert.notEqual(entry.object().metadata.uid, metadata.uid);
+});
+
+for (const step of ["mutateAdmission", "validateAdmission"] as const) {
+  test(`an update that ${step} refuses writes nothing and keeps nothing`, async (t) => {
+    const { log, begin } = allocations();
+    const store = await aStore(t, { beginUpdate: begin });
+    const created = await store.create(ctx(), configMap({ name: "a" }), {});
+    const refuse = () => Promise.reject(new Error("no"));
+    await assert.rejects(store.update(ctx(), "a", merge({ n: "1" }), { [step]: refuse }), /no/);
+    assert.deepEqual(log, step === "mutateAdmission" ? [] : ["take", "give back"]);
+    assert.equal((await store.get("web", "a")).revision, created.revision);
+  });
+}
+
+test("a refused create-by-PUT gives back what beginCreate took", async (t) => {
+  const { log, begin } = allocations();
+  const store = await aStore(t, { allowCreateOnUpdate: true, beginCreate: begin });
+  const validateAdmission = () => Promise.reject(new Error("no"));
+  await assert.rejects(
+    store.update(ctx(), "a", () => configMap({ name: "a" }), { validateAdmission }),
+    /no/,
+  );
+  assert.deepEqual([log, await present(store, "a")], [["take", "give back"], false]);
+});
+
+test("the removal that an update has become is decided anew when another writer comes between", async (t) => {
+  const gone: unknown[] = [];
+  const store = await aStore(t, { afterDelete: (last) => void gone.push(dataOf(last)) });
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await store.delete(ctx(), "a", {});
+  const { seen, change } = interrupted(
+    () => store.update(ctx(), "a", merge({ other: "1" }), {}),
+    merge({ mine: "1" }, { finalizers: [] }),
+  );
+  const { entry } = await store.update(ctx(), "a", change, {});
+  assert.equal(seen.length, 2);
+  assert.deepEqual([dataOf(entry.object()), gone], [{ other: "1", mine: "1" }, [{ other: "1", mine: "1" }]]);
+  assert.equal(await present(store, "a"), false);
+});
+
+test("who takes away the last finalizer of what somebody else has just removed is done", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await store.delete(ctx(), "a", {});
+  const { change } = interrupted(() => store.storage.delete("web/a", {}), merge({ mine: "1" }, { finalizers: [] }));
+  await store.update(ctx(), "a", change, {}).catch((err) => assert.ok(isNotFound(err), String(err)));
+  assert.equal(await present(store, "a"), false);
+});
+
+test("a dry run that takes away the last finalizer leaves the object and tells nobody of a deletion", async (t) => {
+  let after = 0;
+  const store = await aStore(t, { afterDelete: () => void after++ });
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  const marked = (await store.delete(ctx(), "a", {})).entry;
+  await store.update(ctx({ dryRun: true }), "a", merge({}, { finalizers: [] }), {});
+  assert.deepEqual([(await store.get("web", "a")).revision, after], [marked.revision, 0]);
+});
+
+test("an update without finalizers does not end a grace period, nor a deletion that waits for something else", async (t) => {
+  const graceful = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  await graceful.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await graceful.delete(ctx(), "a", {});
+  await graceful.update(ctx(), "a", merge({}, { finalizers: [] }), {});
+  assert.equal(await present(graceful, "a"), true);
+
+  const waiting = await aStore(t, { completesDeletion: () => false });
+  await waiting.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await waiting.delete(ctx(), "a", {});
+  await waiting.update(ctx(), "a", merge({}, { finalizers: [] }), {});
+  assert.equal(await present(waiting, "a"), true);
+});
+
+test("a deletion held to a uid never takes the object that was made under the same name meanwhile", async (t) => {
+  const store = await aStore(t);
+  const { uid } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  let looks = 0;
+  const admission = async () => {
+    if (++looks === 1) await recreate(store);
+  };
+  await assert.rejects(store.delete(ctx(), "a", { preconditions: { uid: uid as string } }, admission), isConflict);
+  assert.equal(await present(store, "a"), true);
+});
+
+test("a deletion held to a version is a Conflict when the object changes after it was looked at", async (t) => {
+  const store = await aStore(t);
+  const { resourceVersion } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  let looks = 0;
+  const admission = async () => {
+    if (++looks === 1) await store.update(ctx(), "a", merge({ other: "1" }), {});
+  };
+  const preconditions = { resourceVersion: resourceVersion as string };
+  await assert.rejects(store.delete(ctx(), "a", { preconditions }, admission), isConflict);
+  assert.equal(await present(store, "a"), true);
+});
+
+test("admission decides anew about an object that changed before it was removed", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const admission = async (old: KubeObject) => {
+    if (dataOf(old)?.["keep"] !== undefined) throw new Error("kept");
+    await store.update(ctx(), "a", merge({ keep: "1" }), {});
+  };
+  await assert.rejects(store.delete(ctx(), "a", {}, admission), /kept/);
+  assert.equal(await present(store, "a"), true);
+});
+
+/** A store whose removals let somebody in between the mark and the removal. */
+function withBetween(store: RegistryStore, between: () => Promise<unknown>): RegistryStore {
+  let first = true;
+  const { definition } = store;
+  const storage: typeof store.storage = {
+    ...store.storage,
+    async delete(key, options) {
+      if (first) await between();
+      first = false;
+      return store.storage.delete(key, options);
+    },
+  };
+  return newRegistryStore({ definition, storage });
+}
+
+test("a finalizer that comes between the mark and the removal holds the object", async (t) => {
+  let after = 0;
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0, afterDelete: () => void after++ });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const held = withBetween(store, () =>
+    store.storage.guaranteedUpdate("web/a", (stored) => merge({}, { finalizers: ["example.com/x"] })(stored?.object()), {}),
+  );
+  const { deleted, entry } = await held.delete(ctx(), "a", {});
+  assert.deepEqual([deleted, entry.object().metadata.finalizers, after], [false, ["example.com/x"], 0]);
+  assert.equal(await present(store, "a"), true);
+});
+
+test("what was marked and then removed by somebody else is deleted; what was not marked is NotFound", async (t) => {
+  const marking = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
+  await marking.create(ctx(), configMap({ name: "a" }), {});
+  const { deleted, entry } = await withBetween(marking, () => marking.storage.delete("web/a", {})).delete(ctx(), "a", {});
+  assert.deepEqual([deleted, entry.object().metadata.deletionGracePeriodSeconds], [true, 0]);
+  const plain = await aStore(t);
+  await plain.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(withBetween(plain, () => plain.storage.delete("web/a", {})).delete(ctx(), "a", {}), isNotFound);
+});
+
+test("a removal that fails after the mark is made up for by the next deletion", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const failing = withBetween(store, () => Promise.reject(new Error("etcd is away")));
+  await assert.rejects(failing.delete(ctx(), "a", {}), /etcd is away/);
+  assert.equal((await store.get("web", "a")).object().metadata.deletionGracePeriodSeconds, 0);
+  assert.equal((await store.delete(ctx({ now: now + 1000 }), "a", { gracePeriodSeconds: 30 })).deleted, true);
+});
+
+test("deletecollection passes over what somebody else deletes, and tells of what may not be deleted", async (t) => {
+  const store = await aStore(t);
+  for (const name of ["a", "b", "c"]) await store.create(ctx(), configMap({ name }), {});
+  const admission = async ({ metadata }: KubeObject) => {
+    if (metadata.name === "a") await store.storage.delete("web/a", {});
+    if (metadata.name === "b") throw new Error("not b");
+  };
+  await assert.rejects(store.deleteCollection(ctx(), {}, {}, admission), /not b/);
+  assert.deepEqual(await Promise.all(["a", "b"].map((name) => present(store, name))), [false, true]);
+});
+
+test("a generated name is tried a few times, and what was taken is given back once", async (t) => {
+  const { log, begin } = allocations();
+  const store = await aStore(t, { beginCreate: begin });
+  const names = new Set<string>();
+  const create = (key: string) => {
+    names.add(key);
+    return store.storage.create("web/taken", configMap({ name: "taken" }), {});
+  };
+  await store.storage.create("web/taken", configMap({ name: "taken" }), {});
+  const full = newRegistryStore({ definition: store.definition, storage: { ...store.storage, create } });
+  await assert.rejects(full.create(ctx(), configMap({ generateName: "job-" }), {}), isAlreadyExists);
+  assert.ok(names.size > 1, "another name each time");
+  assert.deepEqual(log, ["take", "give back"]);
+});

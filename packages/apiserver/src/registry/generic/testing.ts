@@ -1,0 +1,79 @@
+/** What the tests of this folder share: a generic store over a real etcd with its own key prefix, and small objects. */
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { openStorage, type StorageSet } from "../../storage/open.ts";
+import type { ResourceDefinition } from "./resource.ts";
+import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "./store.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
+
+export type ConfigMap = KubeObject & { data?: Record<string, string> };
+
+let prefixes = 0;
+export const now = Date.parse("2026-01-02T03:04:05Z");
+export const ctx = (overrides: Partial<StrategyContext> = {}): StrategyContext => ({
+  user: undefined,
+  namespace: "web",
+  dryRun: false,
+  now,
+  featureEnabled: () => true,
+  warn: () => {},
+  ...overrides,
+});
+
+function definitionOf(strategy: Partial<Strategy>): ResourceDefinition {
+  return {
+    group: "",
+    resource: "configmaps",
+    kind: "ConfigMap",
+    listKind: "ConfigMapList",
+    singular: "",
+    namespaced: true,
+    verbs: [],
+    versions: [{ version: "v1" }],
+    hub: "v1",
+    strategy: { namespaceScoped: true, ...strategy },
+    table: { columns: [], cells: () => [] },
+  };
+}
+
+export async function aStore(
+  t: { after(fn: () => void): void },
+  strategy: Partial<Strategy> = {},
+  options: Partial<RegistryStoreOptions> = {},
+): Promise<RegistryStore> {
+  const etcd = await startEtcd();
+  const storageSet: StorageSet = await openStorage({
+    etcd: { servers: [etcd.endpoint], prefix: `/generic-test-${prefixes++}` },
+    clock: realClock,
+    log: discardLogger,
+  });
+  t.after(() => storageSet.stop());
+  const definition = definitionOf(strategy);
+  return newRegistryStore({ definition, storage: storageSet.for(definition), ...options });
+}
+
+export const configMap = (metadata: KubeObject["metadata"], data: Record<string, string> = {}): ConfigMap => ({
+  kind: "ConfigMap",
+  apiVersion: "v1",
+  metadata,
+  data,
+});
+
+export const merge = (data: Record<string, string>, metadata: KubeObject["metadata"] = {}) =>
+  ((current: ConfigMap) => ({
+    ...current,
+    data: { ...current.data, ...data },
+    metadata: { ...current.metadata, ...metadata },
+  })) as unknown as (current: KubeObject | undefined) => KubeObject;
+
+export const present = (store: RegistryStore, name: string): Promise<boolean> =>
+  store.get("web", name).then(
+    () => true,
+    (err) => {
+      if (isNotFound(err)) return false;
+      throw err;
+    },
+  );

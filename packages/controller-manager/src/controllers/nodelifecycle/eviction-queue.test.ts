@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newEvictionQueue } from "./eviction-queue.ts";
+
+test("one node at a time, no faster than the rate, in the order in which they came", () => {
+  const queue = newEvictionQueue(0.1);
+  for (const node of ["a", "b", "a", "c"]) queue.add(node);
+  assert.deepEqual(queue.take(0), ["a"]);
+  assert.deepEqual(queue.take(9_999), []);
+  assert.deepEqual(queue.take(10_000), ["b"]);
+  assert.deepEqual([queue.has("a"), queue.has("c")], [false, true]);
+  assert.deepEqual(queue.take(60_000), ["c"], "turns that nobody took are not saved up");
+});
+
+test("a node that came back loses its turn, and takes nobody else's", () => {
+  const queue = newEvictionQueue(1);
+  for (const node of ["a", "b"]) queue.add(node);
+  queue.remove("a");
+  assert.deepEqual(queue.take(0), ["b"]);
+  queue.add("a");
+  assert.deepEqual(queue.take(500), []);
+  assert.deepEqual(queue.take(1_000), ["a"]);
+});
+
+test("a rate of nothing stops all, and the next rate begins where it was", () => {
+  const queue = newEvictionQueue(1);
+  for (const node of ["a", "b", "c"]) queue.add(node);
+  assert.deepEqual(queue.take(0), ["a"]);
+  queue.setRate(0);
+  assert.deepEqual(queue.take(100_000), []);
+  queue.setRate(0.5);
+  assert.deepEqual(queue.take(100_000), ["b"]);
+  assert.deepEqual(queue.take(101_999), []);
+  assert.deepEqual(queue.take(102_000), ["c"]);
+});

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { newSliceTracker } from "./slice-tracker.ts";
+
+const slice = (uid: string, generation: number): EndpointSlice =>
+  ({
+    metadata: { name: uid, namespace: "default", uid, generation },
+    addressType: "IPv4",
+    endpoints: [],
+    ports: [],
+  }) as EndpointSlice;
+const service = "default/web";
+
+test("a cache is stale while it lacks any slice that was written, or shows an older state of the second one", () => {
+  const tracker = newSliceTracker(newFakeClock());
+  tracker.wrote(service, slice("a", 1));
+  tracker.wrote(service, slice("b", 2));
+  assert.equal(tracker.isStale(service, []), true);
+  assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
+  assert.equal(tracker.isStale(service, [slice("a", 1), slice("b", 1)]), true);
+  assert.equal(tracker.isStale(service, [slice("a", 1), slice("b", 2)]), false);
+  assert.equal(tracker.isStale(service, [slice("a", 5), slice("b", 3)]), false, "newer is as good");
+  assert.equal(tracker.isStale("default/other", []), false);
+});
+
+test("a cache that shows what was deleted is stale until it is seen to go", () => {
+  const tracker = newSliceTracker(newFakeClock());
+  tracker.wrote(service, slice("a", 1));
+  tracker.deleted(service, slice("a", 1));
+  assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
+  assert.equal(tracker.isStale(service, []), false);
+  assert.equal(tracker.sawDeletion(slice("a", 1)), true);
+  assert.equal(tracker.sawDeletion(slice("a", 1)), false, "expected once");
+  assert.equal(tracker.isStale(service, [slice("a", 1)]), false);
+});
+
+test("a deletion that was not ours is news, and so is a generation after our own write", () => {
+  const tracker = newSliceTracker(newFakeClock());
+  tracker.wrote(service, slice("a", 2));
+  assert.deepEqual(
+    [1, 2, 3].map((generation) => tracker.isNews(slice("a", generation))),
+    [false, false, true],
+  );
+  assert.equal(tracker.isNews(slice("unknown", 1)), true);
+  assert.equal(tracker.sawDeletion(slice("a", 2)), false);
+});
+
+test("what a cache did not show for five minutes is given up; a write in between begins its time anew", async () => {
+  const clock = newFakeClock();
+  const tracker = newSliceTracker(clock);
+  tracker.wrote(service, slice("a", 1));
+  await clock.advance(200_000);
+  tracker.wrote(service, slice("a", 2));
+  await clock.advance(200_000);
+  assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
+  await clock.advance(100_001);
+  assert.equal(tracker.isStale(service, [slice("a", 1)]), false);
+});
+
+test("a service that went leaves nothing behind for one of its name", () => {
+  const tracker = newSliceTracker(newFakeClock());
+  tracker.wrote(service, slice("a", 1));
+  tracker.wrote("default/other", slice("b", 1));
+  tracker.forget(service);
+  assert.equal(tracker.isStale(service, []), false);
+  assert.equal(tracker.isNews(slice("a", 1)), true);
+  assert.equal(tracker.isStale("default/other", []), true);
+});

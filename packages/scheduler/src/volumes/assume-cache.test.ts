@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newSharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newAssumeCache, versionOf } from "./assume-cache.ts";
+
+const volume = (name: string, text = ""): PersistentVolume =>
+  ({ kind: "PersistentVolume", metadata: { name, labels: { text } }, spec: {} }) as PersistentVolume;
+const textOf = (of: PersistentVolume | undefined) => of?.metadata.labels?.["text"];
+
+async function start(t: { after(fn: () => void): void }) {
+  const client = newFakeClient();
+  client.put(persistentVolumes, volume("a", "stored"), volume("b", "stored"));
+  const informer = newSharedInformer<PersistentVolume>({
+    client,
+    clock: newFakeClock(),
+    log: discardLogger,
+    ref: persistentVolumes,
+  });
+  const cache = newAssumeCache(informer);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await settle();
+  const changed = (name: string, text: string): PersistentVolume => {
+    const stored = cache.stored(name) as PersistentVolume;
+    return { ...stored, metadata: { ...stored.metadata, labels: { text } } };
+  };
+  return { client, cache, changed };
+}
+
+test("an assumed object is seen instead of the stored one, alone and in lists, until it is taken back", async (t) => {
+  const { cache, changed } = await start(t);
+  cache.assume(changed("b", "assumed"));
+  assert.deepEqual([textOf(cache.get("a")), textOf(cache.get("b")), textOf(cache.stored("b"))], ["stored", "assumed", "stored"]);
+  assert.deepEqual(cache.list().map(textOf), ["stored", "assumed"]);
+  cache.assume(changed("b", "again"));
+  assert.equal(textOf(cache.get("b")), "again");
+  cache.restore("b");
+  cache.restore("b");
+  assert.deepEqual(cache.list().map(textOf), ["stored", "stored"]);
+});
+
+test("what the API shows newer replaces what was assumed; its end ends it", async (t) => {
+  const { client, cache, changed } = await start(t);
+  cache.assume(changed("a", "assumed"));
+  cache.assume(changed("b", "assumed"));
+  client.put(persistentVolumes, volume("a", "newer"));
+  client.remove(persistentVolumes, "b");
+  await settle();
+  assert.equal(textOf(cache.get("a")), "newer");
+  assert.equal(cache.get("b"), undefined);
+  client.put(persistentVolumes, volume("b", "made anew"));
+  await settle();
+  assert.equal(textOf(cache.get("b")), "made anew", "nothing of the one before is left");
+});
+
+test("a decision on an older state than the API shows is refused, and leaves what was assumed before", async (t) => {
+  const { client, cache, changed } = await start(t);
+  const old = changed("a", "late");
+  client.put(persistentVolumes, volume("a", "newer"));
+  await settle();
+  cache.assume(changed("a", "assumed"));
+  assert.throws(() => cache.assume(old), /PersistentVolume "a" is out of sync/);
+  assert.equal(textOf(cache.get("a")), "assumed");
+  assert.throws(() => cache.assume(volume("nowhere")), /could not find PersistentVolume "nowhere"/);
+  assert.equal(cache.get("nowhere"), undefined);
+});
+
+test("versions are compared as numbers of any length; what is no number is the oldest", () => {
+  const of = (resourceVersion?: string) =>
+    versionOf({ metadata: { ...(resourceVersion === undefined ? {} : { resourceVersion }) } });
+  assert.ok(of("10") > of("9"));
+  assert.ok(of("18446744073709551615") > of("9007199254740993"));
+  assert.deepEqual([of(), of(""), of("x1"), of("-1"), of("1".repeat(21))], [0n, 0n, 0n, 0n, 0n]);
+});
