@@ -146,3 +146,12 @@ test("what a plugin says that another has taken the place of, and its end, chang
   assert.deepEqual(await allocate(podOf("p1", { [gpu]: "1" })), [`${gpu} g7`]);
   assert.deepEqual([old.asked, present.asked], [[], ["g7"]]);
 });
+
+test("a resource that no plugin gives keeps no other from being told where it is", async (t) => {
+  const { manager, register } = await bench(t);
+  await register(gpu, "a", [aDevice("g1", 0)]);
+  const pod = podOf("p1", { "other.example/x": "1", [nic]: "0", [gpu]: "1" });
+  assert.deepEqual([...manager.podHints(pod).keys()], [gpu]);
+  assert.equal(manager.concerns(podOf("p2", { "other.example/x": "1" })), false);
+  assert.equal(manager.concerns(pod), true);
+});
