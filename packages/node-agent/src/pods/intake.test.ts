@@ -76,6 +76,19 @@ test("of two pods of one name that a source says at once the first is wanted", (
   assert.deepEqual(did, ["duplicate b of file", "update a", "update c"]);
 });
 
+test("a name means a pod of that namespace and of that name", () => {
+  const { intake } = anIntake();
+  for (const [uid, name, namespace] of [
+    ["a", "other", "default"],
+    ["b", "web", "other"],
+    ["c", "web", "default"],
+  ] as const) {
+    intake.sources.upsert("api", aNodePod({}, { uid, name, namespace }));
+  }
+  assert.equal(intake.named("default", "web")?.metadata.uid, "c");
+  assert.equal(intake.named("default", "none"), undefined);
+});
+
 test("a pod that was refused, went and came back is judged again", () => {
   let isFull = true;
   const { intake, did } = anIntake({ refuse: () => isFull });

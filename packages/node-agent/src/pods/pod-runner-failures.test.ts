@@ -282,3 +282,51 @@ test("a pod's deadline is due for the time that is left of it", async (t) => {
   const outcome = await runner.sync(pod, never);
   assert.equal(outcome.kind === "synced" && outcome.againMs, 35_000);
 });
+
+test("a deleted pod's containers are removed one by one; one that cannot be is an error, and so is a sandbox", async (t) => {
+  const { runner, runtime, volumes } = await bench(t);
+  await runner.sync(two(), never);
+  await runner.terminate(two(), { runtimeOnly: false });
+  const clean = () => runner.clean(two(), { deleted: true, runtimeOnly: false });
+  const removals = () => runtime.calls.filter((call) => call.startsWith("Remove"));
+  runtime.failNext("RemoveContainer", broken);
+  await assert.rejects(clean(), /broken/);
+  assert.equal(runtime.sandboxes.size, 1, "a sandbox goes after its containers");
+  runtime.failNext("RemovePodSandbox", broken);
+  await assert.rejects(clean(), /broken/);
+  assert.equal(await volumes.exists("uid-1"), true, "and the folder after the sandbox");
+  assert.deepEqual(removals().slice(1).toSorted(), ["RemoveContainer a", "RemoveContainer b", "RemovePodSandbox web"]);
+  runtime.failNext("RemovePodSandbox", new RuntimeError("NotFound", "gone"));
+  await clean();
+  assert.equal(await volumes.exists("uid-1"), false);
+});
+
+test("an address is told though no container was started in the sandbox that has it", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  const stop = new AbortController();
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = (id) => {
+    stop.abort();
+    return podSandboxStatus(id);
+  };
+  await runner.sync(aNodePod(), stop.signal);
+  const [sandbox] = runtime.sandboxes.values();
+  assert.deepEqual([statusOf(aNodePod())?.podIP, runtime.containers.size], [sandbox?.ip, 0]);
+});
+
+test("a sandbox that got no address is stopped, though nothing runs in it, before the next one is made", async (t) => {
+  const { runner, runtime } = await bench(t);
+  const { podSandboxStatus } = runtime;
+  const first = (): string | undefined => [...runtime.sandboxes.keys()][0];
+  runtime.podSandboxStatus = async (id) => {
+    const status = await podSandboxStatus(id);
+    return id === first() ? { ...status, network: { ip: "", additionalIps: [] } } : status;
+  };
+  runtime.failNext("CreateContainer", broken);
+  await runner.sync(aNodePod(), never);
+  await runner.sync(aNodePod(), never);
+  assert.deepEqual(
+    runtime.calls.filter((call) => call.includes("Sandbox")),
+    ["RunPodSandbox web", "StopPodSandbox web", "RunPodSandbox web"],
+  );
+});

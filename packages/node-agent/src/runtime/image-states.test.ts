@@ -213,3 +213,16 @@ test("before all sources have spoken what nobody wants is kept as if it were wan
   await collect(["p", "q", "r"], { maxPerContainer: 0 });
   assert.equal(runtime.containers.size, 0);
 });
+
+test("images of all containers are kept, of ended ones too, and the sandbox's; the rest goes when the disk is short", async () => {
+  const { runtime, gc, removed } = collecting(50_000);
+  for (const name of ["first", "second", "ended", "pause", "unused", "old"]) runtime.addImage(name);
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
+  for (const name of ["first", "second", "ended"]) {
+    const id = await runtime.createContainer(sandbox, { metadata: { name }, image: { image: `sha256:${name}` } }, {});
+    await runtime.startContainer(id);
+    if (name === "ended") runtime.exit(id, 0);
+  }
+  await gc.removeUnused();
+  assert.deepEqual(removed().toSorted(), ["old", "unused"]);
+});

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { NodePod } from "../../pods/pod.ts";
+import { aContainer, aNodePod } from "../../testing/builders.ts";
+import { aDevice } from "../../testing/device-plugin.ts";
+import { newDeviceManager } from "./device-manager.ts";
+import type { PluginClient } from "./plugin-client.ts";
+import { type PluginDevice, pluginMessages } from "./plugin-schema.ts";
+
+const gpu = "example.com/gpu";
+const nic = "example.com/nic";
+const anywhere = { preferred: false };
+const podOf = (uid: string, limits: Record<string, string>, ...names: string[]): NodePod =>
+  aNodePod(
+    { containers: (names.length === 0 ? ["main"] : names).map((name) => aContainer({ name, resources: { limits } })) },
+    { uid },
+  );
+
+/** Plugins in memory, by socket; what a manager has given is in a folder that the next one reads. */
+async function bench(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-devices-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const plugins = new Map<string, { list: (devices: PluginDevice[]) => void; die: () => void; asked: string[]; fails: number }>();
+  const connect = (socket: string): PluginClient => {
+    const gone = Promise.withResolvers<void>();
+    const plugin = plugins.get(socket) ?? { list: () => undefined, die: () => undefined, asked: [], fails: 0 };
+    plugins.set(socket, plugin);
+    return {
+      watch(onDevices) {
+        Object.assign(plugin, { list: onDevices, die: gone.resolve });
+        return gone.promise;
+      },
+      options: async () => ({ preStartRequired: false, getPreferredAllocationAvailable: false }),
+      async allocate(ids) {
+        plugin.asked.push(ids.join());
+        if (plugin.fails-- > 0) throw new Error("not now");
+        const access = { envs: {}, mounts: [], devices: [], annotations: {} };
+        return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
+      },
+      preferred: async () => [],
+      preStart: async () => undefined,
+      close: gone.resolve,
+    };
+  };
+  const open = () => newDeviceManager({ dir, numaNodes: [0], clock, log: discardLogger, onChange: () => undefined, connect });
+  const manager = open();
+  const register = async (resource: string, socket: string, devices: PluginDevice[], to = manager) => {
+    await to.handler.register(resource, socket, ["v1beta1"]);
+    const plugin = plugins.get(socket) as NonNullable<ReturnType<typeof plugins.get>>;
+    plugin.list(devices);
+    return plugin;
+  };
+  const allocate = async (pod: NodePod, to = manager): Promise<string[]> => {
+    for (const container of pod.spec.containers) await to.allocate(pod, container, anywhere);
+    return to.givenTo(pod.metadata.uid, "main").map(({ resource, byNode }) => `${resource} ${[...byNode.values()].flat()}`);
+  };
+  return { manager, open, clock, register, allocate };
+}
+
+test("a device that fell ill is given to nobody, and counts for the node, until it is well again", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  const plugin = await register(gpu, "a", [{ ...aDevice("g1"), health: "Unhealthy" }, aDevice("g2")]);
+  assert.deepEqual(await allocate(podOf("p1", { [gpu]: "1" })), [`${gpu} g2`]);
+  assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "2" }, allocatable: { [gpu]: "1" } });
+  await assert.rejects(allocate(podOf("p2", { [gpu]: "1" })), /Requested: 1, Available: 0/);
+  plugin.list([aDevice("g1"), aDevice("g2")]);
+  assert.deepEqual(await allocate(podOf("p2", { [gpu]: "1" })), [`${gpu} g1`]);
+});
+
+test("what one of two containers, or of two pods, was given nobody else gets before it is given back", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  await register(
+    gpu,
+    "a",
+    ["g1", "g2", "g3"].map((id) => aDevice(id)),
+  );
+  const both = podOf("p1", { [gpu]: "1" }, "main", "second");
+  await allocate(both);
+  const third = podOf("p2", { [gpu]: "1" });
+  assert.deepEqual(await allocate(third), [`${gpu} g3`]);
+  await assert.rejects(allocate(podOf("p3", { [gpu]: "1" })), /Available: 0/);
+  manager.release([third]);
+  assert.deepEqual([manager.inUse(), manager.givenTo("p1", "second")], [{ [gpu]: "1" }, []]);
+  assert.deepEqual(await allocate(podOf("p3", { [gpu]: "2" })), [`${gpu} g1,g2`]);
+});
+
+test("a pod whose second resource fails is not given the first one twice by the next try", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  const gpus = await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
+  const nics = await register(nic, "b", [aDevice("n1")]);
+  nics.fails = 1;
+  const pod = podOf("p1", { [gpu]: "1", [nic]: "1" });
+  await assert.rejects(allocate(pod), /not now/);
+  assert.deepEqual(manager.inUse(), { [gpu]: "1", [nic]: "0" }, "what failed is nobody's");
+  assert.deepEqual(await allocate(pod), [`${gpu} g1`, `${nic} n1`]);
+  assert.deepEqual([gpus.asked, nics.asked], [["g1"], ["n1", "n1"]]);
+});
+
+test("a manager that starts anew knows what was given, and gives nothing before the plugin is back", async (t) => {
+  const { open, register, allocate } = await bench(t);
+  const devices = [aDevice("g1"), aDevice("g2")];
+  await register(gpu, "a", devices);
+  const pod = podOf("p1", { [gpu]: "1" });
+  await allocate(pod);
+  const next = open();
+  assert.deepEqual([next.amounts(), next.inUse()], [{ capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } }, { [gpu]: "1" }]);
+  assert.deepEqual(await allocate(pod, next), [`${gpu} g1`], "what it has it keeps");
+  await assert.rejects(allocate(podOf("p2", { [gpu]: "1" }), next), /Available: 0/);
+  await register(gpu, "a", devices, next);
+  assert.deepEqual(await allocate(podOf("p2", { [gpu]: "1" }), next), [`${gpu} g2`]);
+  next.release([]);
+  assert.deepEqual(open().inUse(), { [gpu]: "0" }, "what was given back is so on disk");
+});
+
+test("a plugin that is away counts as ill for five minutes, then as none; when it is back it counts again", async (t) => {
+  const { manager, clock, register } = await bench(t);
+  const plugin = await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
+  plugin.die();
+  await settle();
+  assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "2" }, allocatable: { [gpu]: "0" } });
+  await clock.advance(5 * 60_000 - 1);
+  assert.deepEqual(manager.amounts().capacity, { [gpu]: "2" });
+  await clock.advance(1);
+  assert.deepEqual(manager.amounts().capacity, { [gpu]: "0" });
+  await register(gpu, "a", [aDevice("g1")]);
+  await clock.advance(10 * 60_000);
+  assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
+});
+
+test("what a plugin says that another has taken the place of, and its end, changes nothing", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  const old = await register(gpu, "a", [aDevice("g1")]);
+  const { list, die } = old;
+  const present = await register(gpu, "b", [aDevice("g7")]);
+  list([aDevice("g1"), aDevice("g2")]);
+  die();
+  await settle();
+  assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
+  assert.deepEqual(await allocate(podOf("p1", { [gpu]: "1" })), [`${gpu} g7`]);
+  assert.deepEqual([old.asked, present.asked], [[], ["g7"]]);
+});
+
+test("a resource that no plugin gives keeps no other from being told where it is", async (t) => {
+  const { manager, register } = await bench(t);
+  await register(gpu, "a", [aDevice("g1", 0)]);
+  const pod = podOf("p1", { "other.example/x": "1", [nic]: "0", [gpu]: "1" });
+  assert.deepEqual([...manager.podHints(pod).keys()], [gpu]);
+  assert.equal(manager.concerns(podOf("p2", { "other.example/x": "1" })), false);
+  assert.equal(manager.concerns(pod), true);
+});
