@@ -1,5 +1,5 @@
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";

@@ -91,13 +91,7 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
         function* make(): Steps<Buffer> {
           return yield* encodeOpenApiV3(yield* document());
         }
-        return [
-          root,
-          bytes([
-            jsonForm(document),
-            { mediaType: protobufV3, contentType: "application/octet-stream", make },
-          ]),
-        ];
+        return [root, bytes([jsonForm(document), { mediaType: protobufV3, contentType: "application/octet-stream", make }])];
       }),
     ),
   };

@@ -26,7 +26,11 @@ export function rootsOf(resources: readonly OpenApiResource[]): Map<string, read
     }
     roots.set(root, [
       versionOf(group, version, root),
-      ...those.map((resource): RootPart => (definitions) => resourcePaths(resource, definitions)),
+      ...those.map(
+        (resource): RootPart =>
+          (definitions) =>
+            resourcePaths(resource, definitions),
+      ),
     ]);
   }
   return roots;

@@ -3,7 +3,7 @@
  * minute (an ETag tells whether it is another document), and made part of this server's own documents.
  * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
  */
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   type Controller,
@@ -12,6 +12,7 @@ import {
   type QueueMetrics,
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";

@@ -93,10 +93,7 @@ function isValue(name: string): boolean {
 }
 
 /** Sorted, so that the same servers give the same names. */
-function* renamesFor(
-  existing: ReadonlyMap<string, Schema>,
-  source: ReadonlyMap<string, Schema>,
-): Steps<Map<string, string>> {
+function* renamesFor(existing: ReadonlyMap<string, Schema>, source: ReadonlyMap<string, Schema>): Steps<Map<string, string>> {
   const renames = new Map<string, string>();
   const taken = new Set([...existing.keys(), ...source.keys()]);
   for (const name of [...source.keys()].sort()) {
