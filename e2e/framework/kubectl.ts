@@ -62,7 +62,7 @@ export const isNotFound = (err: Error): boolean =>
 /** For `waitFor`: the API server is away or has only begun to start. */
 export const isAway = (err: Error): boolean =>
   err instanceof KubectlError &&
-  /refused|EOF|connection reset|Unable to connect|TLS handshake timeout|ServiceUnavailable|not ready|Forbidden|Unauthorized/.test(
+  /refused|EOF|connection reset|Unable to connect|TLS handshake timeout|ServiceUnavailable|not ready|readyz check failed/.test(
     err.outcome.stderr,
   );
 

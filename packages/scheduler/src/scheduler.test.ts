@@ -402,3 +402,25 @@ test("a nomination ends with its pod: the place is free for others", async (t) =
   await step(1_000);
   assert.equal(names.where("lesser"), "a");
 });
+
+test("a pod that found another place than the one kept for it keeps nobody from that while it is being bound", async (t) => {
+  const { client, step, names } = await start(t);
+  names.node("a", { cpu: "4" });
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  client.react("delete", "pods", () => ({}));
+  client.react("create", "pods", ({ subresource, name }) =>
+    subresource === "binding" && name === "urgent" ? new Promise(() => {}) : undefined,
+  );
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.equal(names.status("urgent")?.nominatedNodeName, "a");
+  names.node("b", { cpu: "4" });
+  await step(1_000);
+  await step(1_000);
+  client.remove(pods, "default/old");
+  names.pod("lesser", { cpu: "4", priority: 0 });
+  await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("lesser"), "a");
+});

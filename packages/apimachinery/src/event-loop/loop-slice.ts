@@ -17,7 +17,7 @@ export interface LoopSlice {
 
 export const sliceMs = 5;
 /** Encrypting and sending comes after the piece's own work, when node writes: about 2 ms for this many bytes. */
-const sliceBytes = 1024 * 1024;
+export const sliceBytes = 1024 * 1024;
 /** Of a queue that never gets empty, those at its front that have been served are forgotten now and then. */
 const mostServed = 1024;
 
@@ -84,22 +84,6 @@ export function newLoopSlice(
 
 /** There is one event loop in the process, and so one slice. */
 export const loopSlice = newLoopSlice();
-
-/**
- * How many requests may begin in one iteration. Most of a request's work comes after it has begun, in microtasks of the same iteration,
- * where the slice's clock does not see it.
- */
-const requestsPerSlice = 16;
-
-/** @returns what to wait for before a request is served; undefined when that may begin now */
-export function beforeRequest(slice: LoopSlice = loopSlice): Promise<void> | undefined {
-  const turn = slice.next();
-  if (turn === undefined) {
-    slice.wrote(sliceBytes / requestsPerSlice);
-    return undefined;
-  }
-  return turn.then(() => slice.wrote(sliceBytes / requestsPerSlice));
-}
 
 /** A body that takes tens of milliseconds at each stage of its request. */
 const largeBodyBytes = 256 * 1024;

@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
-import { beforeRequest } from "../event-loop/loop-slice.ts";
+import { newRequestGate } from "../event-loop/request-gate.ts";
 import type { Logger } from "../logging/logger.ts";
 import { redactedUrl } from "../logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -60,6 +60,7 @@ export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
+  readonly #gate = newRequestGate();
   readonly #exchanges = new Roster<ServedExchange>();
   #draining = false;
   /** An exchange or a connection has ended while this drains. */
@@ -119,12 +120,16 @@ export class Connections {
     for (const connection of this.#connections) if (connection.size === 0) connection.close();
   }
 
-  /** Runs the handler; whatever it throws ends here. @param handled called when it is done */
-  async serve(exchange: ServedExchange, handled?: () => void): Promise<void> {
+  /**
+   * Runs the handler; whatever it throws ends here.
+   * @param client who takes turns with other clients where requests have to wait
+   * @param handled called when it is done
+   */
+  async serve(exchange: ServedExchange, client: string, handled?: () => void): Promise<void> {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
-      const turn = beforeRequest();
+      const turn = this.#gate.enter(client);
       if (turn !== undefined) {
         await turn;
         if (exchange.isGone) return;

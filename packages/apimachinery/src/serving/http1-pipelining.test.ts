@@ -192,3 +192,20 @@ test("an upgrade that is not known is ignored, and the client told that nothing 
   await closed;
   assert.match(text(), /^HTTP\/1\.1 200 OK.*Connection: close.*\/a true$/s);
 });
+
+test("an upgrade behind more than 16 pipelined requests ends its connection, and nobody else's", async (t) => {
+  const served: string[] = [];
+  const server = await start(t, false, async (exchange) => {
+    served.push(exchange.url);
+    exchange.respond(200, {}, exchange.url);
+  });
+  const { socket } = await connect(t, server, false);
+  const upgrade = "GET /upgrade HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+  socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n${get("/before").repeat(40)}${upgrade}first bytes`);
+  await waitFor(() => socket.closed, { what: "the end of the connection" });
+  assert.ok(!served.includes("/upgrade"));
+  await waitFor(() => server.connections === 0 && server.active === 0, { what: "nothing to be left" });
+  const other = await connect(t, server, false);
+  other.socket.write(get("/other"));
+  await waitFor(() => other.text().endsWith("/other"), { what: "another client's answer" });
+});

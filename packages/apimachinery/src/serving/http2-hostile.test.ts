@@ -425,3 +425,25 @@ test("rapid reset over many connections is stopped too, and nobody else at that 
   other.send(...Array.from({ length: 20 }, (_, at) => pairs(1 + 2 * at)), getFrame(101));
   assert.equal((await other.answer(101)).status, 200);
 });
+
+test("resets that the server is made to send are counted across connections", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const provoked = 900; // fewer than one connection may
+  // A window that is too wide ends the stream (CVE-2025-8671).
+  const pair = (stream: number): Buffer => Buffer.concat([getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)]);
+  const outcomes: string[] = [];
+  for (let connection = 0; connection < 4; connection++) {
+    const client = await bench.connect();
+    for (let at = 0; at < provoked && !client.isClosed; at++) client.send(pair(1 + 2 * at));
+    const ended = client.end();
+    const alive = client.ping().then(
+      () => "alive",
+      () => ended,
+    );
+    outcomes.push(await Promise.race([ended, alive]));
+    client.socket.destroy();
+  }
+  assert.equal(outcomes[0], "alive");
+  assert.ok(outcomes.filter((how) => how === "connection ENHANCE_YOUR_CALM").length >= 2, outcomes.join());
+  await waitFor(() => bench.server.active === 0, { what: "the handlers to end" });
+});

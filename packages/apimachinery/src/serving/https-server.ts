@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { TLSSocket } from "node:tls";
+import { TLSSocket } from "node:tls";
 import { ClientBudgets } from "../http2/client-budgets.ts";
 import { ServerConnection } from "../http2/server-connection.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -149,12 +149,12 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
       pipeline.answered();
       connections.done(exchange);
     });
-    pipeline.add(request, response, () => void connections.serve(exchange));
+    pipeline.add(request, response, () => void connections.serve(exchange, clientOf(request.socket)));
   });
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
     const exchange = new Http1Exchange(request, undefined, head, options.log);
     socket.once("close", () => connections.done(exchange));
-    pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange));
+    pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange, clientOf(request.socket)));
   });
   server.on("clientError", (err, socket) => {
     const pipeline = pipelines.get(socket);
@@ -200,7 +200,9 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
 
 function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, clients: ClientBudgets): void {
   const { log } = options;
-  const client = clients.admit(plainAddress(socket.remoteAddress), fingerprintOf(socket));
+  const [address, fingerprint] = [plainAddress(socket.remoteAddress), fingerprintOf(socket)];
+  const client = clients.admit(address, fingerprint);
+  const who = clientOf(socket);
   const connection = new ServerConnection(
     socket,
     {
@@ -216,7 +218,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
           exchange.closed();
           connections.done(exchange);
         };
-        void connections.serve(exchange, handled);
+        void connections.serve(exchange, who, handled);
       },
       closed(reason) {
         connections.delete(connection);
@@ -229,17 +231,23 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
   if (client === undefined) connection.refuse();
 }
 
+/** Who takes turns with other clients. */
+function clientOf(socket: Socket): string {
+  return `${plainAddress(socket.remoteAddress)} ${socket instanceof TLSSocket ? fingerprintOf(socket) : ""}`;
+}
+
 /** Of a certificate that an authority vouches for: any other a client can make anew for each connection. */
 function fingerprintOf(socket: TLSSocket): string {
   return socket.authorized ? (socket.getPeerX509Certificate()?.fingerprint256 ?? "") : "";
 }
 
 function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: Connections, http: Server): void {
+  const client = clientOf(socket);
   const connection = new SimpleConnection(
     socket,
     { ...timesOf(options), log: options.log },
     {
-      request: (exchange) => void connections.serve(exchange),
+      request: (exchange) => void connections.serve(exchange, client),
       done: (exchange) => connections.done(exchange),
       handOver(bytes) {
         connections.delete(connection);

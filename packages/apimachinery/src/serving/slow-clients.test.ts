@@ -10,7 +10,7 @@ import { connect as connectTls } from "node:tls";
 import { discardLogger } from "../logging/logger.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
-import type { ExchangeHandler } from "./exchange.ts";
+import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { type HttpServer, startHttpServer } from "./https-server.ts";
 
 /** COX_TEST_LONG: five thousand, held long enough to be there all at once. */
@@ -29,6 +29,7 @@ before(async () => {
 const big = Buffer.alloc(32 * 1024 * 1024, "x");
 
 const handler: ExchangeHandler = async (exchange) => {
+  if (exchange.url === "/lazy") return respondLazily(exchange);
   if (exchange.url === "/big") return exchange.respond(200, {}, big);
   if (exchange.url === "/echo") return exchange.respond(200, {}, await exchange.body(1_000_000));
   // As the filters do: an answer at the deadline, whether the body is there or not.
@@ -37,6 +38,14 @@ const handler: ExchangeHandler = async (exchange) => {
   const bytes = await Promise.race([body.catch(() => undefined), late]);
   exchange.respond(bytes === undefined ? 504 : 200, {}, bytes);
 };
+
+/** Writes only while its client reads, as lists and watches do. */
+async function respondLazily(exchange: Exchange): Promise<void> {
+  const answer = exchange.stream(200, {});
+  for (let at = 0; at < 512 && !exchange.isGone; at++) if (!answer.write(lazyPiece)) await answer.drained();
+  answer.end();
+}
+const lazyPiece = Buffer.alloc(64 * 1024, "x");
 
 async function start(t: TestContext, timeoutMs = crowd.timeoutMs): Promise<HttpServer> {
   const server = await startHttpServer({
@@ -130,6 +139,64 @@ test("each of them is let go after its timeout", async (t) => {
   });
   await Promise.all(outcomes);
 });
+
+for (const { name, connect } of [
+  {
+    name: "HTTP/1.1",
+    connect(port: number) {
+      const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+      socket.pause();
+      socket.write(head("GET /lazy HTTP/1.1"));
+      return { socket, isEnded: (server: HttpServer) => server.connections === 0 };
+    },
+  },
+  {
+    name: "HTTP/2",
+    connect(port: number) {
+      const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem, ALPNProtocols: ["h2"] });
+      const session = connectHttp2(`https://127.0.0.1:${port}`, { createConnection: () => socket });
+      session.on("error", () => {});
+      const stream = session.request({ ":path": "/lazy" });
+      stream.on("error", () => {});
+      return { socket, isEnded: () => stream.closed };
+    },
+  },
+]) {
+  test(`a client that reads nothing for 60 s is cut off over ${name}, and not before`, async (t) => {
+    let passedMs = 0;
+    const now = performance.now.bind(performance);
+    const clock = t.mock.method(performance, "now", () => now() + passedMs);
+    const waiting: Exchange[] = [];
+    const server = await startHttpServer({
+      port: 0,
+      bindAddress: "127.0.0.1",
+      tls: { cert: pair.certPem, key: pair.keyPem },
+      async handler(exchange) {
+        exchange.onUnread = () => waiting.push(exchange);
+        await respondLazily(exchange);
+      },
+      log: discardLogger,
+      headersCheckMs: 10,
+    });
+    t.after(() => server.close());
+    const { socket, isEnded } = connect(server.port);
+    t.after(() => void socket.destroy());
+    socket.on("error", () => {});
+    await waitFor(() => waiting.length > 0, { what: "an answer that waits for its client" });
+    const [exchange] = waiting as [Exchange];
+    const seen = exchange.signal;
+    passedMs += 55_000;
+    const checks = clock.mock.callCount();
+    await waitFor(() => clock.mock.callCount() > checks + 3, { what: "checks of the server" });
+    assert.equal(seen.aborted, false, "cut off before 60 s");
+    // What the kernel still takes for the client counts as read, so the time may have to pass once more.
+    const cutOff = (): boolean => {
+      passedMs += 6_000;
+      return seen.aborted && isEnded(server);
+    };
+    await waitFor(cutOff, { what: "the end of the answer" });
+  });
+}
 
 test("hundreds of them at once hold nobody up, and all their descriptors come back", async (t) => {
   const server = await start(t);

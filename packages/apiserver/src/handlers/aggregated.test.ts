@@ -51,7 +51,10 @@ for (const path of ["/apis/example.com/v1", "/apis/example.com/v1/things", "/api
 test("a document of OpenAPI v3 comes from the server that has it", async () => {
   const openApi: AggregatedApis["openApi"] = {
     generation: 1,
-    merge: (own) => own,
+    // biome-ignore lint/correctness/useYield: nothing is merged.
+    *merge(own) {
+      return own;
+    },
     v3Roots: () => ["apis/example.com/v1"],
     v3: async (root) =>
       root === "apis/example.com/v1"

@@ -154,7 +154,7 @@ const v3 = protobuf.parse(`
 `).root;
 
 test("the protobuf form of v3 says the same", () => {
-  const made = openApiV3(everyResource()).get("api/v1")?.() as OpenApiV3Document;
+  const made = atOnce(openApiV3(everyResource()).get("api/v1")?.() as Steps<OpenApiV3Document>);
   const type = v3.lookupType("Document");
   const decoded = type.toObject(type.decode(atOnce(encodeOpenApiV3(made)))) as Decoded;
   assert.equal(decoded.openapi, "3.0.0");

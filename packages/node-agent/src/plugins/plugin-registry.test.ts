@@ -129,3 +129,45 @@ for (const { name, handlers, want } of [
     );
   });
 }
+
+test("a plugin that dies while it is taken in is let go, and taken in anew when it is back", async (t) => {
+  const running: TestDriver[] = [];
+  const seen: string[] = [];
+  const { registry, plugin, told } = await bench(t, {
+    validate: () => undefined,
+    async register(name) {
+      seen.push(`register ${name}`);
+      await running.shift()?.stop();
+    },
+    deregister: (name) => void seen.push(`deregister ${name}`),
+  });
+  const plugins = registry();
+  running.push(await plugin("disk.example.com"));
+  await plugins.reconcile();
+  await waitFor(() => seen.includes("deregister disk.example.com"), { what: "the plugin to be let go" });
+  assert.deepEqual(seen.splice(0), ["register disk.example.com", "deregister disk.example.com"]);
+  const again = await plugin("disk.example.com");
+  assert.deepEqual(await told(plugins, again), { pluginRegistered: true, error: "" });
+  assert.deepEqual([...new Set(seen)], ["register disk.example.com"]);
+});
+
+test("a plugin that cannot be let go keeps no other from going, nor a new one from being taken in", async (t) => {
+  const gone: string[] = [];
+  const { registry, plugin, told } = await bench(t, {
+    deregister(name) {
+      gone.push(name);
+      throw new Error("no");
+    },
+  });
+  const plugins = registry();
+  const drivers: TestDriver[] = [];
+  for (const name of ["a.example.com", "b.example.com"]) {
+    const driver = await plugin(name);
+    await told(plugins, driver);
+    drivers.push(driver);
+  }
+  for (const driver of drivers) await driver.stop();
+  const next = await plugin("c.example.com");
+  assert.deepEqual(await told(plugins, next), { pluginRegistered: true, error: "" });
+  assert.deepEqual(gone.toSorted(), ["a.example.com", "b.example.com"]);
+});

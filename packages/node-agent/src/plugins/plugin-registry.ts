@@ -50,6 +50,14 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
   const asked = new Set<string>();
   const retries: Backoff = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
 
+  async function letGo(handler: PluginHandler, name: string): Promise<void> {
+    try {
+      await handler.deregister(name);
+    } catch (err) {
+      log.error("Plugin cannot be let go", err, { plugin: name });
+    }
+  }
+
   async function register(socket: string): Promise<Omit<Registered, "identity">> {
     const channel = newPluginChannel(socket, registrationMessages);
     const tell = (pluginRegistered: boolean, error: string): Promise<unknown> =>
@@ -81,7 +89,8 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
       } catch (err) {
         return await refuse(`plugin registration failed with err: ${(err as Error).message}`);
       }
-      await tell(true, "").catch((err: Error) => {
+      await tell(true, "").catch(async (err: Error) => {
+        await letGo(handler, name); // nobody else would, should it never come back
         throw new Error(`RegisterPlugin error -- failed to send registration status at socket ${socket}, err: ${err.message}`);
       });
       log.info("Registered plugin", { plugin: name, type, socket });
@@ -99,9 +108,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
         if (present.get(socket) === identity) continue;
         registered.delete(socket);
         log.info("Plugin has gone", { plugin: name, socket });
-        await Promise.resolve(handler.deregister(name)).catch((err) =>
-          log.error("Plugin cannot be let go", err, { plugin: name }),
-        );
+        await letGo(handler, name);
       }
       for (const [socket, identity] of present) {
         const key = `${socket} ${identity}`;

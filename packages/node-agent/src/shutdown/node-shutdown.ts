@@ -46,6 +46,8 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
   const { groups, clock, log } = options;
   const neededMs = groups.reduce((sum, group) => sum + group.shutdownGracePeriodSeconds * 1000, 0);
   let shuttingDown = false;
+  /** Counts shutdowns that begin and that are called off: only the present one gives the lock back. */
+  let current = 0;
   let lock: InhibitLock | undefined;
 
   async function acquire(logind: Logind): Promise<void> {
@@ -86,13 +88,16 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
     const before = shuttingDown;
     shuttingDown = goesDown;
     options.onChange();
+    if (goesDown === before) return goesDown ? undefined : acquire(logind);
+    const mine = ++current;
     if (!goesDown) return acquire(logind);
-    if (before) return;
     try {
       for (const { group, pods } of byGroup(groups, options.activePods())) if (pods.length > 0) await endGroup(group, pods);
     } finally {
-      lock?.release();
-      lock = undefined;
+      if (mine === current) {
+        lock?.release();
+        lock = undefined;
+      }
       log.info("Shutdown manager completed processing shutdown event, node will shutdown shortly");
     }
   }

@@ -90,6 +90,8 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
     },
     connections: () => connections,
     end: (name: string) => ending.get(name)?.(),
+    /** What ends the pod that is being ended now, for later. */
+    takeEnd: (name: string) => ending.get(name) ?? (() => undefined),
     delayMs: () => delayMs,
   };
 }
@@ -180,4 +182,60 @@ test("a logind that stays away costs nothing but the looks", async () => {
   stop.abort();
   await node.clock.advance(10_000);
   assert.equal(node.connections(), 12, "nobody looks any more");
+});
+
+test("a shutdown that is called off while pods end does not give back the lock that was taken for the next one", async () => {
+  const node = aNode([pod("web", 0, 5)]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  const locks = (): string[] => node.seen.filter((one) => one === "lock" || one === "release");
+  node.goDown(true);
+  await settle();
+  node.goDown(false);
+  await settle();
+  assert.deepEqual(locks(), ["lock", "lock", "release"]);
+  node.end("web");
+  await settle();
+  assert.deepEqual(locks(), ["lock", "lock", "release"], "the new one is held");
+  node.goDown(true);
+  await settle();
+  node.end("web");
+  await settle();
+  assert.deepEqual(locks(), ["lock", "lock", "release", "release"]);
+  stop.abort();
+});
+
+test("a shutdown that begins again while pods of the one before end holds the machine up until its own have ended", async () => {
+  const node = aNode([pod("web", 0, 5)]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  const ends: (() => void)[] = [];
+  for (const goesDown of [true, false, true]) {
+    node.goDown(goesDown);
+    await settle();
+    if (goesDown) ends.push(node.takeEnd("web"));
+  }
+  const released = (): number => node.seen.filter((one) => one === "release").length;
+  const before = released();
+  ends[0]?.();
+  await settle();
+  assert.equal(released(), before, "pods of the second still end");
+  ends[1]?.();
+  await settle();
+  assert.equal(released(), before + 1);
+  stop.abort();
+});
+
+test("the shutdown is told twice and acted on once", async () => {
+  const node = aNode([pod("web", 0, 5)]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  node.goDown(true);
+  node.goDown(true);
+  await settle();
+  assert.deepEqual(
+    node.seen.filter((one) => one.startsWith("Terminated") || one === "release"),
+    ["Terminated web 5"],
+  );
+  stop.abort();
 });

@@ -144,3 +144,22 @@ test("nodes stand one of each zone in turn, also after one has moved to another 
   cache.removeNode(aTestNode("b"));
   assert.equal(order(), "ac");
 });
+
+test("a node that went while pods with affinity are on it is compared with nobody, until it comes back", () => {
+  const cache = newClusterCache(newFakeClock());
+  for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
+  const spec = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };
+  for (const name of ["a", "b"]) cache.setPod(aTestPod(`web-${name}`, { on: name, spec }));
+  const having = () => {
+    const { havingAffinity, havingRequiredAntiAffinity } = cache.snapshot();
+    return [havingAffinity, havingRequiredAntiAffinity].map((infos) => infos.map(({ name }) => name).join());
+  };
+  assert.deepEqual(having(), ["a,b", "a,b"]);
+  cache.removeNode(aTestNode("a"));
+  assert.deepEqual(having(), ["b", "b"]);
+  cache.setNode(aTestNode("a"));
+  assert.deepEqual(having(), ["a,b", "a,b"]);
+  cache.removePod(aTestPod("web-a", { on: "a" }));
+  assert.deepEqual(having(), ["b", "b"]);
+});

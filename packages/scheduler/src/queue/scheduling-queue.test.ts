@@ -182,7 +182,13 @@ test("a change of a waiting pod brings it back, one of its status alone does not
 
 test("several refused pods are woken by one event, each by its own check", async () => {
   const { queue, clock } = newQueue();
-  for (const name of ["a", "b", "c"]) queue.add(podNamed(name));
+  // The one that is not helped stands before the others.
+  for (const [name, priority] of [
+    ["a", 1],
+    ["b", 9],
+    ["c", 2],
+  ] as const)
+    queue.add(podNamed(name, priority));
   for (const _ of ["a", "b", "c"]) {
     const entry = await queue.pop();
     assert.ok(entry);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -64,7 +65,7 @@ async function started(
     await running;
   });
   await clock.advance(0);
-  return { openApi, clock, client, fetched, paths: () => Object.keys(openApi.merge(own).paths) };
+  return { openApi, clock, client, fetched, paths: () => Object.keys(atOnce(openApi.merge(own)).paths) };
 }
 
 const documentOf = (...paths: string[]) => ({ paths: Object.fromEntries(paths.map((path) => [path, {}])) });
@@ -78,7 +79,7 @@ test("a document is fetched a second after its APIService came, and looked at ag
   await client.create(apiServicesRef, anApiService("a"));
   await clock.advance(999);
   assert.deepEqual(fetched, []);
-  assert.equal(openApi.merge(own), own);
+  assert.equal(atOnce(openApi.merge(own)), own);
   await clock.advance(1);
   assert.deepEqual(fetched, ["a /openapi/v2"]);
   assert.deepEqual(paths(), ["/apis/a/v1", "/apis/own/v1"]);
@@ -142,7 +143,7 @@ test("of two servers with the same path the one of the higher priority describes
   });
   await client.create(apiServicesRef, anApiService("high"));
   await clock.advance(1_000);
-  assert.deepEqual(openApi.merge(own).paths["/apis/shared"], { description: "high" });
+  assert.deepEqual(atOnce(openApi.merge(own)).paths["/apis/shared"], { description: "high" });
 });
 
 test("documents of OpenAPI v3 are named when their server names them, and given as it gives them", async (t) => {

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepPaths, mergeSpecs } from "./merge.ts";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import { keepPaths, mergeSpecs as mergeSteps } from "./merge.ts";
 import { readSpec, type SpecDocument } from "./spec-document.ts";
+
+const mergeSpecs = (into: SpecDocument, other: SpecDocument): SpecDocument => atOnce(mergeSteps(into, other));
 
 const ref = (name: string) => ({ $ref: `#/definitions/${name}` });
 const kindsOf = (...kinds: string[]) => ({

@@ -29,7 +29,7 @@ export interface CsiVolumes {
    * @throws VolumeWaits while it is not attached; VolumeError with the step that failed
    */
   setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume>;
-  /** Unpublishes all volumes of a Pod, whose specification may be lost. @throws Error when the driver cannot */
+  /** Unpublishes all volumes of a Pod, whose specification may be lost. @throws Error the first that a driver could not unpublish */
   tearDown(uid: string): Promise<void>;
   /** Unstages what no Pod uses any more; what fails is tried again at a later call. */
   collect(): Promise<void>;
@@ -322,14 +322,19 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     setUp: (pod, source) =>
       serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () => setUp(pod, source)),
     async tearDown(uid) {
+      const failures: Error[] = [];
       for (const [kind, name] of await volumesOf(uid)) {
-        const mode = (await loadVolumeData(layouts[kind].dataOfPod(uid, name)))?.volumeLifecycleMode;
-        await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(kind, uid, name)).catch((err) => {
+        try {
+          const mode = (await loadVolumeData(layouts[kind].dataOfPod(uid, name)))?.volumeLifecycleMode;
+          await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(kind, uid, name));
+          if (mode !== "Ephemeral") void releaseUnused([name]);
+        } catch (err) {
           const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
-          throw new Error(`${what} failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
-        });
-        if (mode !== "Ephemeral") void releaseUnused([name]);
+          const message = `${what} failed for volume ${JSON.stringify(name)} : ${(err as Error).message}`;
+          failures.push(new Error(message, { cause: err }));
+        }
       }
+      if (failures[0] !== undefined) throw failures[0];
     },
     collect,
     inUse() {

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newLoopSlice } from "./loop-slice.ts";
+import { newRequestGate } from "./request-gate.ts";
+
+function setUp() {
+  const scheduled: (() => void)[] = [];
+  const slice = newLoopSlice(
+    () => 0,
+    (run) => scheduled.push(run),
+  );
+  const gate = newRequestGate(slice);
+  const order: string[] = [];
+  return {
+    slice,
+    order,
+    async request(client: string): Promise<void> {
+      const turn = gate.enter(client);
+      if (turn !== undefined) await turn;
+      order.push(client);
+    },
+    async iterate(): Promise<void> {
+      scheduled.shift()?.();
+      for (let settled = 0; settled < 100; settled++) await Promise.resolve();
+    },
+  };
+}
+
+test("a client with 200 connections and 16 pipelined requests each delays another's request by one slice of its own", async () => {
+  const { request, iterate, order } = setUp();
+  for (let at = 0; at < 200 * 16; at++) void request("many");
+  void request("other");
+  for (let at = 0; at < 300; at++) await iterate();
+  assert.equal(order.length, 3201);
+  const before = order.indexOf("other");
+  assert.ok(before <= 17, `${before} requests of the other client`);
+});
+
+test("clients take turns, each in the order of its requests, also one that has been served before", async () => {
+  const { request, iterate, order } = setUp();
+  for (let at = 0; at < 16; at++) void request("first"); // fills the iteration
+  for (const client of ["a", "a", "a", "b", "b", "c"]) void request(client);
+  await iterate();
+  assert.deepEqual(order.slice(16), ["a", "b", "c", "a", "b", "a"]);
+  void request("c");
+  await iterate();
+  assert.deepEqual(order.slice(22), ["c"]);
+});
+
+test("requests get as many places among other work as there are of them", async () => {
+  const { request, iterate, slice, order } = setUp();
+  void request("first");
+  slice.wrote(1024 * 1024); // the iteration is full
+  for (let at = 0; at < 4; at++) {
+    void request("a");
+    void slice.next()?.then(() => order.push("work"));
+  }
+  await iterate();
+  assert.deepEqual(order.slice(1), ["a", "work", "a", "work", "a", "work", "a", "work"]);
+});

@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { collectContainers } from "./container-gc.ts";
+import { newFakeRuntime } from "./fake-runtime.ts";
+import { newImageGc } from "./image-gc.ts";
+import { type ImagePullerOptions, newImagePuller } from "./images.ts";
+import { labelNames } from "./labels.ts";
+import { RuntimeError } from "./runtime.ts";
+
+function pulling(options: Partial<ImagePullerOptions> = {}) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const puller = newImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0, ...options });
+  /** @returns the reason it failed with, "" when the image is there */
+  const ensure = (image: string, uid = "uid-1"): Promise<string> =>
+    puller
+      .ensure(aNodePod({}, { uid }), aContainer({ image }), [], {}, () => undefined)
+      .then(
+        () => "",
+        (err: { reason: string }) => err.reason,
+      );
+  return { clock, runtime, ensure, puller };
+}
+
+test("an image that cannot be pulled holds up neither another pod nor another image", async () => {
+  const { ensure } = pulling();
+  assert.deepEqual(
+    [await ensure("r.test/a:1"), await ensure("r.test/a:1"), await ensure("r.test/a:1", "uid-2"), await ensure("r.test/b:1")],
+    ["ErrImagePull", "ImagePullBackOff", "ErrImagePull", "ErrImagePull"],
+  );
+});
+
+test("each failed pull doubles the wait, which a look in between does not", async () => {
+  const { clock, runtime, ensure } = pulling();
+  for (const waitMs of [10_000, 20_000, 40_000]) {
+    assert.equal(await ensure("r.test/a:1"), "ErrImagePull");
+    await clock.advance(waitMs - 1);
+    assert.equal(await ensure("r.test/a:1"), "ImagePullBackOff");
+    await clock.advance(1);
+  }
+  runtime.registry.add("r.test/a:1");
+  assert.equal(await ensure("r.test/a:1"), "");
+});
+
+test("pulls beyond the burst fail without asking the registry, and are allowed again as time goes", async () => {
+  const { clock, runtime, ensure } = pulling({ qps: 2, burst: 2 });
+  for (const name of "abcde") runtime.registry.add(`r.test/${name}:1`);
+  assert.deepEqual(
+    [await ensure("r.test/a:1"), await ensure("r.test/b:1"), await ensure("r.test/c:1")],
+    ["", "", "ErrImagePull"],
+  );
+  assert.equal(runtime.calls.length, 2);
+  await clock.advance(500);
+  assert.deepEqual([await ensure("r.test/d:1"), await ensure("r.test/e:1")], ["", "ErrImagePull"], "one of the two a second");
+});
+
+test("a runtime that cannot say what it has pulls nothing, and is asked again at once", async () => {
+  const { runtime, ensure } = pulling();
+  const { imageStatus } = runtime;
+  runtime.registry.add("r.test/a:1");
+  runtime.imageStatus = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  assert.deepEqual([await ensure("r.test/a:1"), runtime.calls], ["ImageInspectError", []]);
+  runtime.imageStatus = imageStatus;
+  assert.equal(await ensure("r.test/a:1"), "");
+});
+
+test("three serialized pulls come one after the other, in their order, though the first fails", async () => {
+  const { runtime, ensure } = pulling({ serialize: true });
+  const begun: { image: string; end: () => void }[] = [];
+  runtime.pullImage = (image) => {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    begun.push({ image, end: () => (image === "r.test/a:1" ? reject(new Error("no")) : resolve(image)) });
+    return promise;
+  };
+  const all = Promise.all(["a", "b", "c"].map((name) => ensure(`r.test/${name}:1`)));
+  for (let count = 1; count <= 3; count++) {
+    await settle();
+    assert.equal(begun.length, count);
+    begun.at(-1)?.end();
+  }
+  assert.deepEqual(
+    [begun.map(({ image }) => image), await all],
+    [["a", "b", "c"].map((name) => `r.test/${name}:1`), ["ErrImagePull", "", ""]],
+  );
+});
+
+function collecting(availableBytes: number) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const disk = { capacityBytes: 100_000, availableBytes };
+  runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/images" } }] as never;
+  const told: string[] = [];
+  const gc = newImageGc({
+    runtime,
+    clock,
+    log: discardLogger,
+    highThresholdPercent: 85,
+    lowThresholdPercent: 80,
+    minAgeMs: 60_000,
+    sandboxImage: "pause",
+    event: (_, reason) => void told.push(reason),
+    filesystem: async () => disk,
+  });
+  const removed = (): string[] =>
+    runtime.calls.filter((call) => call.startsWith("RemoveImage")).map((call) => call.slice("RemoveImage sha256:".length));
+  return { clock, runtime, gc, disk, told, removed };
+}
+
+test("images go at the high threshold, not below it, and only as many as it takes to the low one", async () => {
+  const { clock, runtime, gc, disk, removed } = collecting(50_000);
+  for (const name of ["a", "b", "c", "pause"]) runtime.addImage(name, { sizeBytes: 3_000 });
+  await gc.collect();
+  await clock.advance(60_000);
+  disk.availableBytes = 16_000;
+  await gc.collect();
+  assert.deepEqual(removed(), []);
+  disk.availableBytes = 15_000;
+  await gc.collect();
+  assert.deepEqual(removed(), ["a", "b"]);
+});
+
+test("an image that cannot be removed keeps no other from going, and is not counted as freed", async () => {
+  const { clock, runtime, gc, disk, told, removed } = collecting(50_000);
+  for (const name of ["a", "b"]) runtime.addImage(name, { sizeBytes: 4_000 });
+  await gc.collect();
+  await clock.advance(60_000);
+  disk.availableBytes = 15_000;
+  runtime.failNext("RemoveImage", new RuntimeError("Unknown", "in use"));
+  await assert.rejects(gc.collect(), /Wanted to free 5000 bytes, but freed 4000 bytes$/);
+  assert.deepEqual([removed(), told], [["a", "b"], ["FreeDiskSpaceFailed"]]);
+});
+
+test("an image that came back is as young as it is, however long it was known before", async () => {
+  const { clock, runtime, gc, disk, removed } = collecting(50_000);
+  runtime.addImage("a", { sizeBytes: 9_000 });
+  await gc.collect();
+  await clock.advance(60_000);
+  await runtime.removeImage("a");
+  await gc.collect();
+  runtime.addImage("a", { sizeBytes: 9_000 });
+  const before = removed().length;
+  disk.availableBytes = 10_000;
+  await assert.rejects(gc.collect(), /freed 0 bytes/);
+  assert.equal(removed().length, before);
+});
+
+/** Ended containers of pods, the oldest first; all of them are old enough. */
+async function ended(...names: [uid: string, container: string][]) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  for (const [uid, container] of names) {
+    const labels = { [labelNames.podUid]: uid, [labelNames.podName]: uid, [labelNames.podNamespace]: "default" };
+    const sandbox = await runtime.runPodSandbox({ metadata: { name: uid, uid }, labels }, "");
+    const metadata = { name: container, attempt: 0 };
+    const id = await runtime.createContainer(
+      sandbox,
+      { metadata, labels: { ...labels, [labelNames.containerName]: container } },
+      {},
+    );
+    await runtime.startContainer(id);
+    runtime.exit(id, 1);
+    await runtime.stopPodSandbox(sandbox);
+    await clock.advance(1_000);
+  }
+  await clock.advance(3_600_000);
+  runtime.calls.splice(0);
+  const collect = (known: readonly string[], limits: { maxPerContainer?: number; maxTotal?: number; synced?: boolean } = {}) =>
+    collectContainers({
+      runtime,
+      clock,
+      log: discardLogger,
+      containerLogsDir: "/nonexistent",
+      maxPerContainer: limits.maxPerContainer ?? 1,
+      maxTotal: limits.maxTotal ?? -1,
+      minAgeMs: 0,
+      isKnown: (uid) => known.includes(uid),
+      allSourcesSynced: () => limits.synced ?? true,
+    });
+  return { runtime, collect };
+}
+
+test("of each container of each pod the newest life is kept, and a sandbox goes with its last container", async () => {
+  const { runtime, collect } = await ended(["p", "a"], ["p", "a"], ["p", "b"], ["q", "a"], ["q", "a"]);
+  await collect(["p", "q"]);
+  assert.deepEqual(runtime.calls, ["RemoveContainer a", "RemoveContainer a", "RemovePodSandbox p", "RemovePodSandbox q"]);
+  assert.equal(runtime.containers.size, 3);
+});
+
+test("a container that cannot be removed keeps its sandbox, and no other container from going", async () => {
+  const { runtime, collect } = await ended(["gone", "a"], ["also-gone", "b"]);
+  runtime.failNext("RemoveContainer", new RuntimeError("Unknown", "busy"));
+  await collect([]);
+  assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [1, 1]);
+  const [left] = runtime.containers.values();
+  assert.equal([...runtime.sandboxes.keys()][0], left?.sandboxId);
+  await collect([]);
+  assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
+});
+
+test("before all sources have spoken what nobody wants is kept as if it were wanted; then the oldest go beyond the total", async () => {
+  const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["r", "a"]);
+  await collect([], { synced: false });
+  assert.equal(runtime.containers.size, 3);
+  await collect(["p", "q", "r"], { maxTotal: 2 });
+  assert.deepEqual(
+    [...runtime.containers.values()].map(({ config }) => config.labels?.[labelNames.podUid]),
+    ["q", "r"],
+  );
+  await collect(["p", "q", "r"], { maxPerContainer: 0 });
+  assert.equal(runtime.containers.size, 0);
+});

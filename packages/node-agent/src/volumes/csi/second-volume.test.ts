@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aNodePod } from "../../testing/builders.ts";
+import { aVolume, csiBench, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
+
+const rootOnly = { skip: !isRoot && "needs root" };
+const second = () => ({ ...aVolume({ volumeHandle: "handle-2" }), metadata: { name: "pv2" } });
+
+test(
+  "a volume that cannot be unpublished keeps no other of its pod mounted, and the next try takes the rest",
+  rootOnly,
+  async (t) => {
+    const b = await csiBench(t);
+    b.describe({ attachRequired: false });
+    await up(b);
+    await up(b, aNodePod(), second());
+    b.driver.failures.set("NodeUnpublishVolume", [{ code: 14, details: "busy" }]);
+    await assert.rejects(b.csi.tearDown("uid-1"), /^Error: UnmountVolume\.TearDown failed for volume "pv\d" : .*busy/);
+    const ofPod = async () => (await b.mounts()).filter((path) => path.startsWith("pods/"));
+    assert.equal((await ofPod()).length, 1);
+    await b.csi.tearDown("uid-1");
+    assert.deepEqual(await ofPod(), []);
+    const asked = b.driver.calls
+      .filter(({ method }) => method === "NodeUnpublishVolume")
+      .map(({ request }) => request["volumeId"]);
+    assert.deepEqual([...new Set(asked)].toSorted(), ["handle-1", "handle-2"]);
+  },
+);
+
+test("the end of one pod leaves the volumes of the other, of the same driver, as they are", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await up(b);
+  await up(b, aNodePod({}, { uid: "uid-2" }));
+  await up(b, aNodePod({}, { uid: "uid-2" }), second());
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  const left = await b.mounts();
+  assert.ok(!left.includes(mountIn("uid-1")) && left.includes(mountIn("uid-2")), left.join());
+  assert.equal(left.filter((path) => path.startsWith("pods/uid-2/")).length, 2);
+  assert.ok(!b.driver.calls.some(({ method }) => method === "NodeUnstageVolume"), "both are still used");
+});
