@@ -4,7 +4,7 @@ import { Budget } from "./budget.ts";
 const sharedResets = { most: 1_000, perSecond: 33 };
 /** What a connection may break off although its client has used up the shared budget: others may be behind its address. */
 const ownResets = { most: 50, perSecond: 2 };
-/** A client whose connection was ended for too many is refused for so long, and twice as long each time within the hour. */
+/** A client with a certificate whose connection was ended for too many is refused for so long, and twice as long each time within the hour. */
 const refusalMs = { first: 5_000, most: 300_000, forgottenAfter: 3_600_000 };
 /** Clients that are remembered; beyond them the one that was met first is forgotten. */
 const mostClients = 10_000;
@@ -37,8 +37,8 @@ export class ClientBudgets {
     const client = this.#clientOf(key);
     if (now < client.refusedUntil) return undefined;
     const own = new Budget(ownResets);
-    // Daemons of one machine share its loopback address: what one of them does must not lock out the others.
-    const mayBeRefused = certificate !== "" || !isLoopback(address);
+    // Behind an address are all who have no certificate: the pods of a node, a network's NAT. None of them may lock out the others.
+    const mayBeRefused = certificate !== "";
     return {
       spendReset: () => client.resets.spend() || own.spend(),
       ended: () => {
@@ -59,8 +59,4 @@ export class ClientBudgets {
     }
     return client;
   }
-}
-
-function isLoopback(address: string): boolean {
-  return address === "::1" || address.startsWith("127.");
 }
