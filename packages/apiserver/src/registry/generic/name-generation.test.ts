@@ -5,6 +5,7 @@ import type { Storage } from "../../storage/storage.ts";
 import { generatedNameAttempts } from "./name-generation.ts";
 import { newRegistryStore } from "./store.ts";
 import type { StrategyContext } from "./strategy.ts";
+import { definitionOf } from "./testing.ts";
 
 test("a store where every generated name is taken says so, and when to try again", async () => {
   const names = new Set<string>();
@@ -15,19 +16,7 @@ test("a store where every generated name is taken says so, and when to try again
     },
   } as unknown as Storage;
   const store = newRegistryStore({
-    definition: {
-      group: "",
-      resource: "configmaps",
-      kind: "ConfigMap",
-      listKind: "ConfigMapList",
-      singular: "",
-      namespaced: true,
-      verbs: [],
-      versions: [{ version: "v1" }],
-      hub: "v1",
-      strategy: { namespaceScoped: true },
-      table: { columns: [], cells: () => [] },
-    },
+    definition: definitionOf(),
     storage,
   });
   const ctx: StrategyContext = {

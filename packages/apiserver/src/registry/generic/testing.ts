@@ -23,7 +23,7 @@ export const ctx = (overrides: Partial<StrategyContext> = {}): StrategyContext =
   ...overrides,
 });
 
-function definitionOf(strategy: Partial<Strategy>): ResourceDefinition {
+export function definitionOf(strategy: Partial<Strategy> = {}): ResourceDefinition {
   return {
     group: "",
     resource: "configmaps",
