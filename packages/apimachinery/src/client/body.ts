@@ -4,23 +4,23 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion, type Reso
 import type { DeleteOptions, KubeObject } from "../meta/types.ts";
 import { stringifyWire } from "./wire-json.ts";
 
-/** What goes over the wire, and what it is. */
+/** An encoded request body and its content type. */
 export interface Body {
   readonly contentType: string;
   readonly bytes: Buffer | string;
 }
 
 /**
- * An object for the server: protobuf where that is asked for and both the resource and the object have that form (a custom
- * resource's scale has it, its server does not take it), JSON otherwise.
- * @param subresource whose bodies may be of another kind than the resource, and then say so themselves
+ * Encodes an object. Protobuf is used if requested and if both the resource and the object have a protobuf form (the Scale of a
+ * custom resource has one, but its server does not accept it); JSON otherwise.
+ * @param subresource its bodies may be of another kind than the resource; they have to carry apiVersion and kind then
  */
 export function objectBody(ref: ResourceRef, object: object, protobuf: boolean, subresource: string | undefined): Body {
   const { apiVersion, kind: said } = object as KubeObject;
   const own = apiVersion !== undefined && said !== undefined ? kindOf(apiVersion, said) : undefined;
   const kind = own ?? (subresource === undefined || subresource === "status" ? ref : undefined);
   if (protobuf && kind !== undefined && hasProtobufForm(ref) && hasProtobufForm(kind)) return protobufBody(object, kind);
-  // The server wants apiVersion and kind in every body; items of lists come without.
+  // The server requires apiVersion and kind in every body; items of lists lack them.
   return jsonBody(
     own !== undefined || subresource !== undefined ? object : { ...object, apiVersion: formatGroupVersion(ref), kind: ref.kind },
   );

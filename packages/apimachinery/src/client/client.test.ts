@@ -38,11 +38,11 @@ interface TestServer {
   readonly url: string;
   readonly seen: Seen[];
   readonly sessions: http2.ServerHttp2Session[];
-  /** Answers in turn; the last one again and again. */
+  /** Responses in order; the last one repeats. */
   answers: (Answer | ((stream: http2.ServerHttp2Stream) => void))[];
 }
 
-/** A TLS server that speaks HTTP/2, as an API server does. */
+/** Starts an HTTP/2 server over TLS in place of an API server. */
 async function startServer(t: TestContext, ...answers: TestServer["answers"]): Promise<TestServer> {
   const listener = http2.createSecureServer({ ...server, ca: user.ca, requestCert: true, rejectUnauthorized: false });
   const running: TestServer = { url: "", seen: [], sessions: [], answers };
@@ -247,7 +247,7 @@ test("over HTTP/1.1 a read is sent again when the server gave up the kept connec
     const served = (incoming.socket as net.Socket & { served?: number }).served ?? 0;
     Object.assign(incoming.socket, { served: served + 1 });
     incoming.resume();
-    // As if its idle time had just run out: the request is lost with the connection.
+    // Simulates an idle timeout: the request is lost with the connection.
     if (served > 0) {
       gaveUp++;
       return incoming.socket.resetAndDestroy();
@@ -301,7 +301,7 @@ test("gives up a connection that does not answer pings", async (t) => {
   const client = clientOf(t, { url: `https://127.0.0.1:${between.port}` }, {}, clock);
   const watch = client.watch(pods, {}, { signal: new AbortController().signal })[Symbol.asyncIterator]();
   await watch.next();
-  await clock.advance(30_000); // answered: the watch goes on
+  await clock.advance(30_000); // the ping is answered: the watch continues
   await waitFor(() => clock.waiting === 1, { what: "the answer to a ping" });
   between.freeze();
   await clock.advance(30_000);
@@ -310,7 +310,7 @@ test("gives up a connection that does not answer pings", async (t) => {
   await failed;
 });
 
-/** Passes bytes on until it is told to swallow them, as a broken network does. */
+/** Starts a relay that forwards bytes until `freeze` makes it drop them, like a broken network. */
 async function startRelay(t: TestContext, to: number): Promise<{ port: number; freeze(): void }> {
   let frozen = false;
   const relay = net.createServer((near) => {
@@ -396,7 +396,7 @@ test("watches: events as they come, whatever the chunks", async (t) => {
   const running = await startServer(t, (stream) => {
     stream.respond({ ":status": 200 });
     const bytes = Buffer.from(`${lines.join("\n")}\n`);
-    const middle = bytes.indexOf("ä") + 1; // in the middle of a character
+    const middle = bytes.indexOf("ä") + 1; // splits a multi-byte character
     stream.write(bytes.subarray(0, middle));
     setImmediate(() => stream.end(bytes.subarray(middle)));
   });

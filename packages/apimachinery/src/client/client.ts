@@ -11,27 +11,28 @@ import type { Connect } from "./connect.ts";
 import { newCredentials } from "./credentials.ts";
 import { newTokenBucket, type TokenBucket, unlimited } from "./rate-limit.ts";
 import type { PoolObserver } from "./stream-pool.ts";
-import { newTransport, readBody, type Transport, type TransportRequest, type TransportResponse } from "./transport.ts";
+import { newTransport, readBody, type Transport } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
+import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 import { parseWire } from "./wire-json.ts";
 
 /**
- * The API of one server, for any resource. Objects go out and come in as JSON shapes; what comes in is the caller's own.
+ * A client of one API server, for any resource. Objects are plain JSON shapes; returned objects belong to the caller.
  *
- * Failures are StatusErrors with the server's Status; errors of the connection are Node's (see `transport.ts`), an
- * aborted signal rejects with its reason. A 429 or 5xx answer with Retry-After is waited for and tried again, ten times
- * at most, whatever the verb: the server says by it that it did nothing.
+ * API failures reject with a StatusError that holds the server's Status, connection failures with Node's error (see
+ * `transport.ts`), an aborted signal with its reason. A 429 or 5xx response with Retry-After is retried after that delay, up to
+ * ten times and for any verb: by Retry-After the server states that the request was not executed.
  * Source: k8s.io/client-go rest/request.go
  */
 export interface Client {
   get<T extends object = Unstructured>(ref: ResourceRef, target: NamedTarget, options?: GetOptions): Promise<T>;
   list<T extends object = Unstructured>(ref: ResourceRef, target?: ListTarget, options?: ListOptions): Promise<KubeList<T>>;
-  /** The path is made from the object's own name and namespace; give `name` for subresources that create (binding, eviction, token). */
+  /** The path is derived from the object's namespace; give `name` for creating subresources (binding, eviction, token). */
   create<T extends object = Unstructured>(ref: ResourceRef, object: T, options?: CreateOptions): Promise<T>;
   update<T extends object = Unstructured>(ref: ResourceRef, object: T, options?: UpdateOptions): Promise<T>;
   patch<T extends object = Unstructured>(ref: ResourceRef, target: NamedTarget, patch: Patch, options?: PatchOptions): Promise<T>;
-  /** @returns the object when it is only marked for deletion, else a Status. */
+  /** @returns the object when it is only marked for deletion, otherwise a Status */
   delete(ref: ResourceRef, target: NamedTarget, options?: DeleteOptions & CallOptions): Promise<Status | Unstructured>;
   deleteCollection(
     ref: ResourceRef,
@@ -39,17 +40,18 @@ export interface Client {
     options?: DeleteOptions & Pick<ListOptions, "labelSelector" | "fieldSelector"> & CallOptions,
   ): Promise<Status | Unstructured>;
   /**
-   * Events from `resourceVersion` on, until the server ends the watch (the loop ends), it fails (StatusError, also for an
-   * ERROR event), or `signal` is aborted (rejects with its reason). A slow reader makes the server wait.
+   * Yields events after `resourceVersion`. The iteration ends when the server ends the watch, and throws when the watch fails
+   * (StatusError, also for an ERROR event) or when `signal` is aborted (its reason). Slow consumers exert backpressure on the
+   * server.
    */
   watch<T extends object = Unstructured>(
     ref: ResourceRef,
     target: ListTarget,
     options: WatchOptions,
   ): AsyncIterable<ObjectEvent<T>>;
-  /** Anything else: discovery, health, openapi. Any status is an answer. @param path with its query */
+  /** Any other request: discovery, health, openapi. Does not throw for error statuses. @param path including the query */
   raw(method: string, path: string, options?: RawOptions): Promise<RawResponse>;
-  /** Ends the connections, and open watches with them. */
+  /** Closes all connections, including those of open watches. */
   close(): void;
 }
 
@@ -69,7 +71,7 @@ export interface ListTarget {
 
 export interface GetOptions extends CallOptions {
   readonly resourceVersion?: string | undefined;
-  /** Answered as PartialObjectMetadata: metadata alone. */
+  /** Requests PartialObjectMetadata. */
   readonly metadataOnly?: boolean | undefined;
 }
 
@@ -107,7 +109,7 @@ export interface CreateOptions extends WriteOptions {
 export interface UpdateOptions extends CreateOptions {}
 
 export interface PatchOptions extends WriteOptions {
-  /** Takes fields from other managers; for `apply`. */
+  /** Takes ownership of fields that other managers own; for `apply`. */
   readonly force?: boolean | undefined;
 }
 
@@ -127,36 +129,37 @@ export interface RawResponse {
   readonly body: Buffer;
 }
 
-/** Told of each request, for metrics. */
+/** Receives request events, for metrics. */
 export interface ClientObserver {
-  /** @param code the answer's status, or `<error>`. */
+  /** @param code the status of the response, or `<error>` */
   requested(method: string, host: string, code: string, latencyMs: number): void;
   rateLimited(method: string, host: string, waitedMs: number): void;
-  /** Of one set of connections to the host. */
+  /** Creates the observer of one connection pool to the host. */
   pool?(host: string): PoolObserver;
 }
 
 export interface ClientDependencies {
   readonly clock?: Clock;
   readonly observer?: ClientObserver;
-  /** Instead of the configuration's qps and burst, for clients that share a limit. */
+  /** Overrides qps and burst of the configuration, for clients that share a limit. */
   readonly limiter?: TokenBucket;
-  /** Instead of connections to the host: a server's client of itself. */
+  /** Replaces network connections: for a server's in-process client. */
   readonly transport?: Transport;
-  /** How the host is reached, when not directly. */
+  /** Custom dialer; default a direct connection or the configured proxy. */
   readonly connect?: Connect | undefined;
 }
 
+/** Creates a client with its own connections, credentials and rate limit. */
 export function newClient(config: ClientConfig, dependencies: ClientDependencies = {}): Client {
   return newClientFamily(config, dependencies).member(config, dependencies.limiter);
 }
 
-/** Clients of one server with one set of credentials and connections, each with its own limit and user agent. */
+/** Clients of one server that share credentials and connections but have their own rate limits and user agents. */
 export interface ClientFamily {
   member(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">, limiter?: TokenBucket): Client;
-  /** A member with connections of its own: for leases, whose requests must not wait behind anything. */
+  /** A member with its own connections: for leader election leases, whose requests must not queue behind others. */
   apart(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">): Client;
-  /** Ends the connections of all of them; `close` of a member those that it uses. */
+  /** Closes the connections of all members. `close` of a member closes the connections that it uses. */
   close(): void;
 }
 
@@ -245,7 +248,7 @@ function memberOf(call: Call): Client {
         headers: accepting(ref, options, "PartialObjectMetadataList"),
         signal,
       });
-      return { ...list, items: list.items ?? [] }; // of nothing upstream's servers may write null
+      return { ...list, items: list.items ?? [] }; // upstream's servers may write null for an empty list
     },
     create(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;
@@ -351,10 +354,10 @@ function formatQuery(query: Query | undefined): string {
 
 const mostRetries = 10;
 
-/** With what may be the reason for a 401, which the server does not tell. */
+/** A response with the likely reason for a 401, which the server does not report. */
 type Answer = TransportResponse & { readonly certificateFault?: string | undefined };
 
-/** Sends until there is an answer that is not "later". The body of the answer is still to be read. */
+/** Sends a request with rate limiting and retries. The body of the returned response is unread. */
 async function send(call: Call, request: TransportRequest): Promise<Answer> {
   const { config, clock, credentials, transport, limiter, observer } = call;
   const { host } = new URL(config.host);
@@ -415,7 +418,7 @@ function isProtobuf(response: TransportResponse): boolean {
   return response.headers["content-type"]?.startsWith(protobufMediaType) === true;
 }
 
-/** @throws Error when the body is none of what the header says */
+/** @throws Error when the body does not match the content type */
 function objectIn(response: TransportResponse, body: Buffer): unknown {
   return isProtobuf(response) ? decodeProtobuf(body) : parseWire(body.toString("utf8"));
 }
@@ -425,6 +428,6 @@ function parseStatus(response: TransportResponse, body: Buffer): Status | undefi
     const value = objectIn(response, body) as Partial<Status> | null;
     return value?.kind === "Status" && value.status !== "Success" ? (value as Status) : undefined;
   } catch {
-    return undefined; // a proxy's page, say
+    return undefined; // e.g. an error page of a proxy
   }
 }

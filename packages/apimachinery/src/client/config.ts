@@ -1,12 +1,12 @@
 /**
- * How to reach an API server and as whom. PEM text beats the file of the same name; files are read again for each
- * new connection, so that renewed certificates and tokens are taken up without a restart.
+ * Address and credentials of an API server. Inline PEM takes precedence over the corresponding file. Files are reread for new
+ * connections, so that renewed certificates and tokens are used without a restart.
  * Source: k8s.io/client-go rest/config.go
  */
 export interface ClientConfig {
-  /** `https://10.0.0.1:6443`, with a path below which the API is served if there is one. `http://` is taken as it is. */
+  /** `https://10.0.0.1:6443`, optionally with a path prefix of the API. `http://` uses no TLS. */
   readonly host: string;
-  /** Authorities that sign the server's certificate, PEM; the system's when neither this nor `caFile` is there. */
+  /** CA bundle for the server's certificate, PEM; the system's when neither this nor `caFile` is set. */
   readonly ca?: string | undefined;
   readonly caFile?: string | undefined;
   /** Client certificate and key, PEM. */
@@ -14,30 +14,31 @@ export interface ClientConfig {
   readonly certFile?: string | undefined;
   readonly key?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** The kubeconfig that all this is from, for messages. */
+  /** The kubeconfig file of these settings, for messages. */
   readonly kubeconfigFile?: string | undefined;
-  /** The server's certificate is not checked. */
+  /** Disables verification of the server's certificate. */
   readonly insecure?: boolean | undefined;
-  /** Name to ask for and to check, instead of the host's. */
+  /** Server name for SNI and certificate verification; default the host. */
   readonly serverName?: string | undefined;
-  /** `http://`, `https://` or `socks5://`; the environment's HTTPS_PROXY, HTTP_PROXY and NO_PROXY when absent. */
+  /** `http://`, `https://` or `socks5://`; default HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment. */
   readonly proxyUrl?: string | undefined;
   readonly token?: string | undefined;
-  /** Read again each minute; beats `token` as long as it can be read. */
+  /** Reread once a minute; takes precedence over `token` while it is readable. */
   readonly tokenFile?: string | undefined;
-  /** Asked for each request; keeps its own time. */
+  /** Called for each request; has to do its own caching. */
   readonly tokenSource?: (() => Promise<string>) | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   readonly exec?: ExecConfig | undefined;
   readonly impersonate?: Impersonation | undefined;
-  /** Requests a second, 5 when absent; below zero means no limit. Source: rest/config.go DefaultQPS */
+  /** Sustained requests per second, default 5; negative: unlimited. Source: rest/config.go DefaultQPS */
   readonly qps?: number | undefined;
-  /** Requests at once, 10 when absent. */
+  /** Burst of the rate limit, default 10. */
   readonly burst?: number | undefined;
   readonly userAgent?: string | undefined;
   /**
-   * `application/vnd.kubernetes.protobuf`: bodies of built-in kinds go so, and answers may come so. Default: JSON alone.
+   * `application/vnd.kubernetes.protobuf`: encodes bodies of built-in kinds as protobuf and accepts it in responses. Default:
+   * JSON.
    */
   readonly contentType?: string | undefined;
 }
@@ -49,7 +50,7 @@ export interface Impersonation {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A program that prints an ExecCredential. Source: client.authentication.k8s.io */
+/** A credential plugin, which prints an ExecCredential. Source: client.authentication.k8s.io */
 export interface ExecConfig {
   readonly apiVersion: string;
   readonly command: string;
@@ -59,7 +60,9 @@ export interface ExecConfig {
   readonly provideClusterInfo?: boolean;
 }
 
-/** `kube-scheduler/v1.23.0 (linux/amd64) kubernetes/coxswain`, optionally with `/<part>` for one user of the client. */
+/**
+ * `kube-scheduler/v1.23.0 (linux/amd64) kubernetes/coxswain`, optionally followed by `/<part>` to tell uses of a client apart.
+ */
 export function userAgentOf(program: string, part?: string): string {
   const arch = process.arch === "x64" ? "amd64" : process.arch;
   const base = `${program}/v1.23.0 (${process.platform}/${arch}) kubernetes/coxswain`;

@@ -16,7 +16,7 @@ const answer = ({ httpVersion }: { httpVersion: string }, response: { end(text: 
 
 for (const { name, scheme, start, version, connections } of [
   { name: "HTTP/2", scheme: "https", start: () => http2.createSecureServer(pair, answer), version: "2.0", connections: 1 },
-  // One to learn which protocol the server has, one that is kept.
+  // One to negotiate the protocol, one that is kept alive.
   { name: "HTTP/1.1 over TLS", scheme: "https", start: () => https.createServer(pair, answer), version: "1.1", connections: 2 },
   { name: "HTTP/1.1", scheme: "http", start: () => http.createServer(answer), version: "1.1", connections: 1 },
 ]) {
@@ -28,7 +28,7 @@ for (const { name, scheme, start, version, connections } of [
       asked.push(`${host}:${port}`);
       return connectTcp(reached, "127.0.0.1");
     };
-    // Nobody listens there.
+    // Nothing listens on this port.
     const client = newClient({ host: `${scheme}://127.0.0.1:1`, ca: pair.ca, qps: -1 }, { connect });
     t.after(() => client.close());
     for (let i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/** Servers that are reached over somebody else: a proxy, a tunnel. */
+/** Connections through a custom dialer: a proxy or a tunnel. */
 import { X509Certificate } from "node:crypto";
 import type { Agent, AgentOptions } from "node:http";
 import { Socket } from "node:net";
@@ -6,28 +6,28 @@ import type { Duplex } from "node:stream";
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from "node:tls";
 import { expiredOf, expiryText } from "../errors/certificate-expiry.ts";
 
-/** A socket, or what stands for one. */
+/** A socket or another duplex stream that acts as one. */
 export interface Connection extends Duplex {
-  /** Closes it when all is written. */
+  /** Closes the stream after pending writes. */
   destroySoon(): void;
 }
 
-/** @returns a connection to a host, on which nothing was said yet @throws Error of the way there */
+/** Dials a host. @returns an unused connection @throws Error when the connection fails */
 export type Connect = (host: string, port: number) => Promise<Connection>;
 
-/** Node lets `createConnection` answer later; its types do not say so. */
+/** Node supports an asynchronous `createConnection`, but its types do not. */
 type LateConnection = (
   options: AgentOptions & { host: string; port: number },
   done: (err: Error | null, socket?: Duplex) => void,
 ) => void;
 
-/** `certFile` is where `cert` is from, for messages. */
+/** `certFile` is the origin of `cert`, for messages. */
 type TlsClientOptions = Omit<ConnectionOptions, "socket"> & { socket?: Duplex; certFile?: string | undefined };
 
 /**
- * Begins TLS, over a connection if there is one. It ends when that is not possible: nobody else would end it. When it fails because a
- * certificate has expired, the message of its error names that certificate.
- * @throws Error for certificates that are none
+ * Starts a TLS handshake, over `socket` if given; that socket is destroyed on failure. If verification fails because a
+ * certificate is expired or not yet valid, the error message names the certificate.
+ * @throws Error for invalid certificate options
  */
 export function connectTls(options: TlsClientOptions): TLSSocket {
   try {
@@ -44,7 +44,7 @@ const expiredCodes = new Set(["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID"]);
 
 function nameExpired(socket: TLSSocket, { cert, certFile }: TlsClientOptions): void {
   let peer: X509Certificate | undefined;
-  // Before Node verifies the certificate: a socket that was destroyed for it does not have it any more.
+  // Runs before Node verifies the certificate: it is not available on a destroyed socket.
   socket.prependOnceListener("secure", () => {
     peer = socket.getPeerX509Certificate();
   });
@@ -59,19 +59,20 @@ function nameExpired(socket: TLSSocket, { cert, certFile }: TlsClientOptions): v
   });
 }
 
-/** What is wrong with the time of a client's own certificate. */
+/** Describes a client certificate outside its validity period. @returns undefined when it is valid or unreadable */
 export function ownExpiry(pem: ConnectionOptions["cert"], file: string | undefined, nowMs = Date.now()): string | undefined {
   if (typeof pem !== "string" && !Buffer.isBuffer(pem)) return undefined;
   try {
     return expiryText(new X509Certificate(pem), nowMs, file);
   } catch {
-    return undefined; // whoever uses it says what is wrong with it
+    return undefined; // reported where the certificate is used
   }
 }
 
 /**
- * @param agent whose connections go over `connect` from now on
- * @param isSecure whether it speaks TLS, with the host at the far end
+ * Makes an agent dial through `connect`.
+ * @param agent is modified
+ * @param isSecure whether to negotiate TLS with the target host
  * @returns the same agent
  */
 export function connectingOver<A extends Agent>(agent: A, connect: Connect, isSecure: boolean): A {
@@ -86,7 +87,7 @@ export function connectingOver<A extends Agent>(agent: A, connect: Connect, isSe
   const { keepSocketAlive } = agent;
   return Object.assign(agent, {
     createConnection,
-    // What only stands for a socket has no idle time that could be bounded: it serves one request.
+    // Streams that are not sockets have no idle timeout, so they serve one request only.
     keepSocketAlive: (socket: Duplex) => socket instanceof Socket && keepSocketAlive.call(agent, socket),
   });
 }

@@ -6,15 +6,16 @@ import { parseTime } from "../meta/time.ts";
 import type { ClientConfig, ExecConfig } from "./config.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 
-/** Who the client says it is: headers for each request, and the certificate of a plugin that gives one. */
+/** Supplies the authentication headers of each request, and a plugin's client certificate. */
 export interface Credentials {
-  /** @throws Error when a credential plugin fails. */
+  /** @throws Error when a credential plugin or the token file fails */
   headers(): Promise<Record<string, string | string[]>>;
   certificate(): { cert: string; key: string } | undefined;
-  /** The server answered 401. @returns true when asking again may give other credentials. */
+  /** Reports a 401. @returns true when a retry may use different credentials */
   rejected(): boolean;
 }
 
+/** @param onNewCertificate called when a plugin returns a different certificate */
 export function newCredentials(config: ClientConfig, clock: Clock, onNewCertificate: () => void): Credentials {
   const fixed = impersonationHeaders(config);
   if (config.username !== undefined && config.username !== "") {
@@ -51,7 +52,7 @@ function impersonationHeaders(config: ClientConfig): Record<string, string | str
   return headers;
 }
 
-/** Read again after a minute; when it cannot be read, the last token is used on. Source: client-go transport/token_source.go */
+/** Reread after a minute; if that fails, the last token stays in use. Source: client-go transport/token_source.go */
 function newTokenFile(path: string, fallback: string | undefined, clock: Clock) {
   let token = fallback;
   let readAt = Number.NEGATIVE_INFINITY;

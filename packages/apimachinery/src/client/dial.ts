@@ -4,6 +4,9 @@ import tls from "node:tls";
 import type { ClientConfig } from "./config.ts";
 import { type Connect, connectTls } from "./connect.ts";
 
+/**
+ * TLS options of a configuration. @param certificate of a credential plugin; takes precedence @throws Error for unreadable files
+ */
 export async function tlsOptions(
   url: URL,
   config: ClientConfig,
@@ -25,18 +28,19 @@ export async function tlsOptions(
   };
 }
 
-/** As Go's: the common name of a certificate is not looked at, which Node does where there are no other names. */
+/** As in Go, the common name is ignored; Node falls back to it when there are no alternative names. */
 function checkIdentity(name: string, peer: tls.PeerCertificate): Error | undefined {
   if (peer.subjectaltname) return tls.checkServerIdentity(name, peer);
   return new Error("x509: certificate relies on legacy Common Name field, use SANs instead");
 }
 
+/** @returns the text or the file's content; undefined when neither is given */
 export async function pem(text: string | undefined, file: string | undefined): Promise<string | undefined> {
   if (text !== undefined && text !== "") return text;
   return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
 }
 
-/** A TLS connection to the URL's host; `alpnProtocol` says what it speaks. */
+/** Opens a TLS connection to the URL's host; `alpnProtocol` tells the negotiated protocol. @throws Error, ETIMEDOUT after 30 s */
 export async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
   const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
   const over = connect && { socket: await connect(to.host, to.port) };
@@ -69,7 +73,7 @@ function timedOut(): Error {
   return Object.assign(new Error("timed out connecting to the server"), { code: "ETIMEDOUT" });
 }
 
-/** `[::1]` in a URL is `::1` for a socket. */
+/** Removes the brackets of an IPv6 literal in a URL. */
 export function stripBrackets(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }

@@ -4,7 +4,7 @@ import type { Status } from "../meta/types.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { parseWire } from "./wire-json.ts";
 
-/** A resource as the server describes it. */
+/** A resource from the server's discovery. */
 export interface DiscoveredResource extends ResourceRef {
   readonly verbs: readonly string[];
   readonly shortNames: readonly string[];
@@ -12,14 +12,14 @@ export interface DiscoveredResource extends ResourceRef {
 
 export interface Discovered {
   readonly resources: readonly DiscoveredResource[];
-  /** Group versions that did not answer (an aggregated server that is down, say): what they hold is unknown. */
+  /** Group versions whose discovery failed (e.g. of an unavailable aggregated server); their resources are unknown. */
   readonly failed: readonly { readonly groupVersion: string; readonly error: unknown }[];
 }
 
 /**
- * Every resource that the server has, once each, at the version that the server prefers; a resource that the preferred
- * version lacks comes at the next version that has it. Subresources are left out.
- * @throws when the list of groups itself cannot be read
+ * Lists every resource once, at the preferred version of its group, or else at the next version that has it. Subresources are
+ * left out.
+ * @throws Error when the list of groups cannot be read
  * Source: client-go discovery.ServerPreferredResources
  */
 export async function discoverPreferredResources(client: Client, options: CallOptions = {}): Promise<Discovered> {
@@ -45,7 +45,7 @@ export async function discoverPreferredResources(client: Client, options: CallOp
   return { resources, failed };
 }
 
-/** Groups with their versions, the preferred one first. */
+/** Groups with their versions, the preferred version first. */
 export async function discoverGroups(client: Client, options: CallOptions = {}): Promise<{ name: string; versions: string[] }[]> {
   const [core, named] = await Promise.all([
     getJson<{ versions: string[] }>(client, "/api", options),
@@ -68,7 +68,7 @@ async function discoverVersion(client: Client, groupVersion: string, options: Ca
   if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;
   const { resources } = await getJson<ResourceList>(client, path, options);
-  if (resources === null) return []; // as servers write no resources that have none now, those of metrics for example
+  if (resources === null) return []; // some servers write null for an empty list, metrics-server for example
   return resources
     .filter(({ name }) => !name.includes("/"))
     .map((resource) => ({
@@ -98,7 +98,7 @@ async function getJson<T>(client: Client, path: string, options: CallOptions): P
   try {
     parsed = parseWire(text) as Status;
   } catch {
-    // not a Status: the code alone has to say it
+    // not a Status: only the code is known
   }
   const message = parsed.message ?? `GET ${path}: unexpected status ${status}`;
   throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", ...parsed, message, code: status });

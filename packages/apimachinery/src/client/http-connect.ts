@@ -2,11 +2,11 @@ import { request } from "node:http";
 import type { Socket } from "node:net";
 
 /**
- * Asks an HTTP proxy for a connection to somebody else.
- * @param way a connection to the proxy; with an answer of 200 it is the one to the target from here on
+ * Requests a tunnel from an HTTP proxy.
+ * @param way a connection to the proxy; after a 200 it is connected to the target
  * @param target `10.0.0.7:443`
- * @returns what the proxy answered
- * @throws Error of the way, which is destroyed then; the signal's reason
+ * @returns the status of the proxy's response
+ * @throws Error of the connection, which is destroyed then; the signal's reason
  * Source: RFC 9110 9.3.6
  */
 export function requestTunnel(
@@ -25,7 +25,7 @@ export function requestTunnel(
     });
     connect.once("connect", ({ statusCode: code = 0, statusMessage: message = "" }, _socket, head) => {
       signal.removeEventListener("abort", giveUp);
-      // A server that speaks first may have been heard already.
+      // The target may have sent data already.
       if (head.length > 0) way.unshift(head);
       resolve({ code, message });
     });

@@ -1,10 +1,11 @@
 import type http from "node:http";
 import type https from "node:https";
 import { stripBrackets } from "./dial.ts";
-import type { TransportRequest, TransportResponse } from "./transport.ts";
 import { asError } from "./transport-errors.ts";
+import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 import { onUnaskedUpgrade } from "./unasked-upgrade.ts";
 
+/** Sends a request over HTTP/1.1. Resolves with the head of the response; rejects with Node's error or the signal's reason. */
 export function requestOverHttp1(
   send: typeof http.request | typeof https.request,
   url: URL,

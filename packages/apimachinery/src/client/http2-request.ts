@@ -1,7 +1,7 @@
 import http2 from "node:http2";
 import type { Clock, Timer } from "../clock/clock.ts";
-import type { TransportRequest, TransportResponse } from "./transport.ts";
 import { asError, ConnectionLost, NotProcessed } from "./transport-errors.ts";
+import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 
 export interface PingOptions {
   readonly clock: Clock;
@@ -9,7 +9,7 @@ export interface PingOptions {
   readonly pingTimeoutMs?: number;
 }
 
-/** Destroys a session whose server no longer answers, so that watches on it end instead of hanging. */
+/** Sends periodic pings and destroys a session whose server does not respond, so that watches end instead of hanging. */
 export function keepAsking(session: http2.ClientHttp2Session, options: PingOptions): Timer {
   const { clock, pingIntervalMs = 30_000, pingTimeoutMs = 15_000 } = options;
   let waiting: Timer | undefined;
@@ -29,7 +29,10 @@ export function keepAsking(session: http2.ClientHttp2Session, options: PingOptio
   };
 }
 
-/** @param release called once, when the stream is closed */
+/**
+ * Sends a request over HTTP/2. Resolves with the head of the response; rejects with NotProcessed if it is safe to retry.
+ * @param release called once, when the stream is closed
+ */
 export function requestOverHttp2(
   session: http2.ClientHttp2Session,
   url: URL,

@@ -4,8 +4,7 @@ import type { ClientConfig } from "./config.ts";
 import { loadKubeconfig } from "./kubeconfig.ts";
 
 /**
- * The configuration of a program that runs in a Pod: address from the environment, token and CA from the mounted
- * service account.
+ * Configuration inside a Pod: the address from the environment, token and CA from the mounted service account.
  * @throws Error outside a Pod
  * Source: client-go rest.InClusterConfig
  */
@@ -32,8 +31,8 @@ export async function inClusterConfig(
 }
 
 /**
- * What `--kubeconfig` and `--master` say; the program's own Pod where they say nothing.
- * @throws Error where there is no way to the API server
+ * Configuration from `--kubeconfig` and `--master`; in-cluster configuration when both are empty.
+ * @throws Error when no configuration is found
  * Source: client-go tools/clientcmd BuildConfigFromFlags
  */
 export async function configFromFlags(kubeconfig: string, master: string): Promise<ClientConfig> {

@@ -96,6 +96,8 @@ for (const { name, text, message } of [
     message: /user "nobody" does not exist/,
   },
   { name: "no server", text: kubeconfig("{}", "{}"), message: /has no server defined/ },
+  { name: "contexts that are no list", text: "contexts: t", message: /clusters, contexts and users have to be lists/ },
+  { name: "an empty entry", text: "contexts: [null]\ncurrent-context: a", message: /context "a" does not exist/ },
 ]) {
   test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
 }

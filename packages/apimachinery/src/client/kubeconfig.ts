@@ -5,9 +5,9 @@ import type { ClientConfig, ExecConfig, Impersonation } from "./config.ts";
 import { parseProxyUrl } from "./proxy.ts";
 
 /**
- * Reads a kubeconfig file and gives what its current context says. Relative paths in it are relative to the file.
- * @param options.master the server's address, whatever the file says (`--master`)
- * @throws Error that names the file, when it cannot be read, is no kubeconfig, or names what it does not define
+ * Loads the current context of a kubeconfig file. Relative paths are resolved against the file's directory.
+ * @param options.master overrides the server address (`--master`)
+ * @throws Error that names the file, when it is unreadable, invalid or refers to undefined entries
  * Source: k8s.io/client-go tools/clientcmd
  */
 export async function loadKubeconfig(path: string, options: { context?: string; master?: string } = {}): Promise<ClientConfig> {
@@ -19,7 +19,7 @@ export async function loadKubeconfig(path: string, options: { context?: string; 
   }
 }
 
-/** Like `loadKubeconfig` for text that is already there. */
+/** Same as `loadKubeconfig`, for text. */
 export function parseKubeconfig(
   text: string,
   options: { context?: string; master?: string; directory?: string } = {},
@@ -109,7 +109,7 @@ interface KubeconfigExec {
   interactiveMode?: string;
 }
 
-/** Which of two says who somebody is, or whom to trust, must not be a guess. Source: tools/clientcmd/validation.go */
+/** Conflicting settings are rejected instead of choosing one. Source: tools/clientcmd/validation.go */
 function clusterProblem(name: string, cluster: KubeconfigCluster = {}): string | undefined {
   const { "certificate-authority": file, "certificate-authority-data": data } = cluster;
   if (file && data)
@@ -146,7 +146,7 @@ function execProblem(name: string, { command, apiVersion, env, interactiveMode }
   if (!command) return missing("command");
   if (!apiVersion) return missing("apiVersion");
   if (env?.some((variable) => !variable.name)) return missing("env variable name");
-  // Older versions did not have it.
+  // `interactiveMode` is required from v1 on.
   if (!interactiveMode) return apiVersion === execVersions[0] ? missing("interactiveMode") : undefined;
   return interactiveModes.includes(interactiveMode)
     ? undefined
@@ -154,7 +154,9 @@ function execProblem(name: string, { command, apiVersion, env, interactiveMode }
 }
 
 function named<T extends { name: string }>(entries: readonly T[] | null | undefined, name: string): T | undefined {
-  return entries?.find((entry) => entry.name === name);
+  if (entries === null || entries === undefined) return undefined;
+  if (!Array.isArray(entries)) throw new Error("not a kubeconfig: clusters, contexts and users have to be lists");
+  return (entries as readonly (T | null)[]).find((entry) => entry?.name === name) ?? undefined;
 }
 
 function fromBase64(text: string | undefined): string | undefined {
@@ -167,7 +169,7 @@ function execOf(exec: KubeconfigExec | undefined, directory: string | undefined)
   if (exec === undefined) return undefined;
   const { apiVersion = "", command = "" } = exec;
   if (!execVersions.includes(apiVersion)) throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(apiVersion)}`);
-  // Nobody sits before a daemon.
+  // A daemon has no terminal.
   if (exec.interactiveMode === "Always")
     throw new Error("exec plugin cannot support interactive mode: standard input is not a terminal");
   const relative = command.includes("/") && !isAbsolute(command);

@@ -2,7 +2,8 @@ import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts
 import type { ClientObserver } from "./client.ts";
 
 /**
- * Upstream's metrics of requests, and our own of connections. Source: k8s.io/component-base metrics/prometheus/restclient
+ * Upstream's metrics of client requests, and additional ones of connections. Source: k8s.io/component-base
+ * metrics/prometheus/restclient
  */
 export function clientMetrics(registry: MetricsRegistry): ClientObserver {
   const requests = registry.counter({

@@ -55,7 +55,7 @@ const startApi = (t: TestContext): Promise<number> =>
     http2.createSecureServer(pair, (_, response) => response.end('{"reached":true}')),
   );
 
-/** Knows one user, and brings everybody to one port. */
+/** A proxy that accepts one user and connects everything to one port. */
 function connectProxy(server: http.Server, port: number, asked: string[]): http.Server {
   return server.on("connect", ({ url = "", headers }: IncomingMessage, socket: Socket) => {
     asked.push(url);
@@ -69,7 +69,7 @@ function connectProxy(server: http.Server, port: number, asked: string[]): http.
   });
 }
 
-/** The same in SOCKS5; what it says comes in single bytes. */
+/** A SOCKS5 proxy of that kind; it writes its responses byte by byte. */
 function socksProxy(port: number, asked: string[]): Server {
   const say = (socket: Socket, ...bytes: number[]): void => {
     for (const byte of bytes) socket.write(Buffer.from([byte]));

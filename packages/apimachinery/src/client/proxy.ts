@@ -9,7 +9,7 @@ import { askSocks5 } from "./socks5.ts";
 const schemes = ["http:", "https:", "socks5:"];
 
 /**
- * The proxy of a kubeconfig's cluster.
+ * Parses `proxy-url` of a kubeconfig cluster.
  * @throws Error with client-go's text
  * Source: client-go tools/clientcmd/client_config.go parseProxyURL
  */
@@ -21,9 +21,8 @@ export function parseProxyUrl(text: string): URL {
 }
 
 /**
- * The proxy that the environment names for a server: HTTPS_PROXY or HTTP_PROXY, but for what NO_PROXY lists. Nobody goes
- * over a proxy to its own machine.
- * @throws Error for a proxy that is no URL
+ * The proxy for a server according to HTTPS_PROXY, HTTP_PROXY and NO_PROXY; never for loopback addresses.
+ * @throws Error for an invalid proxy address
  * Source: golang.org/x/net/http/httpproxy
  */
 export function proxyFromEnvironment(server: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
@@ -45,7 +44,10 @@ function isExempt(server: URL, noProxy: string): boolean {
     .some((entry) => entry === "*" || (entry !== "" && matches(entry, host, port)));
 }
 
-/** An address, a range, or a domain with all below it; `.example.com` and `*.example.com` are what is below alone. */
+/**
+ * Matches a NO_PROXY entry: an IP address, a CIDR, or a domain with its subdomains; `.example.com` and `*.example.com` match only
+ * subdomains.
+ */
 function matches(entry: string, host: string, port: number): boolean {
   if (parseCidr(entry) !== undefined) return cidrContains(entry, host);
   if (isIP(entry) !== 0) return entry === host;
@@ -56,10 +58,13 @@ function matches(entry: string, host: string, port: number): boolean {
   return isIP(name) !== 0 ? name === host : host.endsWith(name.startsWith(".") ? name : `.${name}`) || host === name;
 }
 
-/** Both stages together. Source: client-go transport/cache.go, Dialer{Timeout: 30 * time.Second} */
+/** Time limit for reaching the proxy and the target. Source: client-go transport/cache.go, Dialer{Timeout: 30 * time.Second} */
 const dialTimeoutMs = 30_000;
 
-/** @param trust how a proxy that speaks TLS is checked */
+/**
+ * Creates a dialer that connects through an HTTP, HTTPS or SOCKS5 proxy.
+ * @param trust supplies the TLS options for an HTTPS proxy
+ */
 export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOptions>): Connect {
   const name = proxy.username === "" ? undefined : decodeURIComponent(proxy.username);
   const credentials = name === undefined ? undefined : { username: name, password: decodeURIComponent(proxy.password) };

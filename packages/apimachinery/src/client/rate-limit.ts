@@ -1,16 +1,16 @@
 import type { Clock } from "../clock/clock.ts";
 
-/** A token bucket: `burst` requests at once, `qps` a second over time. Waiters are served in the order they came. */
+/** A token bucket: `burst` requests at once, `qps` per second sustained. Waiters are served in order. */
 export interface TokenBucket {
-  /** Takes one token if one is there. */
+  /** Takes one token if available. */
   tryAccept(): boolean;
-  /** Takes one token, waiting for it. @returns how long it waited in ms; rejects with the signal's reason. */
+  /** Takes one token, waiting if necessary. @returns the wait in ms @throws the signal's reason */
   accept(signal?: AbortSignal): Promise<number>;
-  /** Takes one token now or on credit. @returns ms until it is really there. */
+  /** Takes one token, if necessary on credit. @returns ms until it is available */
   reserve(): number;
 }
 
-/** Source: golang.org/x/time/rate, as client-go's util/flowcontrol uses it. */
+/** Source: golang.org/x/time/rate, as used by client-go's util/flowcontrol. */
 export function newTokenBucket(options: { qps: number; burst: number; clock: Clock }): TokenBucket {
   const { qps, burst, clock } = options;
   let tokens = burst;
@@ -40,7 +40,7 @@ export function newTokenBucket(options: { qps: number; burst: number; clock: Clo
       try {
         await clock.sleep(delayMs, signal);
       } catch (err) {
-        tokens += 1; // who gave up waiting must not make the others wait longer
+        tokens += 1; // an aborted wait must not delay later ones
         throw err;
       }
       return delayMs;
@@ -49,5 +49,5 @@ export function newTokenBucket(options: { qps: number; burst: number; clock: Clo
   };
 }
 
-/** For clients without a limit. */
+/** A bucket without limit. */
 export const unlimited: TokenBucket = { tryAccept: () => true, accept: async () => 0, reserve: () => 0 };

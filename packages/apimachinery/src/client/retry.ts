@@ -1,12 +1,12 @@
 import type { Clock } from "../clock/clock.ts";
 import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "../errors/predicates.ts";
 
-/** Of reviews, which someone waits for. Source: k8s.io/apiserver pkg/server/options, DefaultAuthWebhookRetryBackoff */
+/** Backoff of reviews, which block a request. Source: k8s.io/apiserver pkg/server/options, DefaultAuthWebhookRetryBackoff */
 const reviewBackoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };
 
 /**
- * Asks again with growing pauses, five times in all, when a failure looks like a passing one.
- * @throws what the last attempt threw, or the signal's reason
+ * Calls `ask` up to five times with exponential backoff while it fails with a transient error.
+ * @throws the last error, or the signal's reason
  * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, WithExponentialBackoff
  */
 export async function withReviewRetries<T>(ask: () => Promise<T>, clock: Clock, signal: AbortSignal): Promise<T> {

@@ -5,7 +5,7 @@ const withoutCredentials = 0;
 const withPassword = 2;
 const toConnect = 1;
 const byName = 3;
-/** What an address of a kind is long, in an answer; that of a name stands before it. */
+/** Bytes of an address by its type; domain names are length-prefixed instead. */
 const addressBytes: Readonly<Record<number, number>> = { 1: 4, 4: 16 };
 const refusals = [
   "",
@@ -20,9 +20,9 @@ const refusals = [
 ];
 
 /**
- * Asks a SOCKS proxy for a connection to somebody else, whose name the proxy looks up.
- * @param way a connection to the proxy; it is the one to the target from here on
- * @throws Error of the way or of the proxy; the caller ends the way then
+ * Requests a connection from a SOCKS5 proxy, which resolves the host name.
+ * @param way a connection to the proxy; afterwards it is connected to the target
+ * @throws Error of the connection or the proxy; the caller has to destroy `way` then
  * Source: RFC 1928, RFC 1929; golang.org/x/net/internal/socks
  */
 export async function askSocks5(
@@ -50,14 +50,14 @@ export async function askSocks5(
   release();
 }
 
-/** @throws Error for what does not fit a byte */
+/** Length-prefixed bytes. @throws Error above 255 bytes */
 function counted(text: string): Buffer {
   const bytes = Buffer.from(text);
   if (bytes.length > 255) throw new Error("socks connect: a name is too long");
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
 }
 
-/** Hands out what comes in portions that are asked for, at most one at a time. */
+/** Reads exact numbers of bytes from a socket, one read at a time. */
 function newReader(way: Socket, signal: AbortSignal) {
   let buffered = Buffer.alloc(0);
   let problem: Error | undefined;
@@ -86,7 +86,7 @@ function newReader(way: Socket, signal: AbortSignal) {
       buffered = buffered.subarray(length);
       return bytes;
     },
-    /** What came and was not asked for is the next reader's. */
+    /** Detaches from the socket and unshifts unread bytes. */
     release(): void {
       way.off("data", onData).off("error", fail).off("close", onEnd).off("end", onEnd);
       signal.removeEventListener("abort", onAbort);

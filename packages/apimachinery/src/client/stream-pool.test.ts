@@ -18,9 +18,9 @@ interface Fake {
 interface World {
   readonly clock: FakeClock;
   readonly pool: ReturnType<typeof newStreamPool<Fake>>;
-  /** Those that were dialled, in order. */
+  /** Dialled connections, in order. */
   readonly dialled: Fake[];
-  /** Set: dials wait until it is called with what comes of each. */
+  /** When set, dials wait here; each entry completes one, optionally with an error. */
   held: ((answer?: Error) => void)[] | undefined;
   readonly counts: { waiting: number; connections: number; waits: number[] };
 }

@@ -3,59 +3,59 @@ import { NotProcessed, StreamTimeout } from "./transport-errors.ts";
 
 /** One connection of a pool. */
 export interface PooledConnection {
-  /** How many streams it takes at the same time now; 0 when it takes no more. */
+  /** Current limit of concurrent streams; 0 when it accepts no more. */
   maxStreams(): number;
-  /** Lets open streams finish. */
+  /** Closes the connection after its open streams. */
   close(): void;
   destroy(): void;
 }
 
-/** What a connection tells its pool. */
+/** Events of a connection. */
 export interface PoolEvents {
-  /** `maxStreams` is another one. */
+  /** `maxStreams` has changed. */
   readonly changed: () => void;
-  /** No new streams; open ones go on. */
+  /** The connection accepts no new streams; open ones continue. */
   readonly draining: () => void;
   readonly ended: () => void;
 }
 
-/** Told of requests that had to wait for a stream or a connection, and of connections, for metrics. */
+/** Receives events of waiting requests and of connections, for metrics. */
 export interface PoolObserver {
-  /** @param change 1 when a request begins to wait, -1 when it no longer does */
+  /** @param change 1 when a request starts waiting, -1 when it stops */
   waiting(change: 1 | -1): void;
   waited(ms: number): void;
-  /** @param change 1 when one was opened, -1 when it has ended */
+  /** @param change 1 for an opened connection, -1 for a closed one */
   connections(change: 1 | -1): void;
 }
 
 export interface StreamLease<C> {
   readonly connection: C;
-  /** To be called once, when the stream is closed. */
+  /** Returns the stream; to be called once, when it is closed. */
   release(): void;
 }
 
 export interface StreamPool<C> {
   /**
-   * A free stream of the oldest connection that has one; another connection is opened where none has. Who waits is served
-   * in order.
+   * Reserves a stream on the oldest connection with a free one; dials another connection if there is none. Waiters are served in
+   * order.
    * @throws the signal's reason; the error of the dial; StreamTimeout after `waitMs`
    */
   acquire(signal?: AbortSignal): Promise<StreamLease<C>>;
-  /** New requests get new connections; open ones finish on the old. */
+  /** Retires all connections: new requests use new ones, open streams finish on the old ones. */
   renew(): void;
   close(): void;
 }
 
 export interface StreamPoolOptions<C> {
-  /** Resolves when `maxStreams` is known. */
+  /** Opens a connection; resolves when `maxStreams` is known. */
   readonly dial: (events: PoolEvents) => Promise<C>;
   readonly clock: Clock;
   readonly observer?: PoolObserver | undefined;
-  /** Most connections that take new streams; who finds all of them full waits. */
+  /** Upper bound of connections that accept new streams; beyond it requests wait. Default 64. */
   readonly maxConnections?: number;
-  /** A connection besides the first is closed when it had no stream for so long. */
+  /** Connections other than the last one are closed after this time without streams. Default 90 s. */
   readonly idleMs?: number;
-  /** Longest wait for a stream of a request that has no deadline of its own. */
+  /** Time limit of the wait for a stream. Default 60 s. */
   readonly waitMs?: number;
 }
 
@@ -71,15 +71,15 @@ interface Waiter<C> {
 }
 
 /**
- * Connections of one server, as many as the streams that are open at the same time need: a server bounds the streams of a
- * connection (250 as a rule), and a client's watches alone may be more.
+ * A pool of HTTP/2 connections to one server that grows with the number of concurrent streams: servers limit the streams of a
+ * connection (usually to 250), and a client's watches alone may exceed that.
  * Source: golang.org/x/net/http2 transport.go, clientConnPool with StrictMaxConcurrentStreams false; IdleConnTimeout of 90 s
  */
 export function newStreamPool<C extends PooledConnection>(options: StreamPoolOptions<C>): StreamPool<C> {
   const { clock, observer, maxConnections = 64, idleMs = 90_000, waitMs = 60_000 } = options;
-  /** Those that take new streams, oldest first. */
+  /** Connections that accept new streams, oldest first. */
   let entries: Entry<C>[] = [];
-  /** Those that finish what is open, too. */
+  /** All connections, including those that only finish open streams. */
   const connections = new Set<C>();
   const waiters = new Set<Waiter<C>>();
   let dialling = false;
@@ -97,7 +97,7 @@ export function newStreamPool<C extends PooledConnection>(options: StreamPoolOpt
     if (entry.open === 0 && entries.length > 1 && entries.includes(entry)) entry.idle = clock.after(idleMs, () => retire(entry));
     pump();
   };
-  /** Takes no new streams. */
+  /** Excludes a connection from new streams. */
   const drain = (entry: Entry<C>): void => {
     entry.idle?.cancel();
     entries = entries.filter((one) => one !== entry);
@@ -111,14 +111,14 @@ export function newStreamPool<C extends PooledConnection>(options: StreamPoolOpt
     for (const waiter of [...waiters]) waiter.fail(err);
   };
   const freeEntry = (): Entry<C> | undefined => entries.find(({ connection, open }) => open < connection.maxStreams());
-  /** Serves who waits; opens a connection for the rest. */
+  /** Serves waiters from free streams and dials a connection for the rest. */
   const pump = (): void => {
     for (const waiter of waiters) {
       const entry = freeEntry();
       if (entry === undefined) break;
       waiter.serve(entry);
     }
-    // A server that takes no streams on a connection without any takes none on the next one either.
+    // A server that accepts no streams on an unused connection would accept none on another one either.
     const takesNone = entries.some(({ open }) => open === 0);
     if (waiters.size > 0 && !dialling && !closed && !takesNone && entries.length < maxConnections) void dial();
   };
@@ -154,7 +154,7 @@ export function newStreamPool<C extends PooledConnection>(options: StreamPoolOpt
       connections.add(connection);
       observer?.connections(1);
       if (mine === generation) entries.push(entry);
-      else connection.close(); // with credentials that are old by now
+      else connection.close(); // dialled with outdated credentials
       pump();
     } catch (err) {
       dialling = false;

@@ -18,7 +18,7 @@ import { clientMetrics } from "./metrics.ts";
 const server = await testPair();
 const namespaces: ResourceRef = { group: "", version: "v1", resource: "namespaces", kind: "Namespace", namespaced: false };
 
-/** The resources of so many definitions. */
+/** Resources of `count` CustomResourceDefinitions. */
 const definitions = (count: number): ResourceRef[] =>
   Array.from({ length: count }, (_, i) => ({
     group: "example.com",
@@ -31,11 +31,11 @@ const definitions = (count: number): ResourceRef[] =>
 interface Server {
   readonly url: string;
   readonly sessions: Set<http2.ServerHttp2Session>;
-  /** Watches open on each connection. */
+  /** Number of open watches by connection. */
   readonly watches: Map<http2.ServerHttp2Session, number>;
 }
 
-/** Answers lists with nothing, watches with silence, and takes so many streams on each connection. */
+/** Serves empty lists and silent watches, with a limit of streams per connection. */
 async function startServer(t: TestContext, maxConcurrentStreams: number): Promise<Server> {
   const listener = http2.createSecureServer({ ...server, settings: { maxConcurrentStreams } });
   const sessions = new Set<http2.ServerHttp2Session>();

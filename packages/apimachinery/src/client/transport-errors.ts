@@ -1,14 +1,14 @@
-/** True when no server listened: the request was certainly not executed. */
+/** True when the connection was refused, so the request was not executed. */
 export function isConnectionRefused(err: unknown): boolean {
   return errorCodeOf(err) === "ECONNREFUSED";
 }
 
-/** True when the request may be sent again although it is not idempotent: the server says that it did not look at it. */
+/** True when even a non-idempotent request may be retried: the server states that it was not processed. */
 export function wasNotProcessed(err: unknown): boolean {
   return err instanceof NotProcessed;
 }
 
-/** The connection broke under the request; it may have been executed. */
+/** True when the connection broke during the request, which may have been executed. */
 export function isConnectionLost(err: unknown): boolean {
   const code = errorCodeOf(err);
   return code !== undefined && lostCodes.has(code);
@@ -27,11 +27,12 @@ const lostCodes = new Set([
   "CONNECTION_LOST",
 ]);
 
+/** The connection was lost during a request. */
 export class ConnectionLost extends Error {
   readonly code = "CONNECTION_LOST";
 }
 
-/** The server certainly did not look at the request. */
+/** The request was not processed by the server. */
 export class NotProcessed extends Error {
   readonly code = "NOT_PROCESSED";
 }
@@ -44,11 +45,12 @@ function errorCodeOf(err: unknown): string | undefined {
   return undefined;
 }
 
-/** No connection had a free stream for so long. */
+/** No connection had a free stream within the time limit. */
 export class StreamTimeout extends Error {
   readonly code = "STREAM_TIMEOUT";
 }
 
+/** Wraps an abort reason that is not an Error. */
 export function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error("aborted", { cause: reason });
 }

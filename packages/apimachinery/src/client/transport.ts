@@ -12,56 +12,39 @@ import { keepAsking, requestOverHttp2 } from "./http2-request.ts";
 import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
 import { newStreamPool, type PoolEvents, type PoolObserver } from "./stream-pool.ts";
 import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
-
-export interface TransportRequest {
-  readonly method: string;
-  /** Path and query. */
-  readonly path: string;
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: Buffer | string | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface TransportResponse {
-  readonly status: number;
-  /** Lower-case names. */
-  readonly headers: http.IncomingHttpHeaders;
-  /** Must be read to its end or destroyed. Reading slowly makes the server wait (flow control). */
-  readonly body: Readable;
-}
+import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 
 /**
- * Requests to one server. HTTP/2 when the server offers it over TLS: one connection for everything while it has free
- * streams, another one when it has none (`stream-pool.ts`). Each is asked every 30 s whether it still lives while requests
- * are open, and replaced when it does not answer within 15 s, when the server says GOAWAY, or when it broke. HTTP/1.1 with
- * kept connections otherwise.
+ * Sends requests to one server. HTTP/2 if the server offers it over TLS: one connection while it has free streams, further ones
+ * when it has none (`stream-pool.ts`). Each connection is pinged every 30 s and replaced when it does not respond within 15 s, on
+ * GOAWAY, and on errors. Otherwise HTTP/1.1 with keep-alive.
  * Rejects with Node's error (`code` is e.g. ECONNREFUSED), or with the signal's reason.
  * Source: golang.org/x/net/http2 ReadIdleTimeout and PingTimeout as k8s.io/apimachinery pkg/util/net/http.go sets them
  */
 export interface Transport {
   request(request: TransportRequest): Promise<TransportResponse>;
-  /** New requests use a new connection (other certificates); open ones finish on the old. */
+  /** Uses new connections for new requests (after a change of certificates); open requests finish on the old ones. */
   reconnect(): void;
-  /** Ends open requests too. */
+  /** Closes all connections and aborts open requests. */
   close(): void;
-  /** What is wrong with the time of the client certificate that was shown last; undefined: nothing. */
+  /** Describes the client certificate last used if it is outside its validity period; undefined otherwise. */
   certificateFault?(): string | undefined;
 }
 
 export interface TransportOptions {
   readonly clock: Clock;
-  /** A client certificate that a credential plugin gave; beats the configuration's. */
+  /** Client certificate of a credential plugin; takes precedence over the configuration's. */
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
   readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;
-  /** A connection besides the first is closed when it had no request for so long. */
+  /** Connections other than the last one are closed after this time without requests. */
   readonly idleMs?: number;
-  /** How the host is reached, when not directly. */
+  /** Custom dialer; default a direct connection or the configured proxy. */
   readonly connect?: Connect | undefined;
   readonly observer?: PoolObserver | undefined;
 }
 
+/** @throws Error for an invalid proxy setting */
 export function newTransport(config: ClientConfig, options: TransportOptions): Transport {
   const url = new URL(config.host);
   const connect = options.connect ?? overProxy(url, config);
@@ -77,6 +60,7 @@ function overProxy(url: URL, config: ClientConfig): Connect | undefined {
   });
 }
 
+/** @throws ConnectionLost when the body is incomplete */
 export async function readBody(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -103,7 +87,7 @@ function over<A extends http.Agent>(agent: A, connect: Connect | undefined, isSe
   return connect === undefined ? agent : connectingOver(agent, connect, isSecure);
 }
 
-/** What a TLS connection turned out to be: one HTTP/2 session, or an agent that keeps HTTP/1.1 connections. */
+/** The result of a TLS dial: an HTTP/2 session, or an agent for HTTP/1.1 connections. */
 interface Connection {
   readonly use: { readonly session: http2.ClientHttp2Session } | { readonly agent: https.Agent };
   maxStreams(): number;
@@ -112,7 +96,7 @@ interface Connection {
 }
 
 function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptions): Transport {
-  /** Those that are no longer used may still have open requests. */
+  /** All agents ever used; retired ones may still have open requests. */
   const agents = new Set<https.Agent>();
   let shown: tls.ConnectionOptions["cert"];
   const certFile = config.cert ? config.kubeconfigFile : config.certFile;
@@ -142,14 +126,14 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
   };
   const pool = newStreamPool<Connection>({ ...options, dial });
 
-  /** Renewed certificates or authorities: open requests finish on the old connections, new ones show the new. */
+  /** Checks the certificate files once a minute and renews the pool when they changed. */
   const watchFiles = (used: tls.ConnectionOptions): Timer => {
     if (!config.certFile && !config.caFile) return { cancel() {} };
     const compare = (now: tls.ConnectionOptions): void => {
       if (now.cert !== used.cert || now.key !== used.key || now.ca !== used.ca) pool.renew();
     };
     return options.clock.every(60_000, () => {
-      tlsOptions(url, config, options.certificate?.()).then(compare, () => {}); // half written: read again at the next tick
+      tlsOptions(url, config, options.certificate?.()).then(compare, () => {}); // partially written; retried at the next tick
     });
   };
 
@@ -179,11 +163,11 @@ function sessionConnection(session: http2.ClientHttp2Session): Connection {
   };
 }
 
-/** One slow watch must not hold up the others on the connection. Source: golang.org/x/net/http2 transport.go */
+/** Large windows, so that one slow watch does not block others on its connection. Source: golang.org/x/net/http2 transport.go */
 const streamWindowBytes = 4 << 20;
 const connectionWindowBytes = 1 << 30;
 
-/** Resolves when the server has said how many streams it takes, which is the first that it says. */
+/** Opens a session. Resolves after the server's SETTINGS, which contain its stream limit. */
 async function openSession(
   url: URL,
   socket: tls.TLSSocket,
@@ -206,7 +190,7 @@ async function openSession(
       clearTimeout(deadline);
       resolve();
     });
-    session.on("error", reject); // later, each request hears of it on its own stream
+    session.on("error", reject); // later errors are reported on the requests' streams
     session.once("close", () => {
       clearTimeout(deadline);
       reject(new NotProcessed("the connection was closed before it was used"));

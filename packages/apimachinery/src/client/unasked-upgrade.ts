@@ -2,8 +2,8 @@ import type { ClientRequest } from "node:http";
 import { goQuote } from "../meta/go-quote.ts";
 
 /**
- * Tells of an answer in another protocol to a request that asked for none, and ends its connection. Where nobody listens
- * for that, node says nothing more of the request, not even when it is aborted.
+ * Rejects a 101 response to a request that did not ask for an upgrade, and closes its connection. Without an `upgrade` listener
+ * Node emits no further event on the request, not even when it is aborted.
  */
 export function onUnaskedUpgrade(request: ClientRequest, refuse: (err: Error) => void): void {
   request.once("upgrade", ({ headers }, socket) => {

@@ -7,8 +7,8 @@ import type { ObjectEvent } from "../watch-stream/event.ts";
 import { parseWire } from "./wire-json.ts";
 
 /**
- * Events out of a watch's body, one JSON document on each line. Reads on only when the events so far are taken.
- * @throws StatusError for an ERROR event; Error when the stream ends in the middle of an event
+ * Decodes watch events, one JSON document per line. Reads on demand, with backpressure.
+ * @throws StatusError for an ERROR event; Error when the stream ends within an event
  */
 export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
   let rest: Buffer[] = [];
@@ -36,7 +36,7 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
   if (left === "") return;
   let last: ObjectEvent<T>;
   try {
-    last = parseEvent<T>(left); // a server that leaves out the last line's end
+    last = parseEvent<T>(left); // the server omitted the final newline
   } catch (err) {
     if (err instanceof StatusError) throw err;
     throw new Error("the watch ended in the middle of an event");
@@ -44,7 +44,7 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
   yield last;
 }
 
-/** The same of a stream of protobuf messages. */
+/** Same as {@link decodeWatchStream}, for protobuf frames. */
 export async function* decodeProtobufWatch<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
   const decoder = new WatchEventDecoder(protobufMediaType);
   try {
@@ -66,7 +66,9 @@ export async function* decodeProtobufWatch<T>(body: Readable, signal: AbortSigna
 const newline = 0x0a;
 
 function parseEvent<T>(line: string): ObjectEvent<T> {
-  const event = parseWire(line) as { type: string; object: unknown };
+  const event = parseWire(line) as { type: string; object: unknown } | null;
+  if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null)
+    throw new Error("unable to decode an event from the watch stream");
   if (event.type === "ERROR") throw new StatusError(event.object as Status);
   return event as ObjectEvent<T>;
 }

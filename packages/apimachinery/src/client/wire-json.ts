@@ -1,13 +1,14 @@
 import { rawJson } from "../meta/json-value.ts";
 
 /**
- * JSON as the API writes it, int64 beyond 2^53 included: those arrive and leave as bigint.
- * JSON.parse makes own properties of any key, `__proto__` too.
+ * Parses JSON of the API. Integers beyond 2^53 (int64) become bigint, and {@link stringifyWire} writes them back. JSON.parse
+ * creates own properties for any key, including `__proto__`.
  */
 export function parseWire(text: string): unknown {
   return mayHoldInt64.test(text) ? JSON.parse(text, reviveInt64 as (key: string, value: unknown) => unknown) : JSON.parse(text);
 }
 
+/** Serializes JSON for the API; bigint values are written as integers. */
 export function stringifyWire(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -17,7 +18,7 @@ export function stringifyWire(value: unknown): string {
   }
 }
 
-/** Sixteen digits as a value of their own; text with as many digits in a string only costs the slower parse. */
+/** Matches a number of sixteen digits. A false match within a string only costs the slower parse. */
 const mayHoldInt64 = /[:[,]\s*-?\d{16}/;
 
 function reviveInt64(_key: string, value: unknown, context: { source?: string }): unknown {

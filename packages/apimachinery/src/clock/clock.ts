@@ -1,13 +1,13 @@
-/** A timer that was asked for; `cancel` is idempotent. */
+/** A pending timer; `cancel` is idempotent. */
 export interface Timer {
   cancel(): void;
 }
 
-/** Where time comes from. Everything that waits takes one, so that a test can move it by hand. */
+/** Source of time and timers, passed to everything that waits, so that tests can replace it. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds that only grow, for measuring durations. */
+  /** Monotonic milliseconds, for measuring durations. */
   monotonic(): number;
   /** Calls `fire` once, `delayMs` from now. The timer does not keep the process alive. */
   after(delayMs: number, fire: () => void): Timer;
@@ -17,7 +17,7 @@ export interface Clock {
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Node refuses timers beyond 2^31-1 ms and would fire them at once. */
+/** Node turns longer delays into 1 ms. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const realClock: Clock = {

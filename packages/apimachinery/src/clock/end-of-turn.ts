@@ -1,9 +1,9 @@
 let waiting: (() => void)[] = [];
 
 /**
- * Runs `task` when the code that runs now has come to its end, before the loop goes on: one microtask for all tasks of the
- * turn, instead of a promise for each of a thousand watchers. Tasks run in the order in which they were given, also those
- * that a task gives. They must not throw: the others would run nevertheless, but late.
+ * Runs `task` in a microtask that is shared by all tasks queued in the meantime, instead of one promise for each of a thousand
+ * watchers. Tasks run in order, including those queued by a task. They must not throw: the remaining ones would be deferred to
+ * another microtask.
  */
 export function atEndOfTurn(task: () => void): void {
   if (waiting.push(task) === 1) queueMicrotask(runAll);

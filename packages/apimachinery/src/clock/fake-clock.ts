@@ -1,17 +1,17 @@
 import { nextTurn } from "../event-loop/next-turn.ts";
 import type { Clock, Timer } from "./clock.ts";
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only moves when a test advances it. */
 export interface FakeClock extends Clock {
-  /** Fires what falls due on the way, in order of time, and lets promises that wait on it run in between. */
+  /** Fires due timers in order of time and lets pending promises settle in between. */
   advance(ms: number): Promise<void>;
-  /** Moves to a time at or after now, as `advance` does. @param ms since the epoch */
+  /** Same as `advance`, to a point in time. @param ms since the epoch */
   advanceTo(ms: number): Promise<void>;
-  /** Sets the time of day on, or back, as an administrator does: neither `monotonic` nor timers follow. */
+  /** Steps the wall clock; neither `monotonic` nor timers follow. */
   setOn(ms: number): void;
-  /** How many timers and sleeps are waiting. */
+  /** Number of pending timers and sleeps. */
   readonly waiting: number;
-  /** When the next of them is due, in ms since the epoch; undefined when none waits. */
+  /** Due time of the next timer in ms since the epoch; undefined without one. */
   readonly nextDue: number | undefined;
 }
 

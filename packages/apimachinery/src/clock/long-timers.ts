@@ -5,19 +5,18 @@ const soonMs = 2_000;
 interface Waiting {
   readonly dueMs: number;
   readonly fire: () => void;
-  /** Its own timer, when it is due soon. */
+  /** The clock's timer, once it is due soon. */
   timer: Timer | undefined;
 }
 
 /**
- * Timers for waits of minutes, of which there are thousands and most are cancelled: they stand in one bucket for each second,
- * which one timer looks at once a second as long as there are any. One that is due soon gets a timer of its own, so that it is
- * as exact as the clock's.
+ * Timers for waits of minutes, of which there are thousands and most are cancelled. They are kept in buckets by second, which a
+ * single periodic timer checks. A timer that is due soon moves to a timer of the clock, so that it is equally precise.
  */
 export function newLongTimers(clock: Clock): Pick<Clock, "after"> {
   const buckets = new Map<number, Set<Waiting>>();
   let tick: Timer | undefined;
-  /** The first second that was not looked at. */
+  /** The first second that was not checked yet. */
   let next = 0;
 
   const secondOf = (ms: number): number => Math.floor(ms / 1000);
@@ -49,7 +48,7 @@ export function newLongTimers(clock: Clock): Pick<Clock, "after"> {
     tick = undefined;
   }
 
-  /** What is due before the next look, and a second more because looks come late. */
+  /** Arms timers due before the next check, plus one second, as checks may be late. */
   function look(): void {
     const last = secondOf(clock.monotonic() + soonMs);
     for (; next <= last && buckets.size > 0; next++) {
@@ -77,7 +76,7 @@ export function newLongTimers(clock: Clock): Pick<Clock, "after"> {
 
 const known = new WeakMap<Clock, Pick<Clock, "after">>();
 
-/** The long timers that everybody with this clock shares. */
+/** The long timers shared by all users of a clock. */
 export function longTimers(clock: Clock): Pick<Clock, "after"> {
   return known.getOrInsertComputed(clock, newLongTimers);
 }

@@ -1,13 +1,13 @@
 /**
- * Writes protobuf from its end to its beginning, so that the length of every message is known when it is written, without
- * a second pass. Callers give fields, items and the parts of a field in reverse: `writer.string(text); writer.tag(10)`.
+ * Writes a protobuf message backwards, so that the length of a nested message is known when its prefix is written; no
+ * sizing pass is needed. Callers write fields, list items and the parts of a field in reverse order: value, length, tag.
  */
 export class BackWriter {
   #buffer = Buffer.allocUnsafe(firstBytes);
-  /** Everything from here on is written. */
+  /** Offset of the first written byte. */
   #start = firstBytes;
 
-  /** What is written so far: the difference of two marks is the length of what came between. */
+  /** Number of bytes written. The difference of two marks is the length of what was written in between. */
   get mark(): number {
     return this.#buffer.length - this.#start;
   }
@@ -32,7 +32,7 @@ export class BackWriter {
     buffer[at] = rest;
   }
 
-  /** Varint of a signed number, as the 64 bits that protobuf gives it. */
+  /** Varint of a signed number in 64-bit two's complement. */
   int64(value: number | bigint): void {
     if (typeof value === "number" && value >= 0 && value <= 0xffffffff) {
       this.uint32(value);
@@ -59,7 +59,7 @@ export class BackWriter {
     this.#start = start;
   }
 
-  /** Text as UTF-8 behind its length. */
+  /** UTF-8 text with a length prefix. */
   string(text: string): void {
     if (text.length <= shortText && this.#short(text)) return;
     const size = Buffer.byteLength(text);
@@ -69,7 +69,7 @@ export class BackWriter {
     this.uint32(size);
   }
 
-  /** Takes the text when it is ASCII. A call into native code costs more than a loop over a short text. */
+  /** Writes the text if it is ASCII, else returns false. For short texts this loop is faster than a call into native code. */
   #short(text: string): boolean {
     const { length } = text;
     const start = this.#room(length + 1) - length;
@@ -84,7 +84,7 @@ export class BackWriter {
     return true;
   }
 
-  /** A copy of everything; the writer is empty again. */
+  /** Returns a copy of the written bytes and resets the writer. */
   finish(): Buffer {
     const bytes = Buffer.from(this.#buffer.subarray(this.#start));
     if (this.#buffer.length > mostKeptBytes) this.#buffer = Buffer.allocUnsafe(firstBytes);
@@ -92,11 +92,12 @@ export class BackWriter {
     return bytes;
   }
 
+  /** Discards everything written, e.g. after an encoding error. */
   reset(): void {
     this.#start = this.#buffer.length;
   }
 
-  /** @returns where what is written begins, with room for `size` bytes before it */
+  /** Grows the buffer if fewer than `size` bytes are free. @returns `#start` */
   #room(size: number): number {
     if (this.#start < size) {
       const written = this.mark;
@@ -110,7 +111,7 @@ export class BackWriter {
 }
 
 const firstBytes = 16 * 1024;
-/** A writer keeps a buffer up to this size for the next message. */
+/** A larger buffer is not kept for the next message. */
 const mostKeptBytes = 16 * 1024 * 1024;
-/** Its length takes one byte. */
+/** Maximum length for `#short`; below 128, so that the length prefix is a single byte. */
 const shortText = 48;

@@ -1,27 +1,27 @@
 import { requestEntityTooLarge } from "../errors/status-error.ts";
 
 /**
- * Most values (fields, entries of maps, objects, lists) that a request's body may have. A config map that etcd takes (1.5
- * MiB) has at most 160,000: with keys of three and four letters an entry is nine or ten bytes there. More would hold
- * everybody else up for half a second, for nothing that could be stored.
+ * Maximum number of values (fields, map entries, objects, lists) in a request body. A ConfigMap that fits into etcd
+ * (1.5 MiB) has at most 160,000 entries: an entry takes nine or ten bytes with keys of three or four letters. Decoding
+ * more would block the event loop for half a second, for an object that cannot be stored.
  */
 export const maxBodyValues = 165_000;
-/** Plain elements of lists cost less than what has a name: so many count as one value. */
+/** This many scalar list elements count as one value: they are cheaper to decode than named values. */
 const elementsForOne = 8;
-/** Deeper than any decoder goes. */
+/** Nesting beyond which counting stops: every decoder rejects such a body. */
 const deepest = 10_000;
 
-/** @throws StatusError 413 */
+/** @returns StatusError 413 */
 export function tooManyValues(): Error {
   return requestEntityTooLarge(`the body has more than ${maxBodyValues} values`);
 }
 
 /**
- * Looks at a JSON body before it is parsed; others have their limits in their decoders.
+ * Counts the values of a JSON body before it is parsed. Other media types enforce the limit in their decoders.
  * @throws StatusError 413 when it has more than `maxBodyValues`
  */
 export function refuseManyValues(body: Buffer): void {
-  if (body.length <= maxBodyValues) return; // a value takes a byte at least
+  if (body.length <= maxBodyValues) return; // a value takes at least one byte
   const first = body.find((byte) => byte > 0x20);
   if (first !== openBrace && first !== openBracket) return;
   if (valuesIn(body) > maxBodyValues) throw tooManyValues();
@@ -36,7 +36,7 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Counts colons, braces, brackets and commas outside of texts; stops beyond the limit, and where the decoder will. */
+/** Counts colons, braces, brackets and commas outside of strings; stops at the limit, and returns 0 for excessive nesting. */
 function valuesIn(body: Buffer): number {
   let named = 0;
   let elements = 0;

@@ -21,17 +21,16 @@ import { parseYamlAside } from "./yaml-aside.ts";
 
 export interface DecodeOptions {
   readonly strict?: Strictness;
-  /** Decode as the expected kind whatever group version the body names: DeleteOptions go by that of their resource. */
+  /** Ignore the body's apiVersion and kind: DeleteOptions may come with the group version of their resource. */
   readonly asExpected?: boolean;
-  /** Of all lists and maps of a protobuf body together. */
+  /** Limit for the elements of all lists and maps of a protobuf body in total. */
   readonly maxElements?: number;
 }
 
 /**
- * A body of any supported media type to an object. Built-in kinds come in canonical form; others as they are, and have
- * to say what they are.
- * @param expected what the body of a built-in kind is when it does not say; without it the body must
- * @throws StatusError 400; 500 for an object that names its kind and no version of it
+ * Decodes a body of any supported media type. Objects of built-in kinds are returned in canonical form, others unchanged.
+ * @param expected default for apiVersion and kind of a built-in kind; without it, and for other kinds, the body must have them
+ * @throws StatusError 400; 500 for a custom resource with a kind and without apiVersion
  */
 export function decodeObject(
   bytes: Buffer,
@@ -51,8 +50,8 @@ export function decodeObject(
 }
 
 /**
- * The same for a request's body: YAML of any size, without holding up others.
- * @throws what `parseYamlAside` does too; YAML that cannot be read is a body that does not say what it is
+ * As `decodeObject`, for request bodies: large YAML is parsed in a worker thread, so that it does not block the event loop.
+ * @throws the errors of `parseYamlAside`, too; invalid YAML is reported as an unrecognized object
  */
 export async function decodeBodyObject(
   bytes: Buffer,
@@ -71,7 +70,7 @@ export async function decodeBodyObject(
   return decodeYaml(value, repeated, bytes, expected, options);
 }
 
-/** Takes what is to be said of keys that are there twice; undefined when nobody wants to know. */
+/** Array for messages about duplicate keys; undefined when field validation ignores them. */
 function listOfRepeated({ strict = "ignore" }: DecodeOptions): string[] | undefined {
   return strict === "ignore" ? undefined : [];
 }
@@ -93,8 +92,8 @@ function isBuiltIn(kind: GroupVersionKind | undefined): kind is GroupVersionKind
 }
 
 /**
- * An object in a media type: JSON without a line end, YAML, or protobuf with its envelope.
- * @throws Error for a kind without protobuf form
+ * Encodes an object: JSON without trailing newline, YAML, or protobuf with its envelope.
+ * @throws Error for an unknown media type, and for kinds without protobuf encoding
  */
 export function encodeObject(object: KubeObject, mediaType: string): Buffer {
   switch (mediaType) {
@@ -139,7 +138,7 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
   return type === undefined ? value : coerce(value, type);
 }
 
-/** Custom resources have no type to be taken for. The version is missed only when the object is about to be checked. */
+/** Custom resources have no default type. A missing apiVersion is an internal error, as upstream finds it only later. */
 function missingPart(part: "Kind" | "apiVersion", bytes: Buffer, expected: GroupVersionKind | undefined): Error {
   const text = `Object '${part}' is missing in '${bytes.toString("utf8", 0, 1024)}'`;
   if (expected === undefined) return badRequest(text);

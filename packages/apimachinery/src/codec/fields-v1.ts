@@ -1,7 +1,7 @@
 /**
- * FieldsV1 of managed fields as shared objects, frozen unless large: the objects of one controller have the same ones, and an object
- * keeps its own from one revision to the next, while their text is as long as the rest of it. Parsed once a text, written
- * without a walk.
+ * Interned FieldsV1 values of managedFields, frozen unless large. Objects of one controller, and successive revisions of
+ * an object, have identical fields, and their text is often as long as the rest of the object. Each text is parsed once
+ * and written back without encoding.
  */
 import { LRUCache } from "lru-cache";
 import { isJsonObject } from "../meta/json-value.ts";
@@ -15,12 +15,12 @@ const byText = new LRUCache<string, FieldsV1>({
   sizeCalculation: (_, text) => text.length + 64,
 });
 const texts = new WeakMap<object, string>();
-/** To freeze a hundred thousand fields takes longer than to parse them; who changes what is shared is found out with few. */
+/** Longer texts are not frozen: freezing takes longer than parsing, and small values suffice to detect illegal mutation. */
 const mostFrozen = 64 * 1024;
 
 /**
- * @returns one object for one text, read only, as long as it is remembered
- * @throws Error for text that is no JSON object
+ * @returns a read-only object, the same one for equal texts as long as it is cached
+ * @throws Error for text that is not a JSON object
  */
 export function sharedFields(text: string): FieldsV1 {
   const known = byText.get(text);
@@ -33,7 +33,7 @@ export function sharedFields(text: string): FieldsV1 {
   return fields as FieldsV1;
 }
 
-/** The text that an object was made from; undefined for objects of other origin, which may change. */
+/** The text that `sharedFields` parsed the object from; undefined for other objects, which may be mutable. */
 export function textOfFields(fields: unknown): string | undefined {
   return typeof fields === "object" && fields !== null ? texts.get(fields) : undefined;
 }

@@ -10,12 +10,12 @@ import { encodeAny } from "./json-encode.ts";
 import { jsonMediaType, type MediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
 import { hasProtobufForm } from "./protobuf.ts";
 
-/** COX_TEST_LONG: a million bodies for each codec. */
+/** Bodies per media type; a million with COX_TEST_LONG. */
 const runs: Readonly<Record<MediaType, number>> = process.env["COX_TEST_LONG"]
   ? { [jsonMediaType]: 1_000_000, [yamlMediaType]: 1_000_000, [protobufMediaType]: 1_000_000 }
   : { [jsonMediaType]: 20_000, [yamlMediaType]: 3_000, [protobufMediaType]: 20_000 };
 const seed = 20211207;
-/** Anything that takes longer hangs, however busy the machine is: bodies are a few hundred bytes. */
+/** Per body of a few hundred bytes; anything above is a hang, even on a loaded machine. */
 const maxCpuMs = 1000;
 
 const kinds = scheme.kinds().filter(hasProtobufForm);
@@ -51,7 +51,7 @@ function ownNames(prototype: object): string {
   return Reflect.ownKeys(prototype).map(String).join();
 }
 
-/** Bytes changed, cut out, repeated, or moved; words that mean something put in; the tail of another body behind. */
+/** Random mutations: bytes changed, removed, repeated or moved, keywords inserted, the tail of another body appended. */
 function mutated(bytes: Buffer, other: Buffer, below: (n: number) => number): Buffer {
   let result: Buffer = Buffer.from(bytes);
   for (let change = below(4); change >= 0; change--) {
@@ -87,7 +87,7 @@ for (const [mediaType, count] of Object.entries(runs)) {
     const below = (n: number): number => Math.floor(random() * n);
     const bodies = seeds
       .map(({ gvk, object }) => ({ gvk, bytes: encodeObject(object, mediaType) }))
-      .filter(({ bytes }) => bytes.length < 400); // short ones: more of them, and a change hits something
+      .filter(({ bytes }) => bytes.length < 400); // short bodies: faster, and mutations more often hit structure
     for (let run = 0; run < count; run++) {
       const { gvk, bytes } = bodies[below(bodies.length)] as (typeof bodies)[number];
       const { bytes: other } = bodies[below(bodies.length)] as (typeof bodies)[number];

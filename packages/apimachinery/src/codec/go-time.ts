@@ -13,7 +13,7 @@ export function canonicalTime(text: string): string | undefined {
   return remembered(`${new Date(time.ms).toISOString().slice(0, 19)}Z`);
 }
 
-/** An object's times come again with every decoding; parsing them is slow. */
+/** Cache of texts known to be canonical: the same times are decoded repeatedly, and parsing them is slow. */
 const knownCanonical = new Set<string>();
 
 function remembered(canonical: string): string {
@@ -24,20 +24,23 @@ function remembered(canonical: string): string {
 
 const textOfSeconds = new Map<number, string>();
 
-/** The same for `metav1.MicroTime`, which has exactly six digits of fraction. */
+/** As `canonicalTime` for `metav1.MicroTime`, which has exactly six fractional digits. */
 export function canonicalMicroTime(text: string): string | undefined {
   const time = parse(text, microLayout, 6);
   if (isZeroTime(time) && time.micros === 0) return undefined;
   return `${new Date(time.ms).toISOString().slice(0, 19)}.${String(time.micros).padStart(6, "0")}Z`;
 }
 
-/** Seconds since 1970 of a canonical time, and its microseconds. */
+/** Seconds since the Unix epoch and microseconds of a canonical time. */
 export function timeParts(text: string): { seconds: number; micros: number } {
   const seconds = Date.parse(`${text.slice(0, 19)}Z`) / 1000;
   return { seconds, micros: text[19] === "." ? Number(text.slice(20, 26)) : 0 };
 }
 
-/** Back from protobuf: canonical text, or undefined for the zero time. */
+/**
+ * Canonical text of a time decoded from protobuf, with a fraction if `micros` is given; undefined for Go's zero time.
+ * @throws Error for times without RFC 3339 form
+ */
 export function timeFromParts(seconds: number, micros?: number): string | undefined {
   if (micros === undefined) {
     const known = textOfSeconds.get(seconds);
@@ -47,7 +50,7 @@ export function timeFromParts(seconds: number, micros?: number): string | undefi
   const ms = seconds * 1000;
   if (Math.abs(ms) > 8.64e15) throw new Error("time is out of range");
   const text = new Date(ms).toISOString();
-  // Years beyond four digits have no RFC 3339 form; Go fails to write them too.
+  // Years with more than four digits have no RFC 3339 form; Go fails to marshal them, too.
   if (text.length !== 24) throw new Error("Time.MarshalJSON: year outside of range [0,9999]");
   if (micros !== undefined) return `${text.slice(0, 19)}.${String(micros).padStart(6, "0")}Z`;
   const canonical = `${text.slice(0, 19)}Z`;

@@ -5,7 +5,7 @@ import { maxBodyValues, refuseManyValues } from "./body-cost.ts";
 import { decodeObject } from "./codec.ts";
 import { encodeUnknown } from "./protobuf.ts";
 
-/** What a body may cost: three times what the dearest does where caches and cores are shared with others. */
+/** Limits per body: three times the cost of the most expensive one on a shared machine. */
 const maxCpuMs = 500;
 const maxExtraBytes = 150 * 1024 * 1024;
 const megabyte = 1024 * 1024;
@@ -31,10 +31,10 @@ function varint(value: number): number[] {
 
 const inEnvelope = (raw: Buffer, kind = "ConfigMap"): Buffer => encodeUnknown({ apiVersion: "v1", kind, raw });
 
-/** Nine anchors, each nine times the one before: 9^9 elements. */
+/** Billion laughs: nine anchors, each with nine aliases of the previous one, 9^9 elements in total. */
 const nineLevels = each(9, (i) => `a${i}: &a${i} [${each(9, () => (i === 0 ? "x" : `*a${i - 1}`))}]`, "\n");
 
-/** A CustomResourceDefinition with schemas in schemas (`not`). */
+/** A CustomResourceDefinition with nested schemas (`not`). */
 function deepSchema(levels: number): Buffer {
   let schema = Buffer.alloc(0);
   for (let i = 0; i < levels; i++) schema = Buffer.concat([Buffer.from([0xe2, 0x01, ...varint(schema.length)]), schema]);
@@ -176,4 +176,10 @@ test("counts values, not what texts hold", () => {
     code: 413,
     message: `Request entity too large: the body has more than ${maxBodyValues} values`,
   });
+});
+
+test("a body may have just as many values as are allowed", () => {
+  const list = (values: number): Buffer => Buffer.from(` [${"[]".repeat(values - 1)}]`);
+  refuseManyValues(list(maxBodyValues));
+  assert.throws(() => refuseManyValues(list(maxBodyValues + 1)), /has more than/);
 });

@@ -5,13 +5,13 @@ import { canonicalMicroTime, canonicalTime } from "./go-time.ts";
 import { isTooDeep, maxDepth, maxTextDepth, numberOf, setOwn } from "./json-parse.ts";
 
 /**
- * Parsed JSON to the canonical form of a type, by its descriptor:
- * - fields that Go's encoder would leave out are absent (zero values with omitempty, null, empty lists and maps, empty
- *   structs), fields that it always writes are there (`required` in the descriptor), so that an object decodes to the same
- *   shape from JSON and from protobuf;
- * - quantities, times and base64 are in canonical form; unknown fields are gone.
- * The value is changed in place where that is possible: it belongs to the caller, who made it by parsing. Numbers may be
- * the symbols of `ParseOptions.literals`; in values of any shape they stay, `withoutLiterals` takes them out.
+ * Converts parsed JSON to the canonical form of a type:
+ * - Fields that Go's encoder omits are absent (zero values with omitempty, null, empty lists and maps, empty structs).
+ *   Fields that it always writes are present (`required` in the descriptor). So an object decodes to the same shape from
+ *   JSON and from protobuf.
+ * - Quantities, times and base64 are in canonical form. Unknown fields are dropped.
+ * Takes ownership of the value and mutates it where possible. Numbers may be the symbols of `ParseOptions.literals`; they
+ * remain in values without a schema, see `withoutLiterals`.
  * @throws DecodeFailure
  */
 export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
@@ -19,18 +19,18 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
 }
 
 /**
- * Fields whose empty list Go tells from none while a request lasts, though it stores both alike. Decoded such a list is
- * absent as all are, and the object is remembered.
+ * Fields, by type, where Go distinguishes an empty list from nil during a request, although both are stored alike. The
+ * decoded list is absent, as always; `wasGivenEmptyList` reports that it was present.
  */
 const notedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
 const givenEmpty = new WeakSet<object>();
 
-/** Whether a `PodSecurityContext` was decoded from one with `supplementalGroups: []`. A copy of it was not. */
+/** True for a `PodSecurityContext` decoded from one with `supplementalGroups: []`. Not preserved in copies of the object. */
 export function wasGivenEmptyList(object: object): boolean {
   return givenEmpty.has(object);
 }
 
-/** In Go's words: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
+/** Has Go's error text: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
 export class DecodeFailure extends Error {
   readonly #word: string | undefined;
   readonly #goType: string;
@@ -38,7 +38,7 @@ export class DecodeFailure extends Error {
   #struct: string | undefined;
   readonly #path: string[] = [];
 
-  /** @param word what the JSON holds, `string`, `number 1.5`; undefined when `text` is the whole message. */
+  /** @param word Go's description of the JSON value, e.g. `string`, `number 1.5`; undefined when `text` is the whole message. */
   constructor(word: string | undefined, goType: string, text = "") {
     super();
     this.#word = word;
@@ -46,7 +46,7 @@ export class DecodeFailure extends Error {
     this.#text = text;
   }
 
-  /** Called by each struct on the way out. */
+  /** Prepends a field to the path; called by each enclosing struct while the exception propagates. */
   within(goStruct: string, field: string): void {
     this.#struct ??= goStruct;
     this.#path.unshift(field);
@@ -59,16 +59,17 @@ export class DecodeFailure extends Error {
   }
 }
 
-/** Keys that objects had twice, by object, as the parser saw them. */
+/** Duplicate keys that the parser found, by object. */
 export type Duplicates = ReadonlyMap<object, ReadonlySet<string>>;
 
-/** Upstream names no more than these. */
+/** Upstream reports at most this many. */
 const maxComplaints = 100;
 
 /**
- * `unknown field "spec.containers[0].foo"`, `duplicate field "spec.paused"`, in the order of the text. Nothing is said
- * about what is below an unknown field or in a value of any shape. Takes the value as it was parsed.
- * @param isSorted by their names instead: what was YAML has no order of its own
+ * Field validation errors like `unknown field "spec.containers[0].foo"` and `duplicate field "spec.paused"`, in the order
+ * of the text. Values below unknown fields and values without a schema are not checked.
+ * @param value the parsed value, before `decodeValue`
+ * @param isSorted visit keys in alphabetical order, as upstream does for YAML, which it converts to JSON with sorted keys
  * Source: sigs.k8s.io/json internal/golang/encoding/json/kubernetes_patch.go
  */
 export function strictComplaints(
@@ -115,7 +116,7 @@ function collectComplaints(value: unknown, type: FieldType, path: string, compla
   }
 }
 
-/** Puts the numbers back where a value of any shape was read with `ParseOptions.literals`. Changes the value. */
+/** Replaces the symbols of `ParseOptions.literals` by numbers, in place. */
 export function withoutLiterals(value: unknown): unknown {
   if (typeof value === "symbol") return numberOf(value);
   const open: unknown[] = [value];
@@ -131,8 +132,8 @@ export function withoutLiterals(value: unknown): unknown {
 }
 
 /**
- * Gives the canonical value; undefined for "nothing" (null into a type that has no zero text).
- * @param depth of containers around the value
+ * Returns the canonical value; undefined when there is none (null for a type without zero value in JSON).
+ * @param depth number of containers around the value
  */
 type Decode = (value: unknown, depth: number) => unknown;
 
@@ -159,7 +160,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
   const noted = notedWhenEmpty[type.goName];
   let fields: Map<string, FieldCodec> | undefined;
   let required: FieldCodec[] = [];
-  // Made on first use: types refer to themselves.
+  // Created lazily, because types can be recursive.
   const prepare = (): Map<string, FieldCodec> => {
     const codecs = type.fields.map((f) => ({
       name: f.name,
@@ -211,7 +212,7 @@ function withRequired(object: Record<string, unknown>, required: readonly FieldC
   return object;
 }
 
-/** A copy with the fields that are known and set. */
+/** A copy with only the known fields that are set. */
 function onlyFields(object: Record<string, unknown>, fields: ReadonlyMap<string, FieldCodec>): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   for (const name of fields.keys()) {
@@ -221,7 +222,7 @@ function onlyFields(object: Record<string, unknown>, fields: ReadonlyMap<string,
   return kept;
 }
 
-/** Decodes a field's value and says undefined when Go's encoder would leave the field out. */
+/** Decodes a field's value; undefined when Go's encoder would omit the field. */
 function fieldDecoder(field: FieldDescriptor): Decode {
   const decode = typeDecoder(field.type);
   if (field.pointer) return (value, depth) => (value === null || value === undefined ? undefined : decode(value, depth));
@@ -259,7 +260,7 @@ function fieldDecoder(field: FieldDescriptor): Decode {
     case "quantity":
     case "intOrString": {
       if (field.required) return decode;
-      // Zero and absent are the same in Go and in protobuf; the encoder writes both.
+      // Go and protobuf do not distinguish zero from absent; the encoder writes the zero in both cases.
       const zero = field.type.kind === "quantity" ? "0" : 0;
       return (value, depth) => {
         const decoded = value === null || value === undefined ? zero : decode(value, depth);
@@ -278,7 +279,7 @@ function isEmpty(value: unknown): boolean {
   return true;
 }
 
-/** Whether a decoded value is the zero value of its Go type. Exported for the other codecs. */
+/** True when a decoded value is the zero value of its Go type. */
 export function isZero(value: unknown, type: FieldType): boolean {
   switch (type.kind) {
     case "struct":
@@ -304,7 +305,7 @@ export function isZero(value: unknown, type: FieldType): boolean {
   }
 }
 
-/** Makes zero values of a type; undefined for times and raw values, which have none in JSON. */
+/** Factory of a type's zero values; these are undefined for times and raw values, which have none in JSON. */
 export function zeroOf(type: FieldType): () => unknown {
   switch (type.kind) {
     case "struct":
@@ -378,7 +379,7 @@ function mapDecoder(valueType: FieldType, goType: string): Decode {
   };
 }
 
-/** One value that is no struct, list or map. @throws DecodeFailure */
+/** Decodes a value other than a struct, list or map. @throws DecodeFailure */
 export function decodeScalar(value: unknown, kind: ScalarKind, goType: string): unknown {
   return scalarDecoder(kind, goType)(value, 0);
 }
@@ -479,9 +480,10 @@ function decodeTime(value: unknown, canonical: (text: string) => string | undefi
   }
 }
 
-/** The same few texts come again and again; parsing them is the slow part of decoding a Pod. */
+/** Cache: objects use few different quantities, and parsing them dominates the decoding of a Pod. */
 const canonicalQuantities = new Map<string, string>();
 
+/** Canonical text of a quantity; "0" for null and undefined. @throws DecodeFailure */
 export function decodeQuantity(value: unknown): string {
   if (value === null || value === undefined) return "0";
   let text = typeof value === "object" || typeof value === "boolean" ? "{}" : String(value);
@@ -510,14 +512,14 @@ function decodeBase64(value: unknown, goType: string): string {
   return canonical;
 }
 
-/** Go takes a list of numbers for bytes, and null for none of them. */
+/** Go also decodes `[]byte` from a list of numbers, where null is 0. */
 function byteOf(value: unknown): number {
   if (value === null) return 0;
   if (typeof value === "number" && (value & 0xff) === value) return value;
   throw new DecodeFailure(numberWordOf(value), "uint8");
 }
 
-/** Position of the first byte that Go's decoder refuses, -1 when there is none. Line breaks are ignored, padding is not. */
+/** Position of the first byte that Go's decoder rejects, -1 if there is none. Line breaks are ignored, padding is required. */
 function corruptBase64(text: string): number {
   let digits = 0;
   for (let i = 0; i < text.length; i++) {
@@ -537,7 +539,7 @@ function corruptBase64(text: string): number {
   return digits % 4 === 0 ? -1 : text.length - (digits % 4);
 }
 
-/** What Go calls a JSON value in its errors. */
+/** Name of a JSON value in Go's error messages. */
 function wordOf(value: unknown): string {
   if (Array.isArray(value)) return "array";
   switch (typeof value) {

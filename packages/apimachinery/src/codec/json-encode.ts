@@ -3,8 +3,8 @@ import { scheme } from "../schema/scheme.ts";
 import { textOfFields } from "./fields-v1.ts";
 
 /**
- * A value of a described type as JSON text, to the byte what Go's encoding/json writes of the same struct: its field
- * order, its omitempty (structs, times and quantities are always written), sorted map keys, `<`, `>` and `&` escaped.
+ * JSON text of a value, byte for byte what Go's encoding/json writes for the struct: its field order and omitempty rules
+ * (structs, times and quantities are always written), sorted map keys, `<`, `>` and `&` escaped.
  */
 export function encodeValue(value: unknown, type: TypeDescriptor): string {
   return structEncoder(type).encode(value as Record<string, unknown>);
@@ -36,7 +36,7 @@ export function encodeAny(value: unknown): string {
   }
 }
 
-/** Raw JSON keeps its own key order; only the escapes are Go's. */
+/** JSON text of a raw value: key order is preserved, escapes are those of Go. */
 export function encodeRaw(value: unknown): string {
   return value === undefined || value === null ? "null" : escapeHtml(rawJson(value));
 }
@@ -46,7 +46,7 @@ function encodeFields(fields: unknown): string {
   return text === undefined ? encodeRaw(fields) : escapeHtml(text);
 }
 
-/** The same without escapes, as protobuf holds it. Integers beyond 2^53 are written in full. */
+/** As `encodeRaw` without HTML escapes, as protobuf stores it. Integers beyond 2^53 are written in full. */
 export function rawJson(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -64,7 +64,7 @@ interface RawJson {
 
 const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
-/** A string literal as Go writes it. */
+/** A JSON string literal with Go's escapes. */
 function quote(value: unknown): string {
   const text = typeof value === "string" ? value : String(value);
   if (!needsEscape.test(text)) return `"${text}"`;
@@ -88,7 +88,7 @@ function encodeMap(map: Record<string, unknown>, encode: (value: unknown) => str
   return text === "" ? "{}" : text + "}";
 }
 
-/** Keys by their UTF-8 bytes, as Go sorts them. JavaScript's order differs only where surrogates are compared. */
+/** Keys in Go's order, by UTF-8 bytes. JavaScript's order by UTF-16 code units differs only for surrogates. */
 export function sortedKeys(map: object): string[] {
   const keys = Object.keys(map);
   if (keys.length < 2) return keys;
@@ -138,13 +138,13 @@ function structEncoder(type: TypeDescriptor): StructEncoder {
 }
 
 /**
- * One function for each struct, generated from the tables (never from input): property names are literals there, which
- * is several times faster than looking them up.
+ * Generates one function for each struct from the type descriptors, never from input. Literal property names are several
+ * times faster than dynamic lookups.
  */
 function compile(type: TypeDescriptor): (object: Fields) => string {
   const parts: Encode[] = [];
   const lines: string[] = ['let s = "{", v;'];
-  let certain = false; // a field was written for sure: a comma comes next
+  let certain = false; // a field is always written before, so a comma is needed
   for (const field of type.fields) {
     const { condition, encoder } = fieldEncoder(field, type);
     const part = parts.push(encoder) - 1;
@@ -160,7 +160,7 @@ function compile(type: TypeDescriptor): (object: Fields) => string {
   return made(parts, isEmptyMap) as (object: Fields) => string;
 }
 
-/** `condition` on `v` says when the field is written; undefined = always. */
+/** `condition` is an expression on `v` that decides whether the field is written; undefined means always. */
 function fieldEncoder(field: FieldDescriptor, owner: TypeDescriptor): { condition: string | undefined; encoder: Encode } {
   const encode = typeEncoder(field.type, owner);
   const set = "v !== undefined && v !== null";

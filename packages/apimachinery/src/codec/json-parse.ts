@@ -1,42 +1,42 @@
 import { goQuote } from "../meta/go-quote.ts";
 
 /**
- * Deepest nesting of a value. What was parsed is walked by recursive code (clones, comparisons, encoders), whose stack ends
- * between 1,500 and 4,000.
+ * Maximum nesting of a value. Parsed values are processed by recursive code (clones, comparisons, encoders), which
+ * overflows the stack at 1,500 to 4,000 levels.
  */
 export const maxDepth = 1000;
-/** Deepest nesting of a text, of which a schema takes a part. Source: encoding/json scanner.go, maxNestingDepth */
+/** Maximum nesting of a text, including unknown fields, which are dropped. Source: encoding/json scanner.go, maxNestingDepth */
 export const maxTextDepth = 10_000;
 
-/** `JSON.parse` takes fifty bytes for each level: 3 MB of `[` would be 160 MB, and take a quarter of a second, mostly of the kernel. */
+/** Larger texts are checked for nesting first: `JSON.parse` takes 50 bytes per level, so 3 MB of `[` would take 160 MB. */
 const largeText = 256 * 1024;
 
-/** What is wrong with a text that is no JSON, in Go's words: `invalid character 'x' looking for beginning of value`. */
+/** Has Go's error text, e.g. `invalid character 'x' looking for beginning of value`. */
 export class JsonSyntaxError extends Error {}
 export interface ParseOptions {
   /**
-   * Called for each key that an object has twice; the last value wins and takes the last place.
-   * @param path makes `spec.containers[0].name`
+   * Called for each duplicate key of an object. The last value wins and determines the key's position.
+   * @param path returns the key's path, e.g. `spec.containers[0].name`
    */
   readonly onDuplicate?: (container: object, key: string, path: () => string) => void;
   /**
-   * A number that is not written as a 64-bit integer (`1.0`, `1e3`) comes as a symbol that describes it: Go's integers
-   * refuse such a text whatever its value. `numberOf` gives the value.
+   * Numbers that are not written as 64-bit integers (`1.0`, `1e3`) are returned as symbols with the literal as their
+   * description, because Go's integer types reject them whatever their value. `numberOf` returns the value.
    */
   readonly literals?: boolean;
-  /** `hasUnusualNumbers` has said that there are none. */
+  /** Set when `hasUnusualNumbers` returned false for the text; skips that check. */
   readonly plainNumbers?: boolean;
-  /** `maxDepth` unless given. */
+  /** Default: the constant `maxDepth`. */
   readonly maxDepth?: number;
   /**
-   * Gives what `JSON.parse` reads (it needs no stack) without a look at how deep it is, unless it is large: the caller looks at
-   * the value while it walks it. Counting brackets takes as long as parsing.
+   * Skip the depth check before `JSON.parse` (which is not recursive) unless the text is large. The caller checks the
+   * depth of the value. Counting brackets would take as long as parsing.
    */
   readonly anyDepth?: boolean;
 }
 
 /**
- * JSON text to values. Integers beyond 2^53 that fit 64 bits become bigint, everything else is what `JSON.parse` gives.
+ * Parses JSON. Integers beyond 2^53 that fit into 64 bits become bigint; all else is as with `JSON.parse`.
  * @throws JsonSyntaxError
  */
 export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
@@ -47,31 +47,31 @@ export function parseJsonText(text: string, options: ParseOptions = {}): unknown
     try {
       return JSON.parse(text);
     } catch {
-      // Read again below, for Go's error text.
+      // Parsed again below for Go's error text.
     }
     if (options.anyDepth) refuseDeep(text, options.maxDepth);
   }
   return new Parser(text, options).parse();
 }
 
-/** @throws JsonSyntaxError when a text nests deeper than so many levels */
+/** @throws JsonSyntaxError when the text is nested deeper than `levels` */
 export function refuseDeep(text: string, levels = maxDepth): void {
   const deep = text.length > levels ? nestingBeyond(text, levels) : undefined;
   if (deep !== undefined) throw new JsonSyntaxError(`invalid character '${text[deep]}' exceeded max depth`);
 }
 
-/** Whether a text may hold numbers that `JSON.parse` does not give as Go has them: long ones and literals. In one pass. */
+/** True when a text may contain numbers that need the slow parser: long integers and literals. False positives are possible. */
 export function hasUnusualNumbers(text: string): boolean {
-  // One beginning for both, which the engine can look for quickly; a number that stands alone needs no speed.
+  // A common prefix of both alternatives keeps the regular expression fast. The second handles a bare number.
   return /[:,[\s]-?\d(?:\d*[.eE]|\d{15})/.test(text) || /^-?\d/.test(text);
 }
 
-/** Whether a text may hold numbers that are not written as 64-bit integers; strings may look like them. */
+/** True when a text may contain numbers not written as 64-bit integers. Strings can cause false positives. */
 export function hasLiterals(text: string): boolean {
   return /(?:^|[:,[\s])-?\d+(?:\.|[eE])[-+.\deE]*(?:[\s,\]}]|$)|\d{19}/.test(text);
 }
 
-/** The value of what `literals` gives. */
+/** The numeric value of a symbol from `ParseOptions.literals`. */
 export function numberOf(literal: symbol): number {
   return Number(literal.description);
 }
@@ -107,11 +107,11 @@ function isEscaped(text: string, quote: number): boolean {
 
 interface Open {
   readonly container: unknown[] | Record<string, unknown>;
-  /** Key that waits for its value; unused in lists. */
+  /** The key whose value is being parsed; unused in lists. */
   key: string;
 }
 
-/** Iterative, so that no input can exhaust the stack. */
+/** An iterative parser, so that no input can exhaust the stack. */
 class Parser {
   readonly #text: string;
   readonly #options: ParseOptions;
@@ -127,7 +127,7 @@ class Parser {
     for (;;) {
       let value = this.#valueOrOpen();
       if (value === opened) continue;
-      // A value is complete: put it where it belongs, and close what ends after it.
+      // A value is complete: add it to its container, and close the containers that end after it.
       for (;;) {
         const top = this.#open.at(-1);
         if (top === undefined) {
@@ -317,7 +317,7 @@ function quoteChar(char: string): string {
   return `'${goQuote(char).slice(1, -1)}'`;
 }
 
-/** Whether a value nests deeper than so many levels. Level by level: needs no stack, whatever the value. */
+/** True when a value is nested deeper than `levels`. Iterates level by level, so that no value can exhaust the stack. */
 export function isTooDeep(value: unknown, levels: number): boolean {
   let level = isObject(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth++) {
@@ -338,7 +338,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-/** Sets a property that is the object's own, whatever its name: `__proto__` is a legal key of a map. */
+/** Sets an own property whatever its name: `__proto__` is a legal map key. */
 export function setOwn(target: object, key: string, value: unknown): void {
   if (key === "__proto__") Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
   else (target as Record<string, unknown>)[key] = value;

@@ -20,6 +20,13 @@ for (const { name, gvk, body, message } of [
       'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32',
   },
   {
+    name: "a list in place of a struct",
+    gvk: pod,
+    body: { spec: [] },
+    message:
+      'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec',
+  },
+  {
     name: "a wrong type in a list of structs",
     gvk: deployment,
     body: { spec: { template: { spec: { containers: [{ image: 5 }] } } } },

@@ -16,13 +16,14 @@ import {
   setOwn,
 } from "./json-parse.ts";
 
+/** Field validation: drop unknown and duplicate fields silently, report them as warnings, or reject the body. */
 export type Strictness = "ignore" | "warn" | "strict";
 
 export interface Decoded {
   readonly object: KubeObject;
-  /** `unknown field "spec.foo"`, `duplicate field "spec.foo"`; empty unless asked for with `warn`. */
+  /** Messages like `unknown field "spec.foo"` and `duplicate field "spec.foo"`; empty unless `strict` is `warn`. */
   readonly warnings: string[];
-  /** What the body said it is, with what it left out taken from what was expected. */
+  /** Group, version and kind of the body; missing parts are taken from the expected kind. */
   readonly gvk: GroupVersionKind;
 }
 
@@ -30,10 +31,9 @@ export interface Decoded {
  * Decodes a request body or a stored object of a built-in kind to its canonical form (`json-decode.ts`). `apiVersion` and
  * `kind` may be missing in the input and are set in the result.
  *
- * The body may be of another version of the kind than expected; then it is decoded as what it says it is, and the caller
- * decides by `gvk`.
- * @param expected kind that the caller wants, or its descriptor
- * @throws StatusError 400 with upstream's text for JSON that is none, unknown and other kinds, wrong types
+ * The body may have another version of the expected kind; it is decoded as that version, which `gvk` returns.
+ * @param expected the expected kind, or its descriptor
+ * @throws StatusError 400 with upstream's text for invalid JSON, unknown and other kinds, and wrong types
  * Source: apimachinery pkg/runtime/serializer/json/json.go; apiserver pkg/endpoints/handlers/rest.go (transformDecodeError)
  */
 export function decodeJson(
@@ -59,14 +59,14 @@ export function decodeJson(
   try {
     decoded = decodeParsed(value, expected, strict, duplicates, bytes);
   } catch (err) {
-    // Upstream would have seen the depth first.
+    // Upstream reports excessive nesting before any other error.
     throw depthError(text, wanted.kind, bytes) ?? err;
   }
   if (literals) withoutLiterals(decoded.object);
   return decoded;
 }
 
-/** What is to be said of a text that is deeper than upstream allows anywhere. */
+/** Error for a text that is nested deeper than upstream allows; undefined for others. */
 function depthError(text: string, wantedKind: string, bytes: Buffer | string): StatusError | undefined {
   try {
     refuseDeep(text, maxTextDepth);
@@ -85,9 +85,9 @@ function remember(duplicates: Map<object, Set<string>>): NonNullable<ParseOption
 }
 
 /**
- * The same for a value that was parsed already (YAML, a patched object). Takes the value over and may change it.
- * @param source the body, for error texts
- * @param repeatedInYaml what `parseYaml` has to say of keys
+ * As `decodeJson`, for a parsed value (YAML, a patched object). Takes ownership of the value and may mutate it.
+ * @param source the body, quoted in error texts
+ * @param repeatedInYaml messages of `parseYaml` about duplicate keys; undefined when the body was not YAML
  */
 export function decodeParsed(
   value: unknown,
@@ -119,11 +119,11 @@ export function decodeParsed(
     if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
-    // Complaints look at schemas of custom resources, which nest in themselves, before the decoder does.
+    // strictComplaints recurses into JSON schemas before the decoder can check their depth.
     const why = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
     throw cannotHandle(gvk, wanted.kind, why);
   }
-  // After the decoding: a wrong type is reported alone, as upstream does.
+  // Evaluated after decoding: upstream reports a wrong type without other errors.
   if (repeatedInYaml !== undefined && repeatedInYaml.length > 0) {
     const all = `yaml: unmarshal errors:\n  ${repeatedInYaml.join("\n  ")}`;
     complaints.unshift(...(strict === "strict" ? [all] : repeatedInYaml));
@@ -137,7 +137,7 @@ export function decodeParsed(
 }
 
 /**
- * JSON of any shape: safe in depth, `__proto__` a key like others, integers beyond 2^53 as bigint.
+ * Parses JSON without a schema. Nesting is limited, `__proto__` is an ordinary key, integers beyond 2^53 are bigint.
  * @throws StatusError 400
  */
 export function parseJson(bytes: Buffer | string, options?: ParseOptions): unknown {
@@ -150,25 +150,26 @@ export function parseJson(bytes: Buffer | string, options?: ParseOptions): unkno
 }
 
 /**
- * An object as upstream writes it, without a line end. Kinds that are not built in are written with sorted keys.
- * @param type descriptor or kind; without it the object's own apiVersion and kind decide
+ * Encodes an object as upstream does, without trailing newline. Kinds that are not built in get sorted keys.
+ * @param type descriptor or kind; default: the object's own apiVersion and kind
  */
 export function encodeJson(object: object, type?: TypeDescriptor | GroupVersionKind): Buffer {
   return Buffer.from(encodeJsonText(object, type));
 }
 
+/** As `encodeJson`, as a string. */
 export function encodeJsonText(object: object, type?: TypeDescriptor | GroupVersionKind): string {
   const descriptor = type === undefined ? descriptorOf(object) : "fields" in type ? type : scheme.kind(type);
   return descriptor === undefined ? encodeAny(object) : encodeValue(object, descriptor);
 }
 
-/** Any JSON value, keys sorted. */
+/** Encodes any JSON value with sorted keys. */
 export function encodeUntyped(value: unknown): Buffer {
   return Buffer.from(encodeAny(value));
 }
 
 /**
- * The schema walk alone: brings a parsed value into the canonical form of a type. Takes the value over and may change it.
+ * Converts a parsed value to the canonical form of a type. Takes ownership of the value and may mutate it.
  * @throws StatusError 400
  */
 export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
@@ -180,8 +181,8 @@ export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
 }
 
 /**
- * The same for an object of which only some fields have changed since it was in canonical form.
- * @param names of fields; they may be absent, or unknown to the type
+ * As `coerce`, for a canonical object of which only some fields have changed.
+ * @param names the changed fields; they may be absent, or unknown to the type
  * @throws StatusError 400
  */
 export function coerceFields(object: Record<string, unknown>, type: TypeDescriptor, names: readonly string[]): KubeObject {
@@ -196,9 +197,9 @@ export function coerceFields(object: Record<string, unknown>, type: TypeDescript
 }
 
 /**
- * An answer of the server (object or list, parsed) in canonical form, so that what the TypeScript types promise holds: the
- * wire has `null` for required lists and `{}` for empty structs. Takes the value over; kinds that are not built in and
- * values that are no objects stay as they are.
+ * Converts a parsed response (object or list) to canonical form, so that it conforms to the TypeScript types: on the wire,
+ * required lists can be `null` and empty structs `{}`. Takes ownership of the value. Other values, and kinds that are not
+ * built in, are returned unchanged.
  * @throws StatusError 400
  */
 export function canonical(value: unknown): unknown {
@@ -206,7 +207,7 @@ export function canonical(value: unknown): unknown {
   return type === undefined ? value : coerce(value, type);
 }
 
-/** The built-in kind that an object says it is. */
+/** Descriptor for the object's apiVersion and kind; undefined when it is not a built-in kind. */
 function descriptorOf(object: object): TypeDescriptor | undefined {
   const { apiVersion, kind } = object as { apiVersion?: unknown; kind?: unknown };
   if (typeof apiVersion !== "string" || typeof kind !== "string") return undefined;
@@ -214,7 +215,7 @@ function descriptorOf(object: object): TypeDescriptor | undefined {
   return gv === undefined ? undefined : scheme.kind({ ...gv, kind });
 }
 
-/** Spreads a compact JSON text over lines, two spaces deep, as Go's MarshalIndent does. */
+/** Formats a compact JSON text with two spaces of indentation, as Go's MarshalIndent does. */
 export function indentJson(compact: string): string {
   let out = "";
   let indent = "\n";
@@ -265,7 +266,7 @@ function gvkOf(expected: GroupVersionKind | TypeDescriptor): GroupVersionKind {
   return "fields" in expected ? { group: expected.group, version: expected.version, kind: expected.goName } : expected;
 }
 
-/** What the value says it is; gaps are filled from what is wanted. */
+/** Group, version and kind of the value, with missing parts taken from `wanted`. */
 function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | string): GroupVersionKind {
   let said: { apiVersion: string; kind: string };
   try {
@@ -282,8 +283,8 @@ function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | strin
 }
 
 /**
- * What a parsed body says it is, `""` where it does not say.
- * @throws Error in upstream's words for a value that cannot say it
+ * apiVersion and kind of a parsed body; `""` for a missing field.
+ * @throws Error with upstream's text for a value that is not an object, and for fields that are not strings
  * Source: apimachinery pkg/runtime/serializer/json/meta.go
  */
 export function claimedKind(value: unknown): { apiVersion: string; kind: string } {
@@ -306,24 +307,24 @@ export function claimedKind(value: unknown): { apiVersion: string; kind: string 
   };
 }
 
-/** Of which sort a JSON value is, in the words of Go's decoder. */
+/** Type name of a JSON value in the errors of Go's decoder. */
 function jsonWord(value: unknown): string {
   if (Array.isArray(value)) return "array";
   if (typeof value === "boolean") return "bool";
   return typeof value === "bigint" || typeof value === "symbol" ? "number" : typeof value;
 }
 
-/** Of a body that says what it is. */
+/** BadRequest for a body whose kind is known but that cannot be decoded. */
 export function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
   return badRequest(`${gvk.kind} in version ${goQuote(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
 }
 
-/** Of a body that does not even say what it is. */
+/** BadRequest for a body whose kind cannot be determined. */
 export function unrecognized(wantedKind: string, why: string, source: Uint8Array | string): StatusError {
   return badRequest(`the object provided is unrecognized (must be of type ${wantedKind}): ${why} (${summarize(source)})`);
 }
 
-/** The first bytes of a body: as they are when it looks like JSON, in hex otherwise. */
+/** The first 30 bytes of a body: verbatim if it starts with `{`, else in hex. */
 function summarize(source: Uint8Array | string): string {
   const bytes = Buffer.from(typeof source === "string" ? source.slice(0, 31) : source.subarray(0, 31));
   if (bytes.length === 0) return "<empty>";

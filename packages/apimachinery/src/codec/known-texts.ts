@@ -1,11 +1,11 @@
 /**
- * Short texts that come again and again, as values of enumerations, labels and names do: found by their bytes instead of
- * being made anew, which takes longer and holds the text once more.
+ * Cache of short strings that occur repeatedly, e.g. enumeration values, labels and names. A lookup by bytes is faster
+ * than creating a new string, and saves memory.
  */
 const slots: (string | undefined)[] = new Array(4096).fill(undefined);
 const longest = 32;
 
-/** @returns undefined for a text that is long or not ASCII */
+/** @returns the string for the bytes; undefined for long or non-ASCII text */
 export function knownText(bytes: Buffer, start: number, length: number): string | undefined {
   if (length > longest) return undefined;
   let hash = length;

@@ -4,16 +4,16 @@ export const jsonMediaType = "application/json";
 export const yamlMediaType = "application/yaml";
 export const protobufMediaType = "application/vnd.kubernetes.protobuf";
 
-/** In the order of preference, as upstream offers them. */
+/** In upstream's order of preference. */
 const mediaTypes = [jsonMediaType, yamlMediaType, protobufMediaType] as const;
 
 export type MediaType = (typeof mediaTypes)[number];
 
 export interface NegotiatedOutput {
   readonly mediaType: MediaType;
-  /** The answer is wanted as this kind of meta.k8s.io. */
+  /** The requested conversion to a kind of meta.k8s.io. */
   readonly as?: "Table" | "PartialObjectMetadata" | "PartialObjectMetadataList";
-  /** Of `as`: `meta.k8s.io` and `v1` or `v1beta1`. */
+  /** Group and version of `as`: `meta.k8s.io` and `v1` or `v1beta1`. */
   readonly group?: string;
   readonly version?: string;
   /** `;pretty=1` */
@@ -23,22 +23,22 @@ export interface NegotiatedOutput {
 }
 
 export interface OutputOptions {
-  /** Tables and metadata alone can be asked for. Default false: such clauses do not match. */
+  /** Accept clauses with `as`. Default false: such clauses do not match. */
   readonly transforms?: boolean;
-  /** Of those, Tables too; default true. */
+  /** Accept `as=Table` when `transforms` is set. Default true. */
   readonly tables?: boolean;
-  /** Default true; custom resources have no protobuf form but that of their metadata. */
+  /** Default true. "metadata": only for PartialObjectMetadata, as custom resources have no protobuf encoding. */
   readonly protobuf?: boolean | "metadata";
-  /** For a watch: YAML cannot be streamed. */
+  /** The request is a watch, which excludes YAML. */
   readonly stream?: boolean;
 }
 
-/** What most ask for. */
+/** Shared result for the most common case. */
 const plainJson: NegotiatedOutput = { mediaType: jsonMediaType, pretty: false, stream: false };
 
 /**
- * Chooses the representation of an answer by the Accept header: the best clause that can be served, by q-value, then as
- * written. No header, an empty one and `*` + `/*` are JSON.
+ * Chooses the representation of a response by the Accept header: the first supported clause, ordered by q-value, then by
+ * specificity, then as written. JSON for a missing or empty header and for `*` + `/*`.
  * @throws StatusError 406
  * Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go
  */
@@ -53,12 +53,12 @@ export function negotiateOutput(accept: string | undefined, options: OutputOptio
   return found;
 }
 
-/** A media type with its parameters; what is none counts for nothing, whatever it begins with. Source: Go's mime.ParseMediaType */
+/** A well-formed media type with parameters. A malformed one is not supported at all. Source: Go's mime.ParseMediaType */
 const wellFormed =
   /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?(?:\s*;\s*[\w!#$%&'*+.^`|~-]+\s*=\s*(?:[\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*"))*(?:\s*;)?$/;
 
 /**
- * The media type of a request body, without parameters. No header is JSON.
+ * The media type of a request body, without parameters; JSON when there is no header.
  * @throws StatusError 415
  */
 export function negotiateInput(contentType: string | undefined, options: { protobuf?: boolean } = {}): MediaType {
@@ -93,7 +93,7 @@ function firstMatch(accept: string, offered: readonly MediaType[], options: Outp
   return undefined;
 }
 
-/** undefined when the parameters ask for something that cannot be served as this type. */
+/** undefined when the clause's parameters are not supported for the media type. */
 function withParams(
   mediaType: MediaType,
   params: ReadonlyMap<string, string>,
@@ -115,14 +115,14 @@ function withParams(
   return undefined;
 }
 
-/** Clauses of an Accept header, best first. What is malformed is skipped. */
+/** Clauses of an Accept header in order of preference. Malformed ones are skipped. */
 function parseAccept(header: string): Clause[] {
   const clauses: Clause[] = [];
   for (const part of header.split(",")) {
     const [range = "", ...parameters] = part.split(";");
     const types = range.trim().toLowerCase().split("/");
     const type = types[0] ?? "";
-    // A lone `*` is what old clients send for anything.
+    // Old clients send a lone `*` for any type.
     if (types.length > 2 || (types.length === 1 && type !== "*")) continue;
     const params = new Map<string, string>();
     let q = 1;

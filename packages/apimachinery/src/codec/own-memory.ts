@@ -1,4 +1,4 @@
-/** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
+/** Copies a Buffer that is a slice of a larger one. Small Buffers come from a pool; keeping one retains the whole pool. */
 export function ownMemory(bytes: Buffer): Buffer {
   if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
   const copy = Buffer.allocUnsafeSlow(bytes.byteLength);

@@ -6,16 +6,16 @@ import { scheme } from "../schema/scheme.ts";
 import { decodeProtobuf, decodeUnknown } from "./protobuf.ts";
 import { readMessage } from "./protobuf-decode.ts";
 
-/** An object and what `encodeProtobuf` makes of it, which has each struct once. */
+/** An object and its encoding by `encodeProtobuf`. */
 export interface EncodedObject {
   readonly bytes: Uint8Array;
   readonly object: KubeObject;
 }
 
 /**
- * As `decodeProtobuf`, for the next state of an object: what is in the same bytes as before, a pod's spec and status say, is not
- * decoded but taken from there, and is the same object. Metadata never is.
- * @param bytes what `encodeProtobuf` made
+ * As `decodeProtobuf`, for the next revision of an object. Top-level structs with unchanged bytes (e.g. a pod's spec or
+ * status) are not decoded but shared with the previous revision. Metadata is always decoded.
+ * @param bytes from `encodeProtobuf`, so that each struct field occurs once
  */
 export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): KubeObject {
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
@@ -45,7 +45,7 @@ export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): K
 const noStructs: ReadonlyMap<number, string> = new Map();
 const lendable = new WeakMap<TypeDescriptor, ReadonlyMap<number, string>>();
 
-/** What a kind can lend, by the numbers of its fields; nothing where all is in maps and lists, as in a ConfigMap. */
+/** Field number → name of the top-level structs that can be shared; empty for kinds without any, e.g. ConfigMap. */
 function structsOf({ message }: TypeDescriptor): ReadonlyMap<number, string> {
   return new Map(
     message.flatMap(({ number, name, type }): [number, string][] =>
@@ -54,7 +54,7 @@ function structsOf({ message }: TypeDescriptor): ReadonlyMap<number, string> {
   );
 }
 
-/** Each field's number and bytes, its tag included. @throws Error for bytes that are no message */
+/** Number and bytes of each field, tag included. @throws Error for malformed bytes */
 function fieldsOf(message: Uint8Array): [number, Buffer][] {
   const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   const reader = protobuf.Reader.create(bytes);

@@ -11,20 +11,20 @@ import { knownText } from "./known-texts.ts";
 
 export type Reader = InstanceType<typeof protobuf.Reader>;
 type Fields = Record<string, unknown>;
-/** Reads one value behind its tag; `earlier` is what an earlier occurrence of the field gave. */
+/** Reads one value after its tag; `earlier` is the value from a previous occurrence of the field. */
 type Read = (reader: Reader, earlier: unknown) => unknown;
 type ReadMessage = (reader: Reader, end: number, into: Fields) => Fields;
 
-/** Messages inside messages, at most. */
+/** Maximum nesting of messages. */
 const maxNesting = 1000;
 let nesting = 0;
-/** Elements of lists and maps that may still come. */
+/** Remaining number of list and map elements before decoding fails with 413. */
 let elementsLeft = 0;
 
 /**
- * A message to the canonical form of its type, the same that decoding its JSON gives (`json-decode.ts`).
- * @param maxElements of all lists and maps together
- * @throws Error for bytes that are no such message; StatusError 413 for too many elements
+ * Decodes a message to the canonical form of its type, the same as from JSON (`json-decode.ts`).
+ * @param maxElements limit for the elements of all lists and maps in total
+ * @throws Error for malformed bytes; StatusError 413 for too many elements
  */
 export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements = Number.POSITIVE_INFINITY): Fields {
   nesting = 0;
@@ -33,7 +33,7 @@ export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements
   return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
 }
 
-/** What `read` gives; the errors of the library's reader are told as upstream's generated code tells them. */
+/** Calls `read` and maps errors of protobufjs to those of upstream's generated code. */
 export function readingInGoWords<T>(read: () => T): T {
   try {
     return read();
@@ -59,7 +59,7 @@ function messageReader(type: TypeDescriptor): ReadMessage {
 function makeMessageReader(type: TypeDescriptor): ReadMessage {
   let readFields: ReadMessage | undefined;
   return (reader, end, into) => {
-    // Made on first use: types refer to themselves.
+    // Created lazily, because types can be recursive.
     readFields ??= compileReader(type);
     if (end > reader.len) throw new Error("unexpected EOF");
     if (++nesting > maxNesting) throw new Error("message is nested too deep");
@@ -71,8 +71,8 @@ function makeMessageReader(type: TypeDescriptor): ReadMessage {
 }
 
 /**
- * One function for each type, with the names of its fields in its text, so that each of them is written where the engine
- * remembers its place. The names are those of the tables.
+ * Generates one function for each type with literal property names, so that V8 can use inline caches. The names come from
+ * the type descriptors, never from input.
  */
 function compileReader(type: TypeDescriptor): ReadMessage {
   const cases = type.message.map((field, i) => {
@@ -120,9 +120,9 @@ function goNameOf(type: TypeDescriptor, { name, type: fieldType }: MessageField)
 }
 
 /**
- * Passes over a field that is in no table. Source: the code that gogo/protobuf generates
- * @param names of the message's fields by number; none of them is of the tag's wire type
- * @throws Error for those, and for tags that cannot be
+ * Skips an unknown field. Source: the code that gogo/protobuf generates
+ * @param names known fields of the message by number
+ * @throws Error for a known field, whose wire type must be wrong then, and for illegal tags
  */
 export function skipUnknown(reader: Reader, tag: number, message: string, names: Readonly<Record<number, string>>): void {
   const number = tag >>> 3;
@@ -133,7 +133,7 @@ export function skipUnknown(reader: Reader, tag: number, message: string, names:
   skip(reader, tag);
 }
 
-/** Passes over a value; a group with all that is in it. */
+/** Skips a value; a group with its contents. */
 function skip(reader: Reader, tag: number): void {
   let depth = 0;
   for (let next = tag; ; next = reader.uint32()) {
@@ -167,7 +167,7 @@ function fieldWireType({ name, type }: MessageField): 0 | 1 | 2 {
   return name !== undefined && type.kind === "list" && !type.wrapped ? wireTypeOf(type.element) : wireTypeOf(type);
 }
 
-/** Gives what the field is after this occurrence of it; undefined: absent. */
+/** The reader returns the field's value after this occurrence; undefined means absent. */
 function fieldReader(field: MessageField): Read {
   const { name, type } = field;
   if (name === undefined) {
@@ -317,7 +317,7 @@ function valueReader(type: FieldType): Read {
   }
 }
 
-/** Reads a message field by field; what `read` does not take is skipped. */
+/** Calls `read` for each field of a message; a field is skipped when `read` returns false. */
 function eachField(reader: Reader, read: (tag: number) => boolean): void {
   const end = reader.uint32() + reader.pos;
   if (end > reader.len) throw new Error("unexpected EOF");
@@ -328,7 +328,7 @@ function eachField(reader: Reader, read: (tag: number) => boolean): void {
   if (reader.pos !== end) throw new Error("unexpected EOF");
 }
 
-/** An empty message is Go's zero time. */
+/** `seconds` is undefined for an empty message, which is Go's zero time. */
 function readTimestamp(reader: Reader): { seconds: number | undefined; nanos: number } {
   let seconds: number | undefined;
   let nanos = 0;

@@ -6,15 +6,15 @@ import { timeParts } from "./go-time.ts";
 import { encodeRaw, rawJson, sortedKeys } from "./json-encode.ts";
 
 type Fields = Record<string, unknown>;
-/** Writes a value, tag included. Everything is written back to front, see BackWriter. */
+/** Writes a value with its tag, backwards (see BackWriter). */
 type Write = (writer: BackWriter, value: unknown, parent: Fields) => void;
-/** Writes the inside of a message, without its length. */
+/** Writes the fields of a message, without length prefix. */
 type WriteMessage = (writer: BackWriter, object: Fields) => void;
 
 const nothing: Fields = Object.freeze({});
 const writers = new Map<TypeDescriptor, WriteMessage>();
 
-/** Writes a struct as Kubernetes' generated code does: what is no pointer is always written, maps are sorted by key. */
+/** Writes a struct as Kubernetes' generated code does: fields that are not pointers are always written, maps sorted by key. */
 export function writeMessage(writer: BackWriter, object: Fields, type: TypeDescriptor): void {
   messageWriter(type)(writer, object);
 }
@@ -24,7 +24,7 @@ function messageWriter(type: TypeDescriptor): WriteMessage {
   if (write !== undefined) return write;
   let compiled: WriteMessage | undefined;
   write = (writer, object) => {
-    // Made on first use: types refer to themselves.
+    // Created lazily, because types can be recursive.
     compiled ??= compileWriter(type);
     compiled(writer, object);
   };
@@ -33,8 +33,8 @@ function messageWriter(type: TypeDescriptor): WriteMessage {
 }
 
 /**
- * One function for each type, with the names of its fields in its text, so that each of them is read where the engine
- * remembers its place. The names are those of the tables.
+ * Generates one function for each type with literal property names, so that V8 can use inline caches. The names come from
+ * the type descriptors, never from input.
  */
 function compileWriter(type: TypeDescriptor): WriteMessage {
   const fields = type.message.toReversed();
@@ -47,7 +47,7 @@ function compileWriter(type: TypeDescriptor): WriteMessage {
   return new Function(...parameters, body)(...fields.map(fieldWriter)) as WriteMessage;
 }
 
-/** A message behind its tag and length. */
+/** Writes a nested message with its tag and length. */
 function nested(writer: BackWriter, tag: number, writeInside: () => void): void {
   const end = writer.mark;
   writeInside();
@@ -92,7 +92,7 @@ function tagOf(number: number, wireType: 0 | 1 | 2): number {
   return (number << 3) | wireType;
 }
 
-/** A value that is always written; null and undefined are the type's zero. */
+/** The writer always writes a value; null and undefined become the type's zero value. */
 function valueWriter(type: FieldType, number: number): Write {
   const bytesTag = tagOf(number, 2);
   const varintTag = tagOf(number, 0);
@@ -160,7 +160,7 @@ function valueWriter(type: FieldType, number: number): Write {
   }
 }
 
-/** The inside of the message that a type is on the wire. */
+/** Writes the fields of the message that represents a type on the wire. */
 function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => void {
   switch (type.kind) {
     case "struct": {
@@ -168,7 +168,7 @@ function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => v
       return (writer, value) => write(writer, (value ?? nothing) as Fields);
     }
     case "list": {
-      // A named slice type is a message with the elements as field 1.
+      // A named slice type is encoded as a message with its elements as field 1.
       const element = valueWriter(type.element, 1);
       return (writer, value) => {
         if (Array.isArray(value)) writeItems(writer, value, element);

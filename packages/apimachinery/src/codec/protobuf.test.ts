@@ -156,7 +156,7 @@ const unrecognized = (why: string, hex: string): string =>
   `the object provided is unrecognized (must be of type ConfigMap): ${why} (${hex})`;
 const unhandled = (why: string): string => `ConfigMap in version "v1" cannot be handled as a ConfigMap: ${why}`;
 
-/** As kube-apiserver answered to these bytes. */
+/** Expected messages were recorded from upstream's kube-apiserver. */
 for (const { name, hex, message } of [
   { name: "nothing", hex: "", message: unrecognized("empty data", "<empty>") },
   { name: "no more than the prefix", hex: "6b387300", message: unrecognized("empty body", "6b387300") },
@@ -197,7 +197,7 @@ for (const { name, hex, message } of [
 }
 
 test("passes over groups of unknown fields, and what is in them", () => {
-  // Field 15 as a group with a varint, a text, and a group in it.
+  // Field 15 is a group with a varint, a string and a nested group.
   const object = decodeProtobuf(Buffer.from(enveloped("7b08011201610b0c7c"), "hex"), configMap);
   assert.equal(object.kind, "ConfigMap");
 });

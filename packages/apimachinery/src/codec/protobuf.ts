@@ -10,10 +10,10 @@ import { cannotHandle, unrecognized } from "./json.ts";
 import { readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
 import { writeMessage } from "./protobuf-encode.ts";
 
-/** Every Kubernetes protobuf body and etcd value begins with it. */
+/** Magic prefix of every Kubernetes protobuf body and etcd value. */
 export const protobufPrefix = Buffer.from("k8s\0");
 
-/** The envelope: what the object is, and its bytes. Source: apimachinery pkg/runtime/types.go, Unknown */
+/** The envelope: type and bytes of an object. Source: apimachinery pkg/runtime/types.go, Unknown */
 export interface Unknown {
   readonly apiVersion: string;
   readonly kind: string;
@@ -23,24 +23,24 @@ export interface Unknown {
 }
 
 /**
- * An object of a built-in kind in its envelope, byte for byte as upstream writes it.
- * @param gvk kind to write it as; the object's own apiVersion and kind unless given
- * @throws Error for kinds that have no protobuf form (custom resources, Table)
+ * Encodes an object of a built-in kind with its envelope, byte for byte as upstream does.
+ * @param gvk kind to encode as; default: the object's own apiVersion and kind
+ * @throws Error for kinds without protobuf encoding (custom resources, Table)
  */
 export function encodeProtobuf(object: object, gvk?: GroupVersionKind): Buffer {
   const { apiVersion, kind, type } = kindToEncode(object, gvk);
   return envelope(apiVersion, kind, (writer) => writeMessage(writer, object as Record<string, unknown>, type));
 }
 
-/** Whether `encodeProtobuf` can write the kind. */
+/** True when `encodeProtobuf` supports the kind. */
 export function hasProtobufForm(gvk: GroupVersionKind): boolean {
   const type = scheme.kind(gvk);
   return type !== undefined && !type.jsonOnly;
 }
 
 /**
- * The message without envelope.
- * @param type of the struct, a kind or not
+ * Encodes a message without envelope.
+ * @param type any struct, not necessarily a kind
  */
 export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
   writer.reset();
@@ -49,10 +49,10 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
 }
 
 /**
- * An object with its envelope, in canonical form, with the apiVersion and kind that the envelope names.
- * @param expected taken for what the envelope leaves out
- * @param maxElements of all lists and maps together
- * @throws StatusError 400 in upstream's words for bytes that are none, 413 for too many elements
+ * Decodes an object with its envelope to canonical form; apiVersion and kind are those of the envelope.
+ * @param expected default for apiVersion and kind when the envelope has none
+ * @param maxElements limit for the elements of all lists and maps in total
+ * @throws StatusError 400 with upstream's text for malformed bytes, 413 for too many elements
  */
 export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
   const unknown = refusing(
@@ -79,7 +79,7 @@ export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, m
   return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as unknown as KubeObject;
 }
 
-/** What `read` gives; what it throws becomes what `refuse` makes of its text, unless it is an answer already. */
+/** Calls `read`; converts its errors with `refuse` unless they are StatusErrors already. */
 function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
   try {
     return read();
@@ -89,7 +89,7 @@ function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
 }
 
 /**
- * The message of an envelope as this kind, whatever the envelope says; its words stay.
+ * Decodes the message of an envelope as the given kind, ignoring the envelope's; apiVersion and kind are those of the envelope.
  * @throws as `decodeProtobuf`
  */
 export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, maxElements?: number): KubeObject {
@@ -103,13 +103,14 @@ export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, maxE
   return message as unknown as KubeObject;
 }
 
+/** Encodes an envelope, magic prefix included. */
 export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "raw"> & Partial<Unknown>): Buffer {
   return envelope(unknown.apiVersion, unknown.kind, (writer) => writer.bytes(unknown.raw), unknown);
 }
 
 /**
- * The envelope's parts; `raw` is a view into `bytes`.
- * @throws Error in the words of upstream's generated code
+ * Decodes an envelope; `raw` is a view into `bytes`.
+ * @throws Error with the text of upstream's generated code
  * Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go
  */
 export function decodeUnknown(bytes: Uint8Array): Unknown {
@@ -166,11 +167,11 @@ function kindToEncode(
   return { apiVersion, kind, type };
 }
 
-/** Encoding is synchronous, so one writer with its grown buffer serves all. */
+/** Shared: encoding is synchronous, and the writer's grown buffer is reused. */
 const writer = new BackWriter();
 
 function envelope(apiVersion: string, kind: string, writeRaw: (writer: BackWriter) => void, rest: Partial<Unknown> = {}): Buffer {
-  writer.reset(); // of a message that could not be written to its end
+  writer.reset(); // an earlier encoding may have failed halfway
   writer.string(rest.contentType ?? "");
   writer.uint32(34);
   writer.string(rest.contentEncoding ?? "");

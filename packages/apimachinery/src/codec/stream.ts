@@ -5,14 +5,14 @@ import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
 import { decodeProtobuf } from "./protobuf.ts";
 
-/** Largest frame that a decoder accepts. */
+/** Maximum size of a frame that a decoder accepts. */
 const maxFrameBytes = 64 * 1024 * 1024;
 
 /**
- * One watch event as it stands on the wire: a line of JSON, or for protobuf four bytes of length and a WatchEvent message
- * that holds the object in its envelope.
+ * One watch event in wire format: a line of JSON, or for protobuf a four-byte big-endian length and a WatchEvent message
+ * with the object in its envelope.
  * @param type ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
- * @param objectBytes the object in the media type, JSON without a line end
+ * @param objectBytes the encoded object, JSON without trailing newline
  */
 export function frameWatchEvent(type: string, objectBytes: Buffer, mediaType: string): Buffer {
   if (mediaType !== protobufMediaType) {
@@ -33,11 +33,11 @@ export function frameWatchEvent(type: string, objectBytes: Buffer, mediaType: st
 
 export interface WatchEvent {
   readonly type: string;
-  /** In canonical form when its kind is built in; a Status when `type` is ERROR. */
+  /** Canonical when the kind is built in; a Status when `type` is ERROR. */
   readonly object: KubeObject;
 }
 
-/** Takes the bytes of a watch as they arrive and gives the events that are complete. */
+/** Incremental decoder: `push` takes chunks of a watch response and returns the completed events. */
 export class WatchEventDecoder {
   readonly #protobuf: boolean;
   #rest: Buffer[] = [];
@@ -47,7 +47,7 @@ export class WatchEventDecoder {
     this.#protobuf = mediaType.startsWith(protobufMediaType);
   }
 
-  /** @throws StatusError 400 when the bytes are no watch events. */
+  /** @throws StatusError 400 for malformed events and for events above 64 MiB */
   push(chunk: Buffer): WatchEvent[] {
     this.#rest.push(chunk);
     this.#size += chunk.length;
@@ -63,7 +63,7 @@ export class WatchEventDecoder {
     return events;
   }
 
-  /** Bytes of an event that is not complete yet. */
+  /** Buffered bytes of an incomplete event. */
   get pendingBytes(): number {
     return this.#size;
   }
@@ -100,7 +100,7 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
   return at;
 }
 
-/** WatchEvent {type = 1, object = 2 {raw = 1}}; `raw` is an envelope and no JSON, so the tables do not fit. */
+/** WatchEvent {type = 1, object = 2 {raw = 1}}. Not read by descriptor, which has JSON for `raw`; here it is an envelope. */
 function readEvent(bytes: Buffer): WatchEvent {
   try {
     const reader = protobuf.Reader.create(bytes);

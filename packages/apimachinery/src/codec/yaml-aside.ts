@@ -1,7 +1,6 @@
 /**
- * Parses large YAML in a thread of its own: a megabyte takes half a second, in which nobody else would be served. There
- * is one thread, begun when it is needed and ended when it is not; what waits for it is limited, and so is what one text
- * may take.
+ * Parses large YAML in a worker thread: a megabyte takes half a second, which would block the event loop. There is one
+ * thread, started on demand and stopped when idle. The number of queued jobs and the cost of each are limited.
  */
 import { extname } from "node:path";
 import { badRequest, requestEntityTooLarge, StatusError, tooManyRequests } from "../errors/status-error.ts";
@@ -10,13 +9,13 @@ import { parseJsonText } from "./json-parse.ts";
 import { parseYaml } from "./yaml.ts";
 import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
 
-/** Some 20 ms of work: not worth a thread. */
+/** Texts up to this many tokens (about 20 ms) are parsed in the calling thread. */
 const tokensHere = 10_000;
 const mostWaiting = 16;
 /**
- * As `parseYaml`, for texts of any size that a request may have. What is parsed aside has sorted keys, as everything has
- * that Go makes of YAML.
- * @throws StatusError 400; 413 for what takes too long or too much; 429 when too many wait
+ * As `parseYaml`, for texts of any size that a request may have. Values from the worker have sorted keys, as upstream has
+ * after its conversion to JSON.
+ * @throws StatusError 400; 413 when parsing takes too much time or memory; 429 when too many texts are queued
  */
 export async function parseYamlAside(text: string, repeated?: string[]): Promise<unknown> {
   try {
@@ -37,7 +36,7 @@ export async function parseYamlAside(text: string, repeated?: string[]): Promise
 const thread = newWorkerQueue<YamlJob, YamlAnswer>({
   file: new URL(`./yaml-thread${extname(import.meta.url)}`, import.meta.url),
   heapMb: 768,
-  // None takes more than two seconds of work (its tokens are limited). Who waits meanwhile has a deadline of their own.
+  // A job takes at most two seconds of CPU, as its tokens are limited. Waiting requests have their own deadlines.
   timeoutMs: 60_000,
   idleMs: 10_000,
 });

@@ -1,10 +1,10 @@
 /**
- * Where Go's yaml.v2, with the step to JSON behind it, differs from the parser used here.
+ * Adaptations of the `yaml` package to the behaviour of Go's yaml.v2 and the conversion to JSON in sigs.k8s.io/yaml.
  * Source: gopkg.in/yaml.v2 {scannerc,decode,resolve}.go, sigs.k8s.io/yaml yaml.go
  */
 import { type Document, isScalar, type ParsedNode, Scalar, type ScalarTag, type Tags, visit } from "yaml";
 
-/** `0o17` is octal there, as in YAML 1.2. */
+/** yaml.v2 also reads `0o17` as octal, as in YAML 1.2. */
 export const octalTag: ScalarTag = {
   identify: () => false,
   default: true,
@@ -13,12 +13,13 @@ export const octalTag: ScalarTag = {
   resolve: (text) => Number(text.replaceAll("_", "")),
 };
 
-/** A float has a digit before its exponent: `.`, a key of every `managedFields`, and `e1` are texts. */
+/** A float needs a digit before its exponent: `.`, a key in every `managedFields`, and `e1` are strings. */
 const floats: Readonly<Record<string, RegExp>> = {
   "": /^[-+]?(?:\.\d[\d_]*|\d[\d_]*\.[\d_]*)$/,
   EXP: /^[-+]?(?:\.\d[\d_]*|\d[\d_]*(?:\.[\d_]*)?)[eE][-+]?\d+$/,
 };
 
+/** Replaces the test of a float tag by that of yaml.v2; returns other tags unchanged. */
 export function withGoFloats(tag: Tags[number]): Tags[number] {
   if (typeof tag === "string" || tag.tag !== "tag:yaml.org,2002:float") return tag;
   const { format = "", test } = tag as ScalarTag;
@@ -26,10 +27,10 @@ export function withGoFloats(tag: Tags[number]): Tags[number] {
   return isNumber ? { ...(tag as ScalarTag), test: floats[format] ?? test } : tag;
 }
 
-/** Who finds a mistake in Go: its scanner says the line where it stands, its parser the line before. */
+/** Where yaml.v2 detects an error: the scanner reports the line of the error, the parser the line before. */
 type Finder = "scanner" | "parser";
 
-/** By what the messages of the parser used here begin with. */
+/** Start of the `yaml` package's message → text of yaml.v2. */
 const wording: readonly (readonly [start: string, text: string, by: Finder])[] = [
   ["Nested mappings are not allowed", "mapping values are not allowed in this context", "scanner"],
   ["Implicit keys need to be on a single line", "mapping values are not allowed in this context", "scanner"],
@@ -47,20 +48,20 @@ const wording: readonly (readonly [start: string, text: string, by: Finder])[] =
   ["Flow sequence ", "did not find expected ',' or ']'", "parser"],
   ["Flow map ", "did not find expected ',' or '}'", "parser"],
 ];
-/** Go says where it comes upon what must not follow, */
+/** Reported by yaml.v2 with the line of the unexpected token, which is the end of the error's range. */
 const foundAfter = "mapping values are not allowed in this context";
-/** and where it no longer looks for what must. */
+/** Reported by yaml.v2 with the line after the key, where it gives up. */
 const foundBelow = "could not find expected ':'";
 
 interface Mistake {
   readonly message: string;
-  /** Where it begins and ends. */
+  /** Start and end offsets. */
   readonly pos: readonly [number, number];
 }
 
 /**
- * Mistakes of the parser used here as Go's error, which tells the first: in its words as far as they are known, with its
- * line unless that is the first.
+ * Converts errors of the `yaml` package to the text of yaml.v2, which reports only the first one. Unknown messages keep
+ * their text. The line number is omitted for the first line.
  */
 export function goSyntaxError(mistakes: readonly [Mistake, ...Mistake[]], text: string): string {
   const [{ message, pos }] = mistakes;
@@ -71,34 +72,34 @@ export function goSyntaxError(mistakes: readonly [Mistake, ...Mistake[]], text: 
   if (words === foundAfter)
     line = lineOf(text, Math.max(...mistakes.filter((one) => one.pos[0] === pos[0]).map((one) => one.pos[1])));
   else if (words === foundBelow) line++;
-  // The end of the stream is a line of its own.
+  // yaml.v2 counts the end of the stream as a separate line.
   if (pos[0] >= text.length && !text.endsWith("\n")) line++;
   return atLine(by === "parser" ? line - 1 : line, words, by === "parser" ? 0 : 1);
 }
 
-/** @param silent the line that is not told */
+/** @param silent lines up to this number are not mentioned */
 function atLine(line: number, text: string, silent = 1): string {
   return line > silent ? `line ${line}: ${text}` : text;
 }
 
-/** From 1. */
+/** Line number of an offset, starting at 1. */
 export function lineOf(text: string, offset: number): number {
   let line = 1;
   for (let at = text.indexOf("\n"); at >= 0 && at < offset; at = text.indexOf("\n", at + 1)) line++;
   return line;
 }
 
-/** What Go's reader refuses wherever it stands, also in what is JSON. Source: yaml.v2 readerc.go */
+/** Characters that Go's reader rejects anywhere, in JSON input too. Source: yaml.v2 readerc.go */
 export const notReadable = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|(?!^)\ufeff/;
 
-/** A number that JSON has not, as Go prints it. */
+/** NaN and infinities as Go prints them. */
 export function goFloat(value: number): string {
   return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
 }
 
 const unresolved = "Unresolved alias (the anchor must be set before the alias): ";
 
-/** @param message of an error that is thrown when a document becomes a value; those of the step to JSON are not YAML's */
+/** Go's text for an error from converting a document to a value. Errors of the JSON conversion have no `yaml: ` prefix. */
 export function goValueError(message: string): string {
   if (message.startsWith("json: ") || message.startsWith("Unsupported map key")) return message;
   if (message.startsWith(unresolved)) return `yaml: unknown anchor '${message.slice(unresolved.length)}' referenced`;
@@ -107,8 +108,8 @@ export function goValueError(message: string): string {
 }
 
 /**
- * Takes the line end from a block scalar that the text ends in without one, which Go does not add.
- * @throws Error for keys that JSON has not
+ * Adapts a document to yaml.v2: a block scalar at the end of a text without final newline gets no newline.
+ * @throws Error for map keys that JSON does not support
  */
 export function asGoReads(document: Document.Parsed, text: string): void {
   const endsInLine = text.endsWith("\n");

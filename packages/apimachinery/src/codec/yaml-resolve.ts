@@ -1,5 +1,5 @@
 /**
- * What a text would be if it stood in YAML without quotes. Source: gopkg.in/yaml.v2 resolve.go, encode.go
+ * Type resolution of plain (unquoted) YAML scalars. Source: gopkg.in/yaml.v2 resolve.go, encode.go
  */
 
 const words = new Set(
@@ -8,7 +8,7 @@ const words = new Set(
     ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"],
     ["", "~", "null", "Null", "NULL"],
     [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"],
-    ["<<"], // the key that merges: Go leaves it bare, and then reads something else
+    ["<<"], // merge key; Go does not quote it, which breaks the round trip
   ].flat(),
 );
 
@@ -19,7 +19,7 @@ const base60 = /^[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?$/;
 const timestamp =
   /^(\d{4})-(\d\d?)-(\d\d?)(?:(?:[Tt](\d\d?):(\d\d?):(\d\d?)(?:[.,]\d+)?(?:Z|[-+]\d\d:\d\d))|(?: (\d\d?):(\d\d?):(\d\d?)(?:[.,]\d+)?))?$/;
 
-/** Whether a reader would take the bare text for a string; otherwise it has to be quoted. */
+/** True when a YAML reader resolves the plain scalar to a string; else it has to be quoted. */
 export function readsAsText(text: string): boolean {
   if (words.has(text)) return false;
   const first = text.charCodeAt(0);
@@ -30,7 +30,7 @@ export function readsAsText(text: string): boolean {
   return !isInteger(plain) && !(float.test(plain) && Number.isFinite(Number(plain)));
 }
 
-/** Of 64 bits; with a sign, its range is half of that. */
+/** True for uint64 without a sign, int64 with a sign. */
 function isInteger(plain: string): boolean {
   if (!integer.test(plain)) return false;
   const signed = plain.startsWith("+") || plain.startsWith("-");

@@ -1,4 +1,4 @@
-/** What runs in the thread of `yaml-aside.ts`: one text after the other. */
+/** Worker thread of `yaml-aside.ts`; processes jobs sequentially. */
 import { parentPort } from "node:worker_threads";
 import { requestEntityTooLarge, statusOf } from "../errors/status-error.ts";
 import type { Status } from "../meta/types.ts";
@@ -8,14 +8,14 @@ import { parseYaml } from "./yaml.ts";
 
 export interface YamlJob {
   readonly text: string;
-  /** Whether to look for keys that a mapping has twice. */
+  /** Report duplicate keys of mappings. */
   readonly strict: boolean;
 }
 
-/** JSON, which is read quicker than a value is copied; or why there is none. */
+/** The result as JSON text, which is faster to parse than a structured clone; or the error. */
 export type YamlAnswer = { readonly json: string; readonly repeated: readonly string[] } | { readonly failure: Status };
 
-/** More than 3 MiB of any object that has ever been written; takes some two seconds. */
+/** More than real objects of 3 MiB have; takes about two seconds. */
 const maxTokens = 1_000_000;
 
 function answerTo({ text, strict }: YamlJob): YamlAnswer {

@@ -5,7 +5,7 @@ import { writeYaml } from "./yaml-write.ts";
 
 const long = "a line of words that is longer than eighty characters must be folded once that many are written, not before";
 
-/** What Go's yaml.v2 wrote for `{"k": …}`, behind `k: `. */
+/** Expected output was recorded from Go's yaml.v2 for `{"k": text}`, without the leading `k: `. */
 for (const [text, want] of [
   ["word", "word"],
   ["two words", "two words"],

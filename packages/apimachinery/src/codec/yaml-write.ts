@@ -1,15 +1,15 @@
 /**
- * JSON values as YAML, character for character as Go writes them: which texts are quoted and how, where long lines are
- * folded, in what order keys stand. Source: gopkg.in/yaml.v2 {emitterc,encode,sorter}.go
+ * Writes JSON values as YAML, character for character like Go: quoting style, folding of long lines and order of keys.
+ * Source: gopkg.in/yaml.v2 {emitterc,encode,sorter}.go
  */
 import { readsAsText } from "./yaml-resolve.ts";
 
-/** A line is broken at the first space behind this column. */
+/** A line is folded at the first space after this column. */
 const width = 80;
-/** A longer key stands after a question mark. In bytes. */
+/** In bytes; longer keys are written as explicit keys (`? key`). */
 const longestKey = 128;
 
-/** @param value JSON; integers beyond 2^53 as bigint. Nested deeper than the stack: RangeError. */
+/** @param value JSON; integers beyond 2^53 are bigint. @throws RangeError when nested deeper than the stack allows */
 export function writeYaml(value: unknown): string {
   const output = new Output();
   writeNode(output, value, 0, false);
@@ -17,15 +17,15 @@ export function writeYaml(value: unknown): string {
   return output.text;
 }
 
-/** What was written, and where in its line it ends. */
+/** The written text, and the state of its last line. */
 class Output {
   text = "";
   column = 0;
-  /** Nothing but indentation and the indicators `-`, `?`, `:` are in this line. */
+  /** The current line has only indentation and the indicators `-`, `?`, `:`. */
   isIndentation = true;
   #endsInSpace = true;
 
-  /** Goes on in a line at this indentation: a new one, unless this one is still so short. */
+  /** Moves to the indentation; starts a new line unless the current one has only indentation up to there. */
   startLine(indent: number): void {
     if (!this.isIndentation || this.column > indent || (this.column === indent && !this.#endsInSpace)) this.break();
     if (this.column < indent) this.#append(" ".repeat(indent - this.column));
@@ -40,19 +40,19 @@ class Output {
     this.#endsInSpace = true;
   }
 
-  /** `-` or `?` or `:` at the start of a line; what follows it may stand in the same one. */
+  /** Writes `-`, `?` or `:` at the start of a line; a nested collection may follow on the same line. */
   indicator(mark: string): void {
     this.#append(this.#endsInSpace ? mark : ` ${mark}`);
     this.#endsInSpace = false;
   }
 
-  /** Set off by a space from what is before it. */
+  /** Writes text, separated by a space from the preceding token. */
   word(text: string): void {
     this.#append(this.#endsInSpace ? text : ` ${text}`);
     this.#close();
   }
 
-  /** Right behind what is before it. */
+  /** Writes text without a preceding space. */
   join(text: string): void {
     this.#append(text);
     this.#close();
@@ -69,7 +69,7 @@ class Output {
   }
 }
 
-/** @param indent of the lines of a mapping or sequence that starts here */
+/** @param indent indentation of a mapping or sequence that starts here */
 function writeNode(output: Output, value: unknown, indent: number, inMapping: boolean): void {
   if (Array.isArray(value)) writeSequence(output, value, indent, inMapping);
   else if (typeof value === "object" && value !== null) writeMapping(output, value, indent);
@@ -82,7 +82,7 @@ function writeSequence(output: Output, items: readonly unknown[], indent: number
     output.word("[]");
     return;
   }
-  // The value of a key stands no deeper than the key, unless it begins in the line of a `:`.
+  // A sequence that is the value of a key is indented like the key, unless it begins in the line of an explicit `:`.
   const own = inMapping && !output.isIndentation ? indent - 2 : indent;
   for (const item of items) {
     output.startLine(own);
@@ -116,19 +116,19 @@ function isSimpleKey(key: string): boolean {
   return key.length <= longestKey && Buffer.byteLength(key) <= longestKey && !/[\n\r\x85\u2028\u2029]/.test(key);
 }
 
-/** Most texts: what means nothing by itself, and is no word like `true`. */
+/** Fast path for most strings: no characters with a meaning in YAML. */
 const ordinary = /^[A-Za-z/(][\w./()=;+-]*$/;
 /**
- * Stands in double quotes, as an escape. Go leaves U+2028 and U+2029 as they are, and then reads them as line ends;
- * here they are escapes too.
+ * Characters that are escaped in double quotes. Unlike in Go, these include U+2028 and U+2029: Go writes them verbatim and
+ * then reads them as line breaks.
  */
 const special = /[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const startsAsSyntax = /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))/;
 const containsSyntax = /:(?: |$)| #/;
 
 /**
- * @param indent of its lines but the first
- * @param isKey stays in one line whatever its length
+ * @param indent indentation of continuation lines
+ * @param isKey not folded whatever its length
  */
 function writeText(output: Output, text: string, indent: number, isKey: boolean): void {
   const lines = isKey ? undefined : indent;
@@ -160,7 +160,7 @@ function styleOf(text: string): "word" | "bare" | "single quotes" | "double quot
   return isSyntax ? "single quotes" : "bare";
 }
 
-/** Bare, or in single quotes. In a long line a lone space becomes a line end. */
+/** Plain or single-quoted style. A long line is folded at a single space. */
 function writeFolded(output: Output, text: string, quote: "" | "'", lines: number | undefined): void {
   output.word(quote);
   const words = text.split(" ");
@@ -179,7 +179,7 @@ const escapes: ReadonlyMap<string, string> = new Map(
   [...'\0\x07\b\t\n\v\f\r\x1b"\\\x85\u2028\u2029'].map((char, at) => [char, `\\${'0abtnvfre"\\NLP'[at]}`]),
 );
 
-/** In a long line a space becomes a line end; what is left of several is marked by a backslash. */
+/** Double-quoted style. A long line is folded at a space; further spaces after it are kept by a leading backslash. */
 function writeDoubleQuoted(output: Output, text: string, lines: number | undefined): void {
   output.word('"');
   const chars = [...text];
@@ -204,7 +204,7 @@ function escaped(char: string): string {
   return hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
 }
 
-/** After `|`: a digit when it starts in a space or line end, `-` when it ends in no line end, `+` when in several. */
+/** Literal style (`|`): indentation digit if the text starts with white space, `-` without final newline, `+` with several. */
 function writeLiteral(output: Output, text: string, indent: number): void {
   let ends = 0;
   while (ends < text.length && text[text.length - 1 - ends] === "\n") ends++;
@@ -219,7 +219,7 @@ function writeLiteral(output: Output, text: string, indent: number): void {
   if (lines.at(-1) === "") output.break();
 }
 
-/** As Go's strconv writes a float with the least digits; whole numbers as such. */
+/** Shortest representation, as Go's strconv writes it; integers without exponent. */
 function numberText(value: number): string {
   if (Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64) return String(BigInt(value));
   const [digits, exponent] = value.toExponential().split("e") as [string, string];
@@ -228,7 +228,7 @@ function numberText(value: number): string {
   return `${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
 }
 
-/** Letters behind everything else, and runs of digits by their value. */
+/** Natural order: letters after all other characters, runs of digits by numeric value. */
 function compareKeys(left: string, right: string): number {
   const a = [...left];
   const b = [...right];
@@ -248,7 +248,7 @@ function compareKeys(left: string, right: string): number {
 const letter = /^\p{L}$/u;
 const digit = /^\p{Nd}$/u;
 
-/** Whether digits before this place have begun a number other than zero; then zeros here count as digits. */
+/** True when a non-zero digit of the same run precedes, so that a zero at this position is significant. */
 function goesOnANumber(chars: readonly string[], at: number): boolean {
   for (let i = at - 1; i >= 0 && digit.test(chars[i] as string); i--) if (chars[i] !== "0") return true;
   return false;

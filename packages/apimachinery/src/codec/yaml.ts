@@ -6,42 +6,43 @@ import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
 import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag, withGoFloats } from "./yaml-go.ts";
 import { writeYaml } from "./yaml-write.ts";
 
-/** Aliases in one document; more is taken for a bomb. */
+/** Maximum alias expansion of a document (billion laughs attack). */
 const maxAliases = 100;
-/** Tokens of a text: some eight thousand lines. The parser takes two microseconds for each, and holds up everybody else. */
+/** Maximum number of tokens, about 8,000 lines. The parser takes 2 µs per token and blocks the event loop. */
 const maxTokens = 50_000;
 
-/** How every refusal begins. */
+/** Prefix of all errors. */
 const failed = "error converting YAML to JSON: ";
 
-/** What was wrong, without where it was noticed. */
+/** Error text without the prefix `error converting YAML to JSON: `. */
 export function yamlFault(refusal: Error): string {
   return refusal.message.startsWith(failed) ? refusal.message.slice(failed.length) : refusal.message;
 }
 
 /**
- * The first document of a YAML text, whatever comes after it, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
- * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
- * @param repeated takes what is to be said of keys that a mapping has twice: `line 3: key "a" already set in map`
+ * Parses the first document of a YAML text to JSON values; further documents are ignored. YAML 1.1 as in Go's yaml.v2:
+ * `yes` is true, `017` is 15, `<<` merges. Dates stay strings, integers beyond 2^53 are bigint. JSON input uses the JSON
+ * parser.
+ * @param repeated collects messages about duplicate keys: `line 3: key "a" already set in map`
+ * @param mostTokens limit for the number of tokens; use `parseYamlAside` for longer texts
  * @returns null for an empty text
- * @param mostTokens `parseYamlAside` is for longer texts
- * @throws StatusError 400; 413 for more tokens
+ * @throws StatusError 400; 413 for more than `mostTokens` tokens
  */
 export function parseYaml(text: string, repeated?: string[], mostTokens = maxTokens): unknown {
   return readDocuments(text, { mostTokens, mostDocuments: 1, ...(repeated && { repeated }) })[0] ?? null;
 }
 
-/** Every document of a stream, of any size; empty ones are left out. @throws StatusError 400 */
+/** All non-empty documents of a stream, without limit on tokens. @throws StatusError 400 */
 export function yamlDocuments(text: string): unknown[] {
   return readDocuments(text, {}).filter((document) => document !== null && document !== undefined);
 }
 
-/** A value as YAML, as Go writes it. Built-in kinds are written by their schema. */
+/** Encodes a value as YAML like Go; objects of built-in kinds by their descriptor. */
 export function toYaml(value: unknown): string {
   return typeof value === "object" && value !== null ? yamlOfJson(encodeJsonText(value)) : writeYaml(value);
 }
 
-/** The same for a JSON text, which stays as it is when it nests deeper than the writer's stack: JSON is YAML too. */
+/** Converts JSON text to YAML. Returns the JSON (which is valid YAML) when it is nested too deeply for the recursive writer. */
 export function yamlOfJson(json: string): string {
   try {
     return writeYaml(parseJsonText(json));
@@ -53,7 +54,7 @@ export function yamlOfJson(json: string): string {
 
 interface Reading {
   readonly mostTokens?: number;
-  /** What is after them is not looked at. */
+  /** Later documents are ignored. */
   readonly mostDocuments?: number;
   readonly repeated?: string[];
 }
@@ -69,7 +70,7 @@ function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Re
       const value = parseJsonText(text, repeated === undefined ? {} : { onDuplicate });
       if (!isRepeated) return [value];
     } catch (err) {
-      // Flow YAML, unless it is nested beyond what JSON allows.
+      // Not JSON: parsed as YAML flow style below, except for excessive nesting.
       if ((err as Error).message.endsWith("exceeded max depth")) throw badRequest(`${failed}yaml: exceeded max depth`);
     }
   }
@@ -102,7 +103,7 @@ function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Re
 
 const notRead = new Set(["timestamp", "binary", "omap", "pairs", "set"].map((name) => `tag:yaml.org,2002:${name}`));
 
-/** Types that JSON has not; sexagesimal numbers, which Go does not read either. */
+/** Removes types without JSON equivalent, and sexagesimal numbers, which yaml.v2 does not support. */
 function withoutDates(tags: Tags): Tags {
   const known = tags.filter((tag) => {
     if (typeof tag === "string") return !["timestamp", "binary", "omap", "pairs", "set", "intTime", "floatTime"].includes(tag);
@@ -111,19 +112,19 @@ function withoutDates(tags: Tags): Tags {
   return [octalTag, ...known.map(withGoFloats)];
 }
 
-/** The YAML parser is recursive: a text that opens brackets without end must not reach it. */
+/** The YAML parser is recursive; long runs of opening brackets would overflow the stack. */
 function refuseDeepFlow(text: string): void {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code === 0x5b || code === 0x7b) depth++;
     else if (code === 0x5d || code === 0x7d) depth = Math.max(0, depth - 1);
-    else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only unbroken runs of brackets count
+    else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only consecutive brackets count
     if (depth > maxDepth) throw badRequest(`${failed}yaml: exceeded max depth`);
   }
 }
 
-/** The lexer alone is fast, and gives up early. Long texts count for more than one. */
+/** Counts tokens with the lexer, which is fast, and stops at the limit. Long tokens count more than once. */
 function refuseManyTokens(text: string, most: number): void {
   if (text.length <= most) return;
   let tokens = 0;
@@ -147,7 +148,7 @@ function jsonValue(value: unknown): unknown {
   return object;
 }
 
-/** In the words of Go's yaml.v2, which names the line of the key that comes again. */
+/** Messages of Go's yaml.v2 for duplicate keys, with the line of the second occurrence. */
 function repeatedKeys(document: Document.Parsed, text: string): string[] {
   const found: string[] = [];
   visit(document, {

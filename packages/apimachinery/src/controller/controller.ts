@@ -8,50 +8,53 @@ import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
 import type { Source } from "./sources.ts";
 import { othersTurn } from "./turns.ts";
 
-/** What a reconcile asks for besides having succeeded. */
+/** The outcome of a successful reconcile. */
 export interface Result {
-  /** Look again after this time, although nothing changed. */
+  /** Reconcile again after this time even without a change. */
   readonly requeueAfterMs?: number;
 }
 
-/** Nothing more to do until something changes. */
+/** No further work until something changes. */
 export const done: Result = {};
 
 export interface Controller {
   readonly name: string;
-  /** Looks at a key soon; for what no source sees. */
+  /** Queues a key; for changes that no source reports. */
   enqueue(key: ObjectKey): void;
   enqueueAfter(key: ObjectKey, delayMs: number): void;
-  /** Waits for the sources, then reconciles with all workers; resolves when `signal` is aborted and every worker is back. */
+  /**
+   * Waits for the sources to sync, then reconciles with all workers. Resolves when `signal` is aborted and all workers have
+   * returned.
+   */
   run(signal: AbortSignal): Promise<void>;
-  /** Keys that wait. */
+  /** Number of queued keys. */
   readonly pending: number;
 }
 
-/** Makes observers of queues, by the queue's name. See `workqueue/metrics.ts`. */
+/** Creates the observer of a queue by its name. See `workqueue/metrics.ts`. */
 export type QueueMetrics = (queueName: string) => QueueObserver<ObjectKey> & { retried(): void };
 
 export interface ControllerOptions {
-  /** As in the logs and the metrics, e.g. `replicaset-controller`. */
+  /** Name in logs and metrics, e.g. `replicaset-controller`. */
   readonly name: string;
   readonly sources: readonly Source[];
   /**
-   * Brings one object from what is to what should be. Looks at the state, never at which event woke it; never runs twice
-   * at once for one key. A throw is logged and tried again with backoff.
+   * Moves one object towards its desired state. Level-based: must not depend on which event queued the key. Never runs
+   * concurrently for one key. Errors are logged and retried with backoff.
    */
   readonly reconcile: (key: ObjectKey, signal: AbortSignal) => Promise<Result>;
   readonly workers?: number;
-  /** After so many failures in a row a key is dropped until the next event; without a limit when absent. */
+  /** Consecutive failures after which a key is dropped until its next event; default unlimited. */
   readonly maxRetries?: number | undefined;
   readonly limiter?: RateLimiter<ObjectKey> | undefined;
-  /** Events wait so long before they are looked at, so that those that come together are handled together. */
+  /** Delay of queued events, so that bursts are handled in one reconcile. */
   readonly batchMs?: number | undefined;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: QueueMetrics | undefined;
 }
 
-/** Sources → queue of keys → reconcile, with workers and backoff. */
+/** Connects sources through a rate-limited queue of keys to the workers that reconcile them. */
 export function newController(options: ControllerOptions): Controller {
   const { name, sources, reconcile, workers = 1, maxRetries, limiter, batchMs = 0, log, clock } = options;
   const metrics = options.metrics?.(name);
@@ -65,7 +68,7 @@ export function newController(options: ControllerOptions): Controller {
         const turn = othersTurn(clock);
         if (turn !== undefined) await turn;
         const { requeueAfterMs } = await reconcile(key, signal);
-        // First: a delay that is refused is a failure like others, and must not begin the backoff anew.
+        // Before `forget`: an invalid delay throws and counts as a failure, so it must not reset the backoff.
         if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
         queue.forget(key);
       } catch (err) {
@@ -81,7 +84,7 @@ export function newController(options: ControllerOptions): Controller {
       queue.forget(key);
       return;
     }
-    // To lose against another writer is daily business: what it wrote is looked at next.
+    // Conflicts are expected: the retry sees the other writer's state.
     if (isConflict(err)) log.v(2)?.info("reconcile lost against another writer", { controller: name, key });
     else log.error("reconcile failed", err, { controller: name, key });
     metrics?.retried();

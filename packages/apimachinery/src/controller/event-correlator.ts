@@ -4,7 +4,7 @@ import { formatTime } from "../meta/time.ts";
 import type { ObjectMeta, TypeMeta } from "../meta/types.ts";
 import type { ObjectReference } from "../schema/kinds/core/v1.ts";
 
-/** core/v1 Event, as far as a recorder fills it. */
+/** The fields of a core/v1 Event that a recorder sets. */
 export interface EventObject extends TypeMeta {
   metadata: ObjectMeta;
   involvedObject: ObjectReference;
@@ -22,19 +22,18 @@ export interface EventObject extends TypeMeta {
   reportingInstance: string;
 }
 
-/** What to do with an event: nothing, write it new, or count one more on one written before. */
+/** The decision on an event: drop it, create it, or patch the count of an existing one. */
 export type Correlated = { readonly drop: true } | { readonly drop: false; readonly event: EventObject; readonly patch: boolean };
 
 export interface EventCorrelator {
   correlate(event: EventObject): Correlated;
-  /** The server's answer: later events of this kind are counted on it. */
+  /** Records the stored object, on which later events of the same kind are counted. */
   written(event: EventObject, stored: EventObject): void;
 }
 
 /**
- * Keeps a component that repeats itself from flooding the cluster: the same event again counts up one object; more than
- * ten events in ten minutes that differ only in their message become one; and after a burst of 25 about one object, one
- * every five minutes is let through.
+ * Limits event traffic: a repeated event increments the count of one object; more than ten events within ten minutes that differ
+ * only in their message are aggregated; and after a burst of 25 events about one object, one per five minutes passes.
  * Source: k8s.io/client-go tools/record/events_cache.go
  */
 export function newEventCorrelator(clock: Clock): EventCorrelator {
@@ -42,7 +41,7 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
   const written = newRecent<{ name: string; resourceVersion: string; count: number; firstTimestamp: string }>();
   const buckets = newRecent<TokenBucket>();
 
-  /** More than `maxSimilar` different messages: one event for all of them. */
+  /** Aggregates events of a group once it has `maxSimilar` different messages. */
   const aggregate = (event: EventObject): { event: EventObject; key: string } => {
     const group = groupKey(event);
     const now = clock.now();
@@ -52,7 +51,7 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
     record.lastAt = now;
     similar.set(group, record);
     if (record.messages.size < maxSimilar) return { event, key: eventKey(event) };
-    record.messages.delete(record.messages.values().next().value as string); // room for the next different one
+    record.messages.delete(record.messages.values().next().value as string); // evict one, so that the set stays bounded
     const message = `(combined from similar events): ${event.message}`;
     return { event: { ...event, metadata: { ...event.metadata }, message }, key: group };
   };
@@ -91,13 +90,13 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
   };
 }
 
-/** The event written before, one more; as a strategic merge patch. */
+/** Strategic merge patch that updates an existing event. */
 export function eventPatch(event: EventObject): unknown {
   const { count, lastTimestamp, message } = event;
   return { count, lastTimestamp, message };
 }
 
-/** @param host of the component; only node agents and those like them have one. */
+/** Creates a core/v1 Event. @param options.host of the component; set by node agents and the like */
 export function makeEvent(options: {
   ref: ObjectReference;
   type: string;
@@ -153,7 +152,7 @@ function eventKey(event: EventObject): string {
   return [...aboutOf(event), event.involvedObject.fieldPath, event.type, event.reason, event.message].join("\0");
 }
 
-/** A map that forgets what was not used for longest. */
+/** A bounded map that evicts the entry written least recently. */
 function newRecent<V>() {
   const entries = new Map<string, V>();
   return {

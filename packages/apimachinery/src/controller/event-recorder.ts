@@ -9,9 +9,9 @@ import type { ObjectReference } from "../schema/kinds/core/v1.ts";
 import { newBoundedQueue } from "../watch-stream/bounded-queue.ts";
 import { type EventObject, eventPatch, makeEvent, newEventCorrelator } from "./event-correlator.ts";
 
-/** Tells users what happened to an object. Never waits, never fails: an event that cannot be written is logged and lost. */
+/** Records events about objects for users. Never blocks and never throws: an event that cannot be written is logged and lost. */
 export interface EventRecorder {
-  /** @param object with its apiVersion and kind; or a reference, where only that is known or a `fieldPath` matters. */
+  /** @param object with apiVersion and kind; or a reference, when nothing else is known or a `fieldPath` matters */
   event(
     object: KubeObject | ObjectReference,
     type: "Normal" | "Warning",
@@ -19,7 +19,7 @@ export interface EventRecorder {
     message: string,
     options?: EventOptions,
   ): void;
-  /** Resolves when everything recorded so far is written or given up. */
+  /** Resolves when all events recorded so far are written or given up. */
   flush(): Promise<void>;
 }
 
@@ -68,14 +68,14 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
         correlator.written(correlated.event, await store(client, correlated.event, correlated.patch));
         return;
       } catch (err) {
-        // The server's no is final; a server that is away may come back.
+        // An API error is final; connection errors are retried.
         if (err instanceof StatusError) {
           if (!hasCause(err, "NamespaceTerminating")) throw err;
           return;
         }
         if (tries >= maxTries) throw err;
       }
-      // A process that has nothing else to do need not stay for it, as it would for a sleep.
+      // The clock's timers do not keep the process alive, unlike `sleep`.
       await new Promise<void>((resolve) => void clock.after(retryMs * (tries === 1 ? random() : 1), resolve));
     }
   };
@@ -110,7 +110,7 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   };
 }
 
-/** For names of events: nanoseconds, in hex; a counter where the clock does not tell two events apart. */
+/** Suffixes of event names: nanoseconds in hex, incremented where the clock yields the same value again. */
 export function newUniqueSuffix(clock: Clock): () => string {
   let last = 0n;
   return () => {
@@ -120,7 +120,7 @@ export function newUniqueSuffix(clock: Clock): () => string {
   };
 }
 
-/** A recorder that does nothing, for tests that are about something else. */
+/** A recorder that discards events, for tests. */
 export const silentRecorder: EventRecorder = { event() {}, flush: () => Promise.resolve() };
 
 /** Source: record/event.go maxTriesPerEvent, defaultSleepDuration; watch/mux.go's queue */
@@ -137,7 +137,7 @@ async function store(client: Client, event: EventObject, patch: boolean): Promis
     try {
       return await client.patch<EventObject>(eventsRef, { namespace, name }, { type: "strategic", body: eventPatch(event) });
     } catch (err) {
-      if (!isNotFound(err)) throw err; // it lived its hour; write it again
+      if (!isNotFound(err)) throw err; // its TTL has expired; create it again
     }
   }
   const { resourceVersion: _, ...metadata } = event.metadata;

@@ -2,23 +2,23 @@ import type { Clock } from "../clock/clock.ts";
 import type { ObjectKey } from "../meta/object-key.ts";
 
 /**
- * Own writes that the cache does not show yet. A controller that creates or deletes says so first, its sources say what
- * they saw, and until the counts meet (or five minutes passed: an event may be lost, a controller must not stop for
- * good) it does not create or delete again.
+ * Tracks a controller's own writes that are not in its cache yet. The controller announces creations and deletions, its sources
+ * report those they observe, and it does not create or delete again until all were observed or five minutes have passed: an event
+ * may be lost, and must not block the controller forever.
  * Source: pkg/controller/controller_utils.go, ControllerExpectations and UIDTrackingControllerExpectations
  */
 export interface Expectations {
-  /** True when everything expected was seen, nothing is expected, or it was expected too long ago. */
+  /** True when all expected writes were observed, nothing is expected, or the expectation has timed out. */
   satisfied(key: ObjectKey): boolean;
-  /** Replaces what was expected for the key. */
+  /** Replaces the key's expectations. */
   expectCreations(key: ObjectKey, count: number): void;
-  /** Replaces what was expected for the key. @param uids what identifies each object that will be deleted. */
+  /** Replaces the key's expectations. @param uids of the objects to be deleted */
   expectDeletions(key: ObjectKey, uids: readonly string[]): void;
-  /** Both at once; replaces what was expected for the key. */
+  /** Expects creations and deletions; replaces the key's expectations. */
   expect(key: ObjectKey, creations: number, deletedUids: readonly string[]): void;
-  /** Seen, or the create failed. */
+  /** A creation was observed, or the create request failed. */
   creationObserved(key: ObjectKey): void;
-  /** Seen, or the delete failed; the same uid counts once. */
+  /** A deletion was observed, or the delete request failed; each uid counts once. */
   deletionObserved(key: ObjectKey, uid: string): void;
   forget(key: ObjectKey): void;
 }

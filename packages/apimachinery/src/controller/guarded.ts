@@ -1,8 +1,8 @@
 import type { Logger } from "../logging/logger.ts";
 
 /**
- * For callbacks of timers and emitters that look at objects: nobody catches what they throw, and the process would end.
- * @param failure what to say of a throw, which is logged; the next call comes all the same
+ * Wraps a callback of a timer or emitter, whose exception would end the process.
+ * @param failure log message for an exception
  */
 export function guarded(log: Pick<Logger, "error">, failure: string, call: () => void): () => void {
   return () => {

@@ -164,7 +164,7 @@ test("who was stopped until the lease ran out ends its work before anything else
     },
   });
   await settle();
-  client.react("*", "leases", () => new Promise(() => {})); // whatever it asks now is answered later than what lies in its sockets
+  client.react("*", "leases", () => new Promise(() => {})); // later requests never complete
   await clock.advance(12_000);
   assert.equal(leading?.aborted, true);
 });
@@ -248,7 +248,7 @@ test("metrics tell who leads; a leader that can neither renew its lease nor stop
   assert.equal(status.isLeader, false);
   await clock.advance(60_000);
   status.check();
-  status.leads(true); // the election hangs
+  status.leads(true); // the election is stuck
   status.leaseSeen();
   await clock.advance(35_000);
   status.check();

@@ -7,7 +7,7 @@ import type { EventRecorder } from "./event-recorder.ts";
 import type { LeaderStatus } from "./leader-status.ts";
 import type { LeaderRecord, ResourceLock } from "./resource-lock.ts";
 
-/** What a program with `--leader-elect` is told. */
+/** Settings of `--leader-elect` and related flags. */
 export interface LeaderElectionConfig {
   readonly enabled: boolean;
   readonly leaseDurationMs: number;
@@ -21,22 +21,22 @@ export interface LeaderElectionConfig {
 export interface LeaderElectionOptions {
   readonly client: Client;
   readonly lock: ResourceLock;
-  /** Unique among the candidates: `<host name>_<uuid>`. */
+  /** Unique name of the candidate: `<host name>_<uuid>`. */
   readonly identity: string;
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
-  /** Called once, as soon as this process leads; its signal is aborted when it no longer does. */
+  /** Called once, when this process becomes the leader. The signal is aborted when it loses leadership. */
   readonly onStarted: (signal: AbortSignal) => void;
   /** Called once after `onStarted`, when the lease is lost or `signal` is aborted. */
   readonly onStopped?: () => void;
-  /** Called for each leader that is seen, this one included. */
+  /** Called for each new leader, including this process. */
   readonly onNewLeader?: (identity: string) => void;
-  /** Give the lease back at the end instead of letting it run out. */
+  /** Releases the lease at the end instead of letting it expire. */
   readonly releaseOnCancel?: boolean;
-  /** Told of what comes of it. */
+  /** Receives state changes, for metrics and health checks. */
   readonly status?: LeaderStatus;
-  /** Of events about the lock. */
+  /** Records events about the lock. */
   readonly recorder?: EventRecorder;
   readonly log: Logger;
   readonly clock: Clock;
@@ -45,10 +45,10 @@ export interface LeaderElectionOptions {
 }
 
 /**
- * Waits for the lease, holds it, renews it. Resolves when leadership is over: the lease could not be renewed for
- * `renewDeadlineMs`, another one took it, or `signal` was aborted. Others' clocks are not trusted: a lease has run out
- * when this process has seen it unchanged for a lease duration.
- * @throws Error for durations that cannot work
+ * Acquires the lease and renews it. Resolves when leadership has ended: the lease could not be renewed for `renewDeadlineMs`,
+ * another candidate took it, or `signal` was aborted. Clocks of other candidates are not trusted: a lease is expired when this
+ * process has seen it unchanged for a lease duration.
+ * @throws Error for inconsistent durations
  * Source: k8s.io/client-go tools/leaderelection/leaderelection.go
  */
 export async function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
@@ -70,7 +70,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     status?.leads(true);
     options.onStarted(leading.signal);
     await renew(options, candidate, leading);
-    // Work stops before somebody else may begin it.
+    // Work has to stop before another candidate can acquire the lease.
     leading.abort(new Error("no longer the leader"));
     if (options.releaseOnCancel === true) await candidate.release();
   } finally {
@@ -86,7 +86,7 @@ function tell({ lock, identity, recorder }: LeaderElectionOptions, what: string)
   for (const object of lock.objects()) recorder?.event(object, "Normal", "LeaderElection", `${identity} ${what}`);
 }
 
-/** @returns what is wrong, undefined when nothing is. Source: leaderelection.NewLeaderElector */
+/** @returns an error text; undefined for valid durations. Source: leaderelection.NewLeaderElector */
 export function checkDurations(
   options: Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">,
 ): string | undefined {
@@ -100,12 +100,12 @@ export function checkDurations(
 
 const jitterFactor = 1.2;
 
-/** Resolves when the lease is lost, which has aborted `leading`, or the signal is aborted. */
+/** Renews until the lease is lost (`leading` is aborted then) or the signal is aborted. */
 async function renew(options: LeaderElectionOptions, candidate: Candidate, leading: AbortController): Promise<void> {
   const { clock, signal, log, lock, retryPeriodMs, renewDeadlineMs } = options;
   const either = AbortSignal.any([signal, leading.signal]);
   while (!signal.aborted) {
-    // Runs from the last renewal on: a process that was stopped for so long ends its work before anything else of it goes on.
+    // Armed after each renewal: after a long suspension of the process this timer stops its work before anything else runs.
     const timer = clock.after(retryPeriodMs + renewDeadlineMs, () => leading.abort(new Error("no longer the leader")));
     let renewed = false;
     while (!renewed && !either.aborted) {
@@ -124,7 +124,7 @@ async function renew(options: LeaderElectionOptions, candidate: Candidate, leadi
 
 interface Candidate {
   tryAcquireOrRenew(signal: AbortSignal): Promise<boolean>;
-  /** Whether somebody else had the lease when it was last looked at. */
+  /** Whether the last observed record names another holder. */
   isAnothers(): boolean;
   release(): Promise<void>;
 }

@@ -1,18 +1,18 @@
 import type { Clock } from "../clock/clock.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 
-/** Whether this process leads: for metrics, and for the page of health. */
+/** Leadership of this process, for metrics and health checks. */
 export interface LeaderStatus {
-  /** Told by the election. */
+  /** Called by the election. */
   leads(is: boolean): void;
-  /** The lease was seen to change, by this process or another. */
+  /** Reports that the lease has changed, by any candidate. */
   leaseSeen(): void;
   readonly isLeader: boolean;
-  /** @throws Error for a leader whose lease has not been renewed for long; who waits for the lease is well */
+  /** Health check. @throws Error for a leader whose lease was not renewed in time; other candidates are healthy */
   check(): void;
 }
 
-/** How much later than the end of its lease a leader counts as ill. Source: NewLeaderHealthzAdaptor(time.Second * 20) */
+/** Tolerance after the end of the lease before a leader counts as unhealthy. Source: NewLeaderHealthzAdaptor(time.Second * 20) */
 const toleratedMs = 20_000;
 
 /**

@@ -3,19 +3,19 @@ import type { Logger } from "../logging/logger.ts";
 
 export interface PeriodicOptions {
   readonly name: string;
-  /** Between the end of one run and the start of the next. */
+  /** Pause between the end of a run and the start of the next. */
   readonly periodMs: number;
-  /** What has to be in the caches first. */
+  /** Informers to wait for before the first run. */
   readonly synced?: readonly { waitForSync(signal: AbortSignal): Promise<void> }[];
-  /** A throw is logged; the next run comes all the same. */
+  /** An error is logged and does not end the loop. */
   readonly work: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** A loop that looks at everything now and then, for what no event tells. */
+/** A periodic check of all objects, for changes without events. */
 export interface Periodic {
-  /** Resolves when `signal` is aborted and the run at hand is over. */
+  /** Resolves when `signal` is aborted and the current run has finished. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -40,10 +40,12 @@ export function newPeriodic({ name, periodMs, synced = [], work, log, clock }: P
   };
 }
 
-/** Tries once a second until it succeeds, or `signal` is aborted: for what nothing can begin without. A throw is logged. */
+/**
+ * Retries once a second until `work` succeeds or `signal` is aborted: for prerequisites of everything else. Errors are logged.
+ */
 export async function insist(options: {
   readonly work: (signal: AbortSignal) => Promise<unknown>;
-  /** What to say of a failure. */
+  /** Log message of a failure. */
   readonly failure: string;
   readonly signal: AbortSignal;
   readonly log: Logger;

@@ -3,9 +3,9 @@ import { isNotFound } from "../errors/predicates.ts";
 import { formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
 import type { KubeObject, ObjectMeta } from "../meta/types.ts";
 
-/** Who leads, and since when. Times are MicroTime texts. */
+/** The leader election record. Times are in MicroTime format. */
 export interface LeaderRecord {
-  /** `""`: nobody, given back. */
+  /** `""`: released. */
   holderIdentity: string;
   leaseDurationSeconds: number;
   acquireTime: string;
@@ -13,14 +13,14 @@ export interface LeaderRecord {
   leaderTransitions: number;
 }
 
-/** Where the record is kept; one object that candidates overwrite with optimistic concurrency. */
+/** Storage of the record: one object that candidates update with optimistic concurrency. */
 export interface ResourceLock {
-  /** @throws NotFound when nobody ever led */
+  /** @throws NotFound when the object does not exist */
   get(client: Client, signal: AbortSignal): Promise<LeaderRecord>;
   create(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
-  /** Writes over what the last `get` saw. @throws Conflict when someone else wrote since */
+  /** Updates the object returned by the last `get`. @throws Conflict when it has changed since */
   update(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
-  /** What the record was last seen in; whom events are about. */
+  /** The objects last read or written, which events refer to. */
   objects(): readonly KubeObject[];
   /** `kube-system/kube-scheduler` */
   describe(): string;
@@ -30,6 +30,7 @@ export interface ResourceLock {
 export const resourceLockKinds = ["leases", "endpointsleases", "configmapsleases", "endpoints", "configmaps"] as const;
 
 /**
+ * Creates a lock of one of {@link resourceLockKinds}.
  * @throws Error for an unknown kind
  * Source: k8s.io/client-go tools/leaderelection/resourcelock
  */
@@ -127,7 +128,7 @@ const nobody: LeaderRecord = {
   leaderTransitions: 0,
 };
 
-/** Both at once, to move from one kind to the other. Source: resourcelock/multilock.go */
+/** Holds two locks, for migrating from one kind to the other. Source: resourcelock/multilock.go */
 function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceLock {
   return {
     async get(client, signal) {
@@ -136,7 +137,7 @@ function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceL
         const second = await secondary.get(client, signal);
         return second.holderIdentity === first.holderIdentity ? second : { ...first, holderIdentity: unknownLeader };
       } catch (err) {
-        if (isNotFound(err)) return first; // the primary is held by a version that knows no other
+        if (isNotFound(err)) return first; // the primary is held by a version without the secondary lock
         throw err;
       }
     },
@@ -163,5 +164,5 @@ function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceL
   };
 }
 
-/** Two holders: nobody may take it before it ran out. */
+/** Holder when the two locks disagree: it has to expire before the lock can be acquired. */
 const unknownLeader = "leaderelection.k8s.io/unknown";

@@ -63,7 +63,7 @@ test("the same again is a series, written at its second time, each half hour and
   for (let i = 0; i < 7; i++) await again(4 * minute);
   await settle();
   assert.deepEqual(verbs(), ["create", "patch", "patch"]);
-  assert.equal(stored()[0]?.series?.count, 8); // at half past, of what had come until then
+  assert.equal(stored()[0]?.series?.count, 8); // written after half an hour, with the occurrences until then
   await clock.advance(12 * minute);
   await settle();
   assert.deepEqual(verbs(), ["create", "patch", "patch", "patch"]);

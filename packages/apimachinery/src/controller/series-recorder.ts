@@ -16,12 +16,12 @@ export interface SeriesRecorderOptions {
   readonly controller: string;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Ends what is written now and then. */
+  /** Stops the periodic updates of series. */
   readonly signal: AbortSignal;
   readonly random?: () => number;
 }
 
-/** What was written of one happening; `series` once it happened again. */
+/** A recorded event; `series` is set from its second occurrence on. */
 interface Known {
   stored: Event;
   series: EventSeries | undefined;
@@ -29,9 +29,9 @@ interface Known {
 }
 
 /**
- * Writes events of events.k8s.io/v1, as the scheduler's are. The same again about the same (its resourceVersion
- * included) begins a series: that is written once, counted here, and written again each half hour and when nothing
- * was added for six minutes.
+ * Records events.k8s.io/v1 Events, as used by the scheduler. A repeated event about the same objects (with the same
+ * resourceVersion) starts a series, which is written once, counted in memory, and written again every half hour and after six
+ * minutes without an occurrence.
  * Source: k8s.io/client-go tools/events/event_broadcaster.go, event_recorder.go
  */
 export function newSeriesRecorder(options: SeriesRecorderOptions): EventRecorder {
@@ -42,7 +42,7 @@ export function newSeriesRecorder(options: SeriesRecorderOptions): EventRecorder
   let pending = 0;
   const idle: (() => void)[] = [];
 
-  /** @returns false when it is not written, and may be later */
+  /** @returns false when the write failed and may be retried */
   const tryWrite = async (each: Known): Promise<boolean> => {
     try {
       each.stored = await store(client, each);
@@ -146,15 +146,15 @@ const retryMs = 10_000;
 const retryJitter = 0.25;
 const refreshMs = 30 * 60_000;
 const finishMs = 6 * 60_000;
-/** Upstream has no bound; the client's limit makes those of a few thousand new pods wait for minutes. */
+/** Upstream has no limit; with the client's rate limit, events of a few thousand new Pods are pending for minutes. */
 const mostPending = 20_000;
 
-/** What is the same happening; the words do not count. */
+/** Identity of a series; the message does not count. */
 function keyOf(action: string, reason: string, regarding: ObjectReference, related: ObjectReference | undefined): string {
   return JSON.stringify([action, reason, regarding, related ?? null]);
 }
 
-/** A series is a patch of what was written; when that is gone, it is all written again. */
+/** Patches the stored event with its series; recreates the event when it is gone. */
 async function store(client: Client, { stored, series }: Known): Promise<Event> {
   const { namespace, name = "" } = stored.metadata;
   if (series !== undefined) {

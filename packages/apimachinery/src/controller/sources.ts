@@ -3,7 +3,7 @@ import { keyOf, type ObjectKey, toKey } from "../meta/object-key.ts";
 import { controllerOf } from "../meta/owner-references.ts";
 import type { KubeObject } from "../meta/types.ts";
 
-/** Turns what happens in the cluster into keys to look at. */
+/** Maps changes in the cluster to keys to reconcile. */
 export interface Source {
   start(queue: SourceQueue): void;
   waitForSync(signal: AbortSignal): Promise<void>;
@@ -14,7 +14,7 @@ export interface SourceQueue {
   enqueueAfter(key: ObjectKey, delayMs: number): void;
 }
 
-/** Every object's own key, whatever happened to it. @param relevant leaves out changes that cannot matter. */
+/** Enqueues the key of each changed object. @param relevant filters updates */
 export function enqueueSelf<T extends KubeObject>(
   informer: SharedInformer<T>,
   relevant: (old: T, now: T) => boolean = () => true,
@@ -26,7 +26,7 @@ export function enqueueSelf<T extends KubeObject>(
   );
 }
 
-/** The key of the controlling owner, if it is of this kind; of the old one too when the owner changed. */
+/** Enqueues the controlling owner if it is of this kind; also the previous owner when it changed. */
 export function enqueueControllerOwner<T extends KubeObject>(informer: SharedInformer<T>, kind: string): Source {
   return enqueueMapped(informer, ({ metadata }) => {
     const owner = controllerOf({ metadata });
@@ -34,7 +34,7 @@ export function enqueueControllerOwner<T extends KubeObject>(informer: SharedInf
   });
 }
 
-/** Any keys that a function gives for an object: for both its old and its new state when it changed. */
+/** Enqueues the keys that a function returns for an object; for updates those of its old and its new state. */
 export function enqueueMapped<T extends KubeObject>(
   informer: SharedInformer<T>,
   keysOf: (object: T) => readonly ObjectKey[],
@@ -48,7 +48,7 @@ export function enqueueMapped<T extends KubeObject>(
       informer.addHandler({
         added: enqueueAll,
         updated(old, now) {
-          // Once each: a worker may have the key before it is added again, and would look at it twice.
+          // Deduplicated: a worker could take the key between two additions and reconcile it twice.
           if (relevant(old, now)) for (const key of new Set([...keysOf(old), ...keysOf(now)])) enqueue(key);
         },
         deleted: enqueueAll,
@@ -58,12 +58,12 @@ export function enqueueMapped<T extends KubeObject>(
   };
 }
 
-/** Only waits: for a lister that reconcile reads. */
+/** Only waits for sync: for an informer whose lister is read by reconcile. */
 export function needsSynced<T>(informer: SharedInformer<T>): Source {
   return { start() {}, waitForSync: (signal) => informer.waitForSync(signal) };
 }
 
-/** Handlers of the caller's own, for what the functions above cannot say. */
+/** Registers custom handlers, for cases that the functions above do not cover. */
 export function enqueueBy<T extends KubeObject>(
   informer: SharedInformer<T>,
   handlerOf: (queue: SourceQueue) => Parameters<SharedInformer<T>["addHandler"]>[0],

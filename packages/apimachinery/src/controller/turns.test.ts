@@ -6,7 +6,7 @@ import { discardLogger } from "../logging/logger.ts";
 import { newController } from "./controller.ts";
 import { othersTurn } from "./turns.ts";
 
-/** Works for so long without a pause. */
+/** Busy loop of `ms` milliseconds. */
 function work(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
@@ -41,7 +41,7 @@ test("a controller with much to do that asks nobody lets others have their turn"
 
 test("short work waits for nobody, long work for one turn of the others", async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
-  // The clock stands still unless there is work: what else the machine does takes longer than the budget now and then.
+  // The clock is mocked: on a loaded machine real time may exceed the budget without any work.
   let now = 0;
   t.mock.method(performance, "now", () => now);
   assert.equal(othersTurn(realClock), undefined);

@@ -8,7 +8,7 @@ import { waitForServer } from "./wait-for-server.ts";
 
 type Answer = number | "away";
 
-/** @param answer of /readyz, at that time */
+/** @param answer returns the response of /readyz at a time */
 function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
   const clock = newFakeClock();
   const startMs = clock.monotonic();
@@ -36,7 +36,7 @@ function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
   return Object.assign(state, {
     done,
     reason: () => state.result?.reason ?? "",
-    /** In small steps: each answer takes promises to come through. */
+    /** Advances in small steps, because each response takes several microtasks. */
     async advance(ms: number) {
       for (let left = ms; left > 0; left -= 50) {
         await clock.advance(50);

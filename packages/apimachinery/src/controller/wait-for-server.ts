@@ -1,7 +1,4 @@
-/**
- * A daemon that is started before its API server, or while that starts, waits for it instead of ending or of collecting
- * refusals.
- */
+/** Lets a daemon that starts before its API server wait for it instead of exiting or being refused. */
 import type { Client } from "../client/client.ts";
 import type { Clock } from "../clock/clock.ts";
 import { causesOf } from "../errors/message.ts";
@@ -9,26 +6,26 @@ import { newBackoff } from "../informers/backoff.ts";
 import type { Logger } from "../logging/logger.ts";
 
 export interface WaitForServerOptions {
-  /** What comes next, for the log: `the leader election`. */
+  /** What the daemon waits to do, for the log: `the leader election`. */
   readonly purpose: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Gives up after this time whatever the server says. Default: never, as long as nobody answers. */
+  /** Overall time limit. Default: none while the server does not respond. */
   readonly timeoutMs?: number;
 }
 
-/** How long a server that answers may say that it is not ready, or that the daemon may not ask. */
+/** Time limit for a server that responds but is not ready or refuses the daemon. */
 const unreadyMs = 30_000;
 const attemptMs = 10_000;
 const backoff = { initialMs: 100, maxMs: 2_000, factor: 2, jitter: 0.2, resetAfterMs: Number.POSITIVE_INFINITY };
 
 /**
- * Resolves with undefined when the API server says by /readyz that it is ready. Where nobody answers (a refused
- * connection, a 503 of the server or of a load balancer) it goes on asking, with growing pauses up to 2 s.
- * @returns why the server is not ready, when it has answered for 30 s that it is not (one check of many may fail for
- * ever), that it does not know the daemon (401) or that the daemon may not ask (403: before the default roles are there);
- * or when the time is over. What the caller asks next has a definite answer then.
+ * Waits until /readyz reports readiness. While the server is unreachable (refused connection, 503 of the server or a load
+ * balancer) it retries with growing pauses up to 2 s.
+ * @returns undefined when the server is ready. Otherwise the reason, after `timeoutMs`, or after 30 s of responses that the
+ * server is not ready (a single check may fail permanently), does not authenticate the daemon (401) or denies it (403: before the
+ * default roles exist). Later requests get definite responses in these cases.
  * @throws the signal's reason
  */
 export async function waitForServer(client: Client, options: WaitForServerOptions): Promise<string | undefined> {
@@ -57,9 +54,9 @@ export async function waitForServer(client: Client, options: WaitForServerOption
 }
 
 interface Readiness {
-  /** undefined: it is ready. */
+  /** undefined when ready. */
   readonly reason: string | undefined;
-  /** An API server has answered, and will not say anything else of its own accord. */
+  /** An API server has responded, so that waiting may not help. */
   readonly answers: boolean;
 }
 
@@ -68,7 +65,7 @@ async function askReadiness(client: Client, clock: Clock, signal: AbortSignal): 
   const timer = clock.after(attemptMs, () => attempt.abort(new Error("no answer within 10 s")));
   try {
     const { status, body } = await client.raw("GET", "/readyz", { signal: AbortSignal.any([signal, attempt.signal]) });
-    // Whoever has no such page (a proxy that lets only the API through) is as ready as it can say.
+    // A server without this page (a proxy that only forwards the API) counts as ready.
     if (status === 200 || status === 404) return { reason: undefined, answers: true };
     const failed = [...body.toString("utf8").matchAll(/^\[-\](\S+)/gm)].map(([, name]) => name);
     const which = failed.length === 0 ? "" : `: ${failed.join(",")}`;

@@ -4,9 +4,9 @@ import { everySchedule, type Field, fieldsSchedule, type Schedule } from "./sche
 import { loadTimeZone, localTimeZone } from "./time-zone.ts";
 
 /**
- * Reads a cron schedule: minute, hour, day of the month, month, day of the week; or a descriptor, `@daily`,
- * `@every 1h30m`. `TZ=Europe/Berlin ` or `CRON_TZ=…` before it names the time zone, which is this process' own else.
- * Takes time linear in the text.
+ * Parses a cron schedule: minute, hour, day of month, month, day of week; or a descriptor such as `@daily` or
+ * `@every 1h30m`. The prefix `TZ=Europe/Berlin ` or `CRON_TZ=…` sets the time zone; the default is the local zone.
+ * Runs in linear time.
  * @throws Error with upstream's text
  * Source: github.com/robfig/cron/v3 v3.0.1, ParseStandard
  */
@@ -54,7 +54,7 @@ const descriptors: ReadonlyMap<string, string> = new Map([
 interface Bounds {
   readonly min: number;
   readonly max: number;
-  /** Names of the values from `min` on. */
+  /** Names of the values, starting with that of `min`. */
   readonly names?: readonly string[];
 }
 
@@ -88,7 +88,7 @@ function parseField(text: string, bounds: Bounds): Field {
   const values = new Set<number>();
   let star = false;
   for (const part of text.split(",")) {
-    if (part === "") continue; // a comma too many is overlooked
+    if (part === "") continue; // empty list items are ignored
     const range = parseRange(part, bounds);
     for (let value = range.start; value <= range.end; value += range.step) values.add(value);
     star ||= range.star;
@@ -96,7 +96,7 @@ function parseField(text: string, bounds: Bounds): Field {
   return { values, star };
 }
 
-/** `*`, `5`, `5-10`, each with `/step`; `5/10` goes on to the end. A star with a step restricts as numbers do. */
+/** `*`, `5`, `5-10`, each with optional `/step`; `5/10` extends to the maximum. A star with a step > 1 is not a star. */
 function parseRange(part: string, bounds: Bounds): { start: number; end: number; step: number; star: boolean } {
   const [range = "", stepText, ...moreSteps] = part.split("/");
   const [first = "", last, ...moreEnds] = range.split("-");
@@ -126,7 +126,7 @@ function parseValue(text: string, { min, names = [] }: Bounds): number {
   return named >= 0 ? min + named : parseNumber(text);
 }
 
-/** As Go's Atoi. */
+/** As Go's strconv.Atoi, but rejects negative numbers. */
 function parseNumber(text: string): number {
   const refusal = (why: string): Error =>
     new Error(`failed to parse int from ${text}: strconv.Atoi: parsing ${goQuote(text)}: ${why}`);

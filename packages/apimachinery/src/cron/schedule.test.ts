@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseSchedule } from "./parse.ts";
 
-/** The next time, in the form in which the test wrote the first. */
+/** The next time after `after` as text, or "never". */
 function next(schedule: string, after: string): string {
   const time = parseSchedule(schedule).next(Date.parse(after));
   return time === undefined ? "never" : new Date(time).toISOString().replace(".000Z", "Z");
@@ -20,7 +20,7 @@ for (const { schedule, after, want } of [
   { schedule: "TZ=UTC 0 0 * Feb Mon", after: "2012-07-09T23:35:00Z", want: "2013-02-04T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 * Feb Mon/2", after: "2012-07-09T23:35:00Z", want: "2013-02-01T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 29 Feb ?", after: "2012-07-09T23:35:00Z", want: "2016-02-29T00:00:00Z" },
-  // Days restricted by both fields: one is enough; a star with a step restricts too.
+  // With both day fields restricted, one match suffices; a star with a step counts as restricted.
   { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-03T00:00:00Z", want: "2012-06-10T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-10T00:00:00Z", want: "2012-06-15T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 */5 Apr,Aug,Oct Mon", after: "2012-07-09T23:35:00Z", want: "2012-08-01T00:00:00Z" },
@@ -38,18 +38,18 @@ for (const { schedule, after, want } of [
   { schedule: "@every 1h30m", after: "2012-07-09T14:45:30.4Z", want: "2012-07-09T16:15:30Z" },
   { schedule: "@every 300ms", after: "2012-07-09T14:45:00Z", want: "2012-07-09T14:45:01Z" },
   { schedule: "@every 90.7s", after: "2012-07-09T14:45:00Z", want: "2012-07-09T14:46:30Z" },
-  // New York's clocks go from 2 to 3: what is due between is left out.
+  // DST start in New York, 2:00 → 3:00: times in between are skipped.
   { schedule: "TZ=America/New_York 0 * * * *", after: "2012-03-11T01:00:00-05:00", want: "2012-03-11T07:00:00Z" },
   { schedule: "CRON_TZ=America/New_York 0 1 * * *", after: "2012-03-11T01:00:00-05:00", want: "2012-03-12T05:00:00Z" },
   { schedule: "TZ=America/New_York 0 2 * * *", after: "2012-03-11T00:00:00-05:00", want: "2012-03-12T06:00:00Z" },
   { schedule: "TZ=America/New_York 30 2 11 Mar ?", after: "2012-03-11T00:00:00-05:00", want: "2013-03-11T06:30:00Z" },
-  // …and from 2 back to 1: what is due between is due twice.
+  // DST end, 2:00 → 1:00: times in the repeated hour are due twice.
   { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T00:00:00-04:00", want: "2012-11-04T05:00:00Z" },
   { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T01:00:00-04:00", want: "2012-11-04T06:00:00Z" },
   { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T01:00:00-05:00", want: "2012-11-05T06:00:00Z" },
   { schedule: "TZ=America/New_York 30 1 04 Nov ?", after: "2012-11-04T01:45:00-04:00", want: "2012-11-04T06:30:00Z" },
   { schedule: "TZ=America/New_York 0 2 * * *", after: "2012-11-04T00:00:00-04:00", want: "2012-11-04T07:00:00Z" },
-  // São Paulo's went from 0 to 1: the day begins an hour later.
+  // DST start at midnight in São Paulo, 0:00 → 1:00.
   { schedule: "TZ=America/Sao_Paulo 30 9 * * 0", after: "2018-11-01T00:00:00-03:00", want: "2018-11-04T11:30:00Z" },
   { schedule: "TZ=Asia/Kolkata 0 0 * * *", after: "2022-01-01T00:00:00Z", want: "2022-01-01T18:30:00Z" },
 ]) {

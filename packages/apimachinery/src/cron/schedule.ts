@@ -1,12 +1,12 @@
 import type { TimeZone } from "./time-zone.ts";
 
-/** When something is due. Times are in ms since the epoch, on whole seconds. */
+/** A recurring schedule. Times are in ms since the Unix epoch, at whole seconds. */
 export interface Schedule {
-  /** The first time after this one; undefined when there is none within five years. */
+  /** The first time after the given one; undefined when there is none within five years. */
   next(after: number): number | undefined;
 }
 
-/** The values of one field; `star` when it leaves the choice of days to the other field. */
+/** The allowed values of a field; `star` when it was written as `*` or `?`, see `dayMatches`. */
 export interface Field {
   readonly values: ReadonlySet<number>;
   readonly star: boolean;
@@ -24,26 +24,26 @@ const secondMs = 1000;
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 
-/** Due again and again after the same time, a second at least; by whole seconds. Source: constantdelay.go */
+/** A schedule with constant delay, rounded down to whole seconds, at least one second. Source: constantdelay.go */
 export function everySchedule(durationMs: number): Schedule {
   const delay = Math.max(1, Math.floor(durationMs / secondMs)) * secondMs;
   return { next: (after) => floorTo(after, secondMs) + delay };
 }
 
-/** One step of the search: goes on by one of its units until the time matches. */
+/** A calendar unit; the search advances it until the time matches. */
 interface Unit {
   matches(at: Civil): boolean;
-  /** The beginning of the unit; asked for once, when the search leaves the time that it began with. */
+  /** Truncates the time to the unit. Applied once, when the search first advances. */
   start(time: number): number;
   step(time: number): number;
-  /** A larger unit changed too, and has to be looked at again. */
+  /** A larger unit has changed, too, and has to be checked again. */
   wrapped(at: Civil): boolean;
 }
 
 /**
- * Due whenever all fields match the clock on the wall. Month, day, hour, minute and second are gone through in this
- * order and advanced until they match; what happens at changes of the clock follows from that: what is due in an hour
- * that is left out is not due on that day, what is due in one that comes twice is due twice.
+ * A schedule that matches when all fields match the local time. The search advances month, day, hour, minute and second,
+ * in this order, until they match. As a consequence, times in an hour skipped by a DST change are not due on that day, and
+ * times in a repeated hour are due twice.
  * Source: spec.go, SpecSchedule.Next
  */
 export function fieldsSchedule(fields: ScheduleFields, zone: TimeZone): Schedule {
@@ -65,7 +65,7 @@ export function fieldsSchedule(fields: ScheduleFields, zone: TimeZone): Schedule
       step(time) {
         const at = calendar.at(time);
         const next = calendar.timeOf({ ...at, day: at.day + 1 });
-        // Where the clock changes at midnight there may be none: back or on to the hour next to it.
+        // A DST change at midnight can skip it: use the nearest hour instead.
         const { hour: reached } = calendar.at(next);
         return next + (reached > 12 ? 24 - reached : -reached) * hourMs;
       },
@@ -112,16 +112,16 @@ function search(units: readonly Unit[], calendar: Calendar, from: number): numbe
   return undefined;
 }
 
-/** A star in one field leaves the days to the other; with two restrictions one is enough. */
+/** If either field is a star, both have to match (a star always does); if both are restricted, one match suffices. */
 function dayMatches({ dayOfMonth, dayOfWeek }: ScheduleFields, at: Civil): boolean {
   const [ofMonth, ofWeek] = [dayOfMonth.values.has(at.day), dayOfWeek.values.has(at.weekday)];
   return dayOfMonth.star || dayOfWeek.star ? ofMonth && ofWeek : ofMonth || ofWeek;
 }
 
-/** What calendar and clock on the wall show. */
+/** Local date and time. */
 interface Civil {
   readonly year: number;
-  /** From 1. */
+  /** 1 to 12. */
   readonly month: number;
   readonly day: number;
   readonly hour: number;
@@ -135,7 +135,7 @@ const midnight = { hour: 0, minute: 0, second: 0 };
 
 interface Calendar {
   at(time: number): Civil;
-  /** Months and days beyond their end go on into the next. A time that the clock skips becomes one beside the gap. */
+  /** Normalizes months and days out of range. A local time skipped by a DST change becomes one next to the gap. */
   timeOf(civil: Civil): number;
 }
 
@@ -155,7 +155,8 @@ function newCalendar(zone: TimeZone): Calendar {
     },
     timeOf({ year, month, day, hour, minute, second }) {
       const wall = Date.UTC(year, month - 1, day, hour, minute, second);
-      // The offset is asked for at a time that is off by itself, and once more at the one that results. Source: Go time.Date
+      // First guess with the offset at the local time taken as UTC, then correct with the offset at that guess.
+      // Source: Go time.Date
       return wall - zone.offsetMs(wall - zone.offsetMs(wall));
     },
   };

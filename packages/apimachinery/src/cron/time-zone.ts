@@ -1,15 +1,15 @@
-/** What the clocks on the wall show somewhere. */
+/** A time zone. */
 export interface TimeZone {
-  /** What to add to a time, in ms since the epoch, to have the clock on the wall. */
+  /** Offset from UTC in ms at a time in ms since the Unix epoch. */
   offsetMs(time: number): number;
 }
 
-/** This process' own, from the environment's TZ. */
+/** The local zone of the process, from the environment variable TZ. */
 export const localTimeZone: TimeZone = { offsetMs: (time) => -new Date(time).getTimezoneOffset() * 60_000 };
 
 const utc: TimeZone = { offsetMs: () => 0 };
 
-/** @returns undefined for names that the IANA database does not have, in this spelling. Source: Go time.LoadLocation */
+/** @returns undefined for names not in the IANA database; names are case-sensitive. Source: Go time.LoadLocation */
 export function loadTimeZone(name: string): TimeZone | undefined {
   if (name === "" || name === "UTC") return utc;
   if (name === "Local") return localTimeZone;
@@ -25,7 +25,7 @@ export function loadTimeZone(name: string): TimeZone | undefined {
 }
 
 function formatOf(name: string): Intl.DateTimeFormat | undefined {
-  if (!/^[A-Za-z]/.test(name)) return undefined; // `+01:00` is no name
+  if (!/^[A-Za-z]/.test(name)) return undefined; // offsets like `+01:00` are not zone names
   try {
     const format = new Intl.DateTimeFormat("en-US", {
       timeZone: name,
@@ -38,7 +38,7 @@ function formatOf(name: string): Intl.DateTimeFormat | undefined {
       second: "numeric",
     });
     const known = format.resolvedOptions().timeZone;
-    // Where it is no alias, upper and lower case can be told to be wrong.
+    // Intl ignores case, Go does not. For aliases the canonical name differs altogether, so wrong case goes unnoticed.
     return known !== name && known.toLowerCase() === name.toLowerCase() ? undefined : format;
   } catch {
     return undefined;

@@ -1,15 +1,15 @@
 import type { X509Certificate } from "node:crypto";
 
-/** `CN=kube-apiserver`, `O=system:masters, CN=kubernetes-admin` */
+/** The subject on one line, e.g. `O=system:masters, CN=kubernetes-admin`. */
 export const subjectText = (certificate: X509Certificate): string => (certificate.subject ?? "").split("\n").join(", ");
 
-/** `2026-01-02T03:04:05Z` */
+/** RFC 3339 without fraction, e.g. `2026-01-02T03:04:05Z`. */
 export const secondsText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 
 /**
- * What is wrong with a certificate's time, in the words of Go's crypto/x509, and which certificate it is.
- * @param file where it is from, if that is known
- * @returns undefined when it is good at that time
+ * Error text of Go's crypto/x509 for a certificate that is not valid at the given time, with its subject.
+ * @param file file with the certificate, for the text
+ * @returns undefined when the certificate is valid
  */
 export function expiryText(certificate: X509Certificate, nowMs: number, file?: string): string | undefined {
   const from = Date.parse(certificate.validFrom);
@@ -23,7 +23,7 @@ export function expiryText(certificate: X509Certificate, nowMs: number, file?: s
   return `certificate has expired or is not yet valid: ${why} (${which})`;
 }
 
-/** The first of a certificate and those that signed it whose time is over or has not come. */
+/** `expiryText` of the first certificate in the chain that is not valid at the given time; undefined when all are. */
 export function expiredOf(leaf: X509Certificate | undefined, nowMs: number): string | undefined {
   let current = leaf;
   for (let depth = 0; current !== undefined && depth < 10; depth++) {

@@ -1,5 +1,5 @@
 /**
- * Failures of connections in the words of Go's net and crypto packages: they end up in messages that people look for.
+ * Connection errors with the texts of Go's net and crypto packages, because users search for these messages.
  */
 interface SocketError extends Error {
   readonly code?: string;
@@ -7,7 +7,7 @@ interface SocketError extends Error {
   readonly address?: string;
   readonly port?: number;
   readonly hostname?: string;
-  /** The name that the certificate was to have. */
+  /** The host name that the certificate should have. */
   readonly host?: string;
   readonly cert?: { readonly subjectaltname?: string };
 }
@@ -19,7 +19,7 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: "connect: connection timed out",
 };
 
-/** Of unix sockets, which have a path instead of a port. */
+/** Reasons for unix sockets, which have a path instead of a port. */
 const unixReasons: Readonly<Record<string, string>> = {
   ENOENT: "connect: no such file or directory",
   ECONNREFUSED: "connect: connection refused",
@@ -36,9 +36,9 @@ const certificateFaults: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param err what a socket, or a request over one, failed with
- * @returns `dial tcp 10.0.0.7:443: connect: connection refused`, `x509: certificate signed by unknown authority`, `EOF`;
- *   the error's own message when Go has no other
+ * @param err error of a socket, or of a request over one
+ * @returns e.g. `dial tcp 10.0.0.7:443: connect: connection refused`, `x509: certificate signed by unknown authority`,
+ *   `EOF`; the error's own message when no Go text is known
  */
 export function dialErrorText(err: unknown): string {
   if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
@@ -53,7 +53,7 @@ export function dialErrorText(err: unknown): string {
     const names = (cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
     return `x509: certificate is valid for ${names.join(", ")}, not ${host}`;
   }
-  if (message.startsWith("x509: certificate has expired")) return message; // with the time, and whose it is
+  if (message.startsWith("x509: certificate has expired")) return message; // already has the time and the subject, see expiryText
   const fault = certificateFaults[code];
   return fault === undefined ? message : `x509: ${fault}`;
 }

@@ -16,12 +16,12 @@ export type FieldErrorType =
   | "InternalError";
 
 /**
- * One thing that is wrong with one field. Validations return lists of them.
+ * A validation error of one field. Validation functions return lists of them.
  * Source: k8s.io/apimachinery pkg/util/validation/field/errors.go
  */
 export interface FieldError {
   type: FieldErrorType;
-  /** As `field-path.ts` builds it. */
+  /** Path as built by `field-path.ts`. */
   field: string;
   badValue?: unknown;
   detail: string;
@@ -52,7 +52,7 @@ export function forbiddenField(path: string, detail: string): FieldError {
   return { type: "FieldValueForbidden", field: path, detail };
 }
 
-/** @param validValues in the order to be shown; upstream mostly sorts them */
+/** @param validValues shown in this order; upstream mostly sorts them */
 export function notSupported(path: string, value: unknown, validValues: readonly string[]): FieldError {
   const detail = validValues.length === 0 ? "" : `supported values: ${validValues.map(goQuote).join(", ")}`;
   return { type: "FieldValueNotSupported", field: path, badValue: value, detail };
@@ -66,11 +66,12 @@ export function fieldNotFound(path: string, value: unknown): FieldError {
   return { type: "FieldValueNotFound", field: path, badValue: value, detail: "" };
 }
 
+/** @param value not shown in the text @param maxLength in bytes */
 export function tooLong(path: string, value: unknown, maxLength: number): FieldError {
   return { type: "FieldValueTooLong", field: path, badValue: value, detail: `must have at most ${maxLength} bytes` };
 }
 
-/** @param max negative when there is no number to tell */
+/** @param max maximum for the text; negative for a text without number */
 export function tooMany(path: string, actual: number, max: number): FieldError {
   const detail = max >= 0 ? `must have at most ${max} items` : "has too many items";
   return { type: "FieldValueTooMany", field: path, badValue: actual, detail };
@@ -93,7 +94,7 @@ function withField({ field }: FieldError, body: string): string {
   return `${field === "" ? "<nil>" : field}: ${body}`;
 }
 
-/** The error without its field, as causes carry it. */
+/** The error without its field, as in StatusCause messages. */
 export function fieldErrorBody(error: FieldError): string {
   const title = titles[error.type];
   const showsValue =
@@ -105,18 +106,18 @@ export function fieldErrorBody(error: FieldError): string {
   return error.detail === "" ? body : `${body}: ${error.detail}`;
 }
 
-/** Adds errors, however many: `push` with all of them at once takes as many as the stack has room for. */
+/** Appends any number of errors; `push(...more)` would overflow the stack with many. */
 export function addErrors(errors: FieldError[], more: Iterable<FieldError>): void {
   for (const error of more) errors.push(error);
 }
 
 /**
- * How much of many errors an answer shows; upstream shows all of them. A client may send more faults in one request than
- * anybody can read, or write in the time of a request.
+ * Limits for the errors in a response. Upstream has no limit, but a single request can have so many errors that formatting
+ * them would block the server.
  */
 const mostShown = { errors: 1000, characters: 1024 * 1024 };
 
-/** The first errors, and what each says besides its field. */
+/** The errors within the limits, each with its text without the field. */
 export function shownErrors(errors: readonly FieldError[]): { readonly error: FieldError; readonly body: string }[] {
   const shown: { error: FieldError; body: string }[] = [];
   let characters = 0;
@@ -129,7 +130,7 @@ export function shownErrors(errors: readonly FieldError[]): { readonly error: Fi
   return shown;
 }
 
-/** One error stands alone, several in brackets; repeated ones are told once. `""` for none. Source: ErrorList.ToAggregate */
+/** Joins errors: several are enclosed in brackets, duplicates removed; `""` for none. Source: ErrorList.ToAggregate */
 export function formatFieldErrors(errors: readonly FieldError[]): string {
   const shown = shownErrors(errors);
   const texts = [...new Set(shown.map(({ error, body }) => withField(error, body)))];

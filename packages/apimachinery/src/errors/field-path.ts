@@ -1,5 +1,5 @@
 /**
- * Paths in field errors are plain strings: `spec.containers[0].ports[1]`, `metadata.labels[app]`.
+ * Field paths of errors are plain strings: `spec.containers[0].ports[1]`, `metadata.labels[app]`.
  * Source: k8s.io/apimachinery pkg/util/validation/field/path.go
  */
 export function child(path: string, ...names: string[]): string {

@@ -1,6 +1,6 @@
 import { goQuote } from "../meta/go-quote.ts";
 
-/** A value whose text in an error message is known: the Go syntax of a struct, or what its String method gives. */
+/** A value with a predetermined text in error messages: the Go syntax of a struct, or the result of its String method. */
 export class GoText {
   readonly text: string;
   constructor(text: string) {
@@ -9,8 +9,8 @@ export class GoText {
 }
 
 /**
- * A value as Go's `%#v` writes it. Lists and maps of strings get those types, anything else is written as untyped
- * JSON is (`map[string]interface {}`), which is what upstream has for custom resources.
+ * A value as printed by Go's `%#v`. Lists and maps of strings are printed with these types, all others as untyped JSON
+ * (`map[string]interface {}`), which upstream uses for custom resources.
  */
 export function goSyntax(value: unknown): string {
   if (value instanceof GoText) return value.text;
@@ -27,7 +27,7 @@ export function goSyntax(value: unknown): string {
   return `${type}{${entries.map(([key, item]) => `${goQuote(key)}:${goSyntax(item)}`).join(", ")}}`;
 }
 
-/** Untyped JSON as `%#v` writes it, whatever its values are; scalars as they are. */
+/** Lists and maps as untyped JSON printed by `%#v`, whatever their elements are; scalars are returned unchanged. */
 export function goUntyped(value: unknown): unknown {
   return typeof value === "object" && value !== null ? new GoText(untyped(value)) : value;
 }
@@ -39,7 +39,7 @@ function untyped(value: unknown): string {
   return `map[string]interface {}{${entries.map(([key, item]) => `${goQuote(key)}:${untyped(item)}`).join(", ")}}`;
 }
 
-/** A list of a named string type: `[]core.IPFamily{"IPv4"}`. @param values undefined for nil */
+/** A list of a named string type, e.g. `[]core.IPFamily{"IPv4"}`. @param values undefined for nil */
 export function goStrings(type: string, values: readonly string[] | undefined): GoText {
   return new GoText(values === undefined ? `[]${type}(nil)` : `[]${type}{${values.map(goQuote).join(", ")}}`);
 }

@@ -1,4 +1,4 @@
-/** gRPC's names of its codes, by number, as they stand in messages. Source: google.golang.org/grpc codes */
+/** Names of gRPC status codes by number, as used in messages. Source: google.golang.org/grpc codes */
 export const grpcCodeNames = [
   "OK",
   "Canceled",

@@ -1,9 +1,9 @@
-/** What an error says; whatever else was thrown, as text. */
+/** Message of an error; any other thrown value as a string. */
 export function messageOf(err: unknown): string {
   return err instanceof Error ? err.message : String(err);
 }
 
-/** The same with what caused it, `cannot load it: not a map`. */
+/** Message with the messages of all causes, e.g. `cannot load it: not a map`. */
 export function causesOf(err: unknown): string {
   const own = messageOf(err);
   return err instanceof Error && err.cause !== undefined ? `${own}: ${causesOf(err.cause)}` : own;

@@ -5,7 +5,7 @@ export function reasonOf(err: unknown): string {
   return err instanceof StatusError ? err.reason : "";
 }
 
-/** By reason; by code when the reason is none that we know, as upstream does. */
+/** Matches by reason, or by code when the Status has no reason. */
 const matcher =
   (reason: string, code: number) =>
   (err: unknown): boolean =>
@@ -29,12 +29,12 @@ export const isBadRequest = matcher("BadRequest", 400);
 export const isMethodNotSupported = matcher("MethodNotAllowed", 405);
 export const isInternalError = matcher("InternalError", 500);
 
-/** True for a 429 of any reason: that is how upstream's clients see it. */
+/** True for a 429 with any reason, as in upstream's clients. */
 export function isTooManyRequests(err: unknown): boolean {
   return err instanceof StatusError && (err.reason === "TooManyRequests" || err.status.code === 429);
 }
 
-/** @returns the seconds after which the server wants to be asked again, undefined when it says none. */
+/** @returns the delay in seconds before a retry that the server suggests; undefined when it suggests none */
 export function suggestsDelay(err: unknown): number | undefined {
   if (!(err instanceof StatusError)) return undefined;
   const seconds = err.status.details?.retryAfterSeconds;
@@ -43,7 +43,7 @@ export function suggestsDelay(err: unknown): number | undefined {
   return says ? (seconds ?? 0) : undefined;
 }
 
-/** A conflict that only means that the namespace is being deleted. */
+/** True when the Status has a cause with the given reason, e.g. `NamespaceTerminating`. */
 export function hasCause(err: unknown, cause: string): boolean {
   return err instanceof StatusError && (err.status.details?.causes?.some((one) => one.reason === cause) ?? false);
 }

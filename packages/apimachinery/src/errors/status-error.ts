@@ -5,10 +5,10 @@ import { type FieldError, formatFieldErrors, shownErrors } from "./field-error.t
 import { messageOf } from "./message.ts";
 import { type Reason, reasonCodes } from "./reasons.ts";
 
-/** An error that has an answer for the client: the Status it is sent. */
+/** An error with the Status that the client receives. */
 export class StatusError extends Error {
   readonly status: Status;
-  /** Headers of the answer, beside those every answer has. */
+  /** Additional response headers. */
   headers?: Record<string, string>;
 
   constructor(status: Status, options?: ErrorOptions) {
@@ -17,7 +17,7 @@ export class StatusError extends Error {
     this.status = status;
   }
 
-  /** The HTTP status. */
+  /** The HTTP status code. */
   get code(): number {
     return this.status.code ?? 500;
   }
@@ -28,7 +28,7 @@ export class StatusError extends Error {
   }
 }
 
-/** A failure as it stands on the wire, in upstream's key order. */
+/** A failure Status, with keys in upstream's order. */
 function failure(reason: Reason | "", code: number, message: string, details?: StatusDetails, cause?: unknown): StatusError {
   const status: Status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" };
   if (message !== "") status.message = message;
@@ -41,7 +41,7 @@ function failure(reason: Reason | "", code: number, message: string, details?: S
 const plain = (reason: Reason, message: string, details?: StatusDetails): StatusError =>
   failure(reason, reasonCodes[reason], message, details);
 
-/** What is not empty, in upstream's key order. */
+/** Details without empty fields, with keys in upstream's order. */
 function detailsOf(parts: {
   name?: string;
   group?: string;
@@ -69,17 +69,18 @@ export function alreadyExists(gr: GroupResource, name: string): StatusError {
   return plain("AlreadyExists", `${named(gr, name)} already exists`, ofResource(gr, name));
 }
 
-/** Every name made from a generateName was taken. */
+/** All names generated from generateName were taken. */
 export function generateNameConflict(gr: GroupResource, name: string, retryAfterSeconds: number): StatusError {
   const message = `${named(gr, name)} already exists, the server was not able to generate a unique name for the object`;
   return plain("AlreadyExists", message, detailsOf({ name, group: gr.group, kind: gr.resource, retryAfterSeconds }));
 }
 
+/** The object was changed concurrently, or a precondition failed. */
 export function conflict(gr: GroupResource, name: string, message: string): StatusError {
   return plain("Conflict", `Operation cannot be fulfilled on ${named(gr, name)}: ${message}`, ofResource(gr, name));
 }
 
-/** A server-side apply that would take fields from other managers. @param causes one for each field */
+/** Server-side apply conflicts with other managers. @param causes one for each field */
 export function applyConflict(causes: StatusCause[], message: string): StatusError {
   return plain("Conflict", message, detailsOf({ causes }));
 }
@@ -88,12 +89,12 @@ export function gone(message: string): StatusError {
   return plain("Gone", message);
 }
 
-/** A resourceVersion or continue token that is too old: the client must list again. */
+/** The resourceVersion or continue token is too old; the client has to list again. */
 export function resourceExpired(message: string): StatusError {
   return plain("Expired", message);
 }
 
-/** All errors of a validation at once; each is a cause. */
+/** Validation failed; each error becomes a cause. */
 export function invalid(gk: { group: string; kind: string }, name: string, errors: readonly FieldError[]): StatusError {
   const kind = gk.group === "" ? gk.kind : `${gk.kind}.${gk.group}`;
   const causes = shownErrors(errors).map(({ error, body }) => {
@@ -114,7 +115,7 @@ export function unauthorized(message = "Unauthorized"): StatusError {
   return plain("Unauthorized", message);
 }
 
-/** @param gr with an empty resource: a path that is no resource. @param message why, without the subject */
+/** @param gr resource `""` for a non-resource path @param message the reason, without the subject */
 export function forbidden(gr: GroupResource, name: string, message: string): StatusError {
   const subject = gr.resource === "" ? "forbidden" : `${name === "" ? formatGroupResource(gr) : named(gr, name)} is forbidden`;
   return plain("Forbidden", `${subject}: ${message}`, ofResource(gr, name));
@@ -125,11 +126,12 @@ export function methodNotSupported(gr: GroupResource, verb: string): StatusError
   return plain("MethodNotAllowed", message, detailsOf({ group: gr.group, kind: gr.resource }));
 }
 
+/** The request was not completed in time; `Timeout: ` is prepended to the message. */
 export function timeout(message: string, retryAfterSeconds: number): StatusError {
   return plain("Timeout", `Timeout: ${message}`, detailsOf({ retryAfterSeconds }));
 }
 
-/** The operation may have happened; the client may try again. */
+/** The operation may or may not have been completed; the client may retry. */
 export function serverTimeout(gr: GroupResource, verb: string, retryAfterSeconds: number): StatusError {
   const message = `The ${verb} operation against ${formatGroupResource(gr)} could not be completed at this time, please try again.`;
   return plain("ServerTimeout", message, detailsOf({ name: verb, group: gr.group, kind: gr.resource, retryAfterSeconds }));
@@ -139,6 +141,7 @@ export function tooManyRequests(message: string, retryAfterSeconds: number): Sta
   return plain("TooManyRequests", message, detailsOf({ retryAfterSeconds }));
 }
 
+/** The requested resourceVersion is newer than the server's data. */
 export function tooLargeResourceVersion(requested: number, current: number, retryAfterSeconds: number): StatusError {
   const causes = [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }];
   const message = `Timeout: Too large resource version: ${requested}, current: ${current}`;
@@ -157,7 +160,7 @@ export function notAcceptable(message: string): StatusError {
   return plain("NotAcceptable", message);
 }
 
-/** Keeps `err` as its cause, for the log. */
+/** @param err kept as the cause, for logging */
 export function internalError(err: unknown): StatusError {
   const text = messageOf(err);
   const details = detailsOf({ causes: [{ message: text }] });
@@ -170,9 +173,9 @@ export function serviceUnavailable(message: string, retryAfterSeconds = 0): Stat
 }
 
 /**
- * What an answer means that carries no Status, for clients and proxies.
+ * The error for a response without a Status, for clients and proxies.
  * @param retryAfterSeconds 0 for none
- * @param unexpected the server was expected to answer with an object: its words become a cause
+ * @param unexpected an object was expected; adds the server's message as a cause
  * Source: errors.NewGenericServerResponse
  */
 export function genericServerResponse(
@@ -233,14 +236,14 @@ function genericMeaning(code: number, verb: string, serverMessage: string): [Rea
 }
 
 /**
- * Where upstream fails with an error that is no Status: 500 with the bare message and no reason.
+ * For upstream errors that are not a Status: 500 with the plain message and without reason.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/status.go ErrorToAPIStatus
  */
 export function plainError(message: string, options?: ErrorOptions): StatusError {
   return failure("", 500, message, undefined, options?.cause);
 }
 
-/** The Status that answers any error; one that is none of ours becomes 500 InternalError. */
+/** The Status of any error; errors other than StatusError become 500 InternalError. */
 export function statusOf(err: unknown): Status {
   return err instanceof StatusError ? err.status : internalError(err).status;
 }

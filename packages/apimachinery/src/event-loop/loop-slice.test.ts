@@ -15,7 +15,7 @@ function setUp() {
     clock,
     order,
     coming,
-    /** Asks for a turn and, when it comes, does what takes this long and gives this many bytes. */
+    /** Waits for the slice, then simulates work of this duration and output. */
     async work(name: string, { ms = 0, bytes = 0 }: { ms?: number; bytes?: number }): Promise<void> {
       const turn = slice.next();
       if (turn !== undefined) await turn;

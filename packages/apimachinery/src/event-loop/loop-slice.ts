@@ -1,35 +1,38 @@
 import { nextTurn } from "./next-turn.ts";
 
 /**
- * The time slice that all long work of this process shares: together it uses at most `sliceMs` of one iteration of the event loop and
- * hands at most `sliceBytes` to sockets. Then sockets are read and timers run before the next piece of work begins, first come first
- * served. A hundred long lists delay a short request no longer than one does.
+ * A time slice shared by all long-running work of the process. Per event-loop iteration such work takes at most `sliceMs` and
+ * writes at most `sliceBytes` to sockets; then I/O and timers run before the next piece, in FIFO order. A hundred long lists
+ * delay a short request no more than one does.
  */
 export interface LoopSlice {
   /**
-   * To be asked before each piece of work of a few milliseconds at most.
-   * @returns undefined when it may begin now, without a wait for a microtask; or what to wait for
+   * To be called before each piece of work, of a few milliseconds at most.
+   * @returns undefined when it may start now, without a microtask; otherwise a promise to await
    */
   next(): Promise<void> | undefined;
-  /** Bytes that a piece of work has handed to a socket. */
+  /** Reports bytes written to a socket. */
   wrote(bytes: number): void;
 }
 
 export const sliceMs = 5;
-/** Encrypting and sending comes after the piece's own work, when node writes: about 2 ms for this many bytes. */
+/** Encryption and sending happen after the work itself: about 2 ms for this many bytes. */
 export const sliceBytes = 1024 * 1024;
-/** Of a queue that never gets empty, those at its front that have been served are forgotten now and then. */
+/** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
 
-/** @param now in ms @param schedule runs its argument in the next iteration of the event loop */
+/**
+ * @param now in ms
+ * @param schedule runs its argument in the next event-loop iteration
+ */
 export function newLoopSlice(
   now: () => number = () => performance.now(),
   schedule: (run: () => void) => void = setImmediate,
 ): LoopSlice {
   let waiting: (() => void)[] = [];
-  /** How many of `waiting` have been resolved. */
+  /** Number of waiters in `waiting` that were resolved. */
   let served = 0;
-  /** When the first piece of this iteration began. */
+  /** Start of the first piece of work in this iteration. */
   let began: number | undefined;
   let written = 0;
 
@@ -41,7 +44,7 @@ export function newLoopSlice(
         served = 0;
       }
       begin();
-      serve(true); // at least one, whatever the clock does
+      serve(true); // at least one per iteration, regardless of the clock
     } else if (served > 0) {
       waiting = [];
       served = 0;
@@ -54,7 +57,7 @@ export function newLoopSlice(
     schedule(iterate);
   }
 
-  /** One after the other: each does its piece of work in the microtask between. */
+  /** Resolves one waiter at a time, so that its work runs before the next check of the budget. */
   function serve(isFirst = false): void {
     const resolve = waiting[served];
     if (resolve === undefined || !(isFirst || hasRoom())) return;
@@ -82,10 +85,10 @@ export function newLoopSlice(
   };
 }
 
-/** There is one event loop in the process, and so one slice. */
+/** The slice of this process. */
 export const loopSlice = newLoopSlice();
 
-/** A body that takes tens of milliseconds at each stage of its request. */
+/** Size from which each stage of a request takes tens of milliseconds. */
 const largeBodyBytes = 256 * 1024;
 
 /** Yields between two stages of a request with a large body. */
@@ -93,10 +96,10 @@ export async function pauseAfter(body: Buffer): Promise<void> {
   if (body.length > largeBodyBytes) await nextTurn();
 }
 
-/** A request that has taken so long yields between its stages. */
+/** Run time from which a request yields between its stages. */
 const longMs = 20;
 
-/** Yields between the stages of a request that has turned out to be long; its object may be large and its body small. */
+/** Returns a function that yields once the request has run for long; a small body may refer to a large object. */
 export function pauseWhenLong(): () => Promise<void> | undefined {
   const began = performance.now();
   return () => (performance.now() - began > longMs ? nextTurn() : undefined);

@@ -1,4 +1,4 @@
-/** Resolves in the next iteration of the event loop, after what came in was read and timers ran. */
+/** Resolves in the next event-loop iteration, after I/O and timers. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -38,7 +38,7 @@ test("a client with 200 connections and 16 pipelined requests each delays anothe
 
 test("clients take turns, each in the order of its requests, also one that has been served before", async () => {
   const { request, iterate, order } = setUp();
-  for (let at = 0; at < 16; at++) void request("first"); // fills the iteration
+  for (let at = 0; at < 16; at++) void request("first"); // uses up the iteration
   for (const client of ["a", "a", "a", "b", "b", "c"]) void request(client);
   await iterate();
   assert.deepEqual(order.slice(16), ["a", "b", "c", "a", "b", "a"]);

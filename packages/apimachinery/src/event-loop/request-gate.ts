@@ -1,22 +1,25 @@
 import { type LoopSlice, loopSlice, sliceBytes } from "./loop-slice.ts";
 
 /**
- * How many requests may begin in one iteration. Most of a request's work comes after it has begun, in microtasks of the same iteration,
- * where the slice's clock does not see it.
+ * Requests that may start in one iteration. Most of their work follows in microtasks of the same iteration, which the slice's
+ * clock does not measure.
  */
 const requestsPerSlice = 16;
 
-/** Lets requests begin: those that have to wait take turns between clients, so that one with many connections delays no other. */
+/**
+ * Admits requests. Waiting requests are served round-robin by client, so that a client with many connections does not delay
+ * others.
+ */
 export interface RequestGate {
   /**
-   * @param client whose requests wait one after the other
-   * @returns what to wait for before the request is served; undefined when that may begin now
+   * @param client requests of one client are served in order
+   * @returns a promise to await before the request is served; undefined when it may start now
    */
   enter(client: string): Promise<void> | undefined;
 }
 
 export function newRequestGate(slice: LoopSlice = loopSlice): RequestGate {
-  /** Requests that wait, by client; the first client is the next one to be served. */
+  /** Waiting requests by client; the first client is served next. */
   const waiting = new Map<string, (() => void)[]>();
 
   function begin(): void {
@@ -40,7 +43,7 @@ export function newRequestGate(slice: LoopSlice = loopSlice): RequestGate {
       const requests = waiting.get(client) ?? [];
       waiting.set(client, requests);
       const allowed = new Promise<void>((resolve) => requests.push(resolve));
-      // Each request has a place among all other work; who begins when it comes up is decided then.
+      // Each request reserves a place in the slice; which one starts is decided when that place comes up.
       if (place === undefined) begin();
       else void place.then(begin);
       return allowed;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newLoopSlice } from "./loop-slice.ts";
 import { atOnce, inTurns, type Steps } from "./steps.ts";
 
-/** @param took what the clock is set on by each step */
+/** @param took simulated duration of each step */
 function work(took: readonly number[]): { steps: Steps<string>; now: () => number; done: string[] } {
   let time = 0;
   const done: string[] = [];

@@ -1,9 +1,9 @@
 import { type LoopSlice, loopSlice } from "./loop-slice.ts";
 
-/** Work that may be interrupted wherever it yields; between two of these places it takes a few milliseconds at most. */
+/** Work that can be interrupted at its yields, which are at most a few milliseconds apart. */
 export type Steps<T> = Generator<void, T, void>;
 
-/** Does all of it now. */
+/** Runs all steps synchronously. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();
@@ -11,7 +11,7 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/** Does it within the time slice that all long work shares. @returns a promise only when that is used up on the way */
+/** Runs the steps within the shared time slice. @returns a promise only if the slice is used up before the end */
 export function inTurns<T>(steps: Steps<T>, slice: LoopSlice = loopSlice): T | Promise<T> {
   for (;;) {
     const turn = slice.next();

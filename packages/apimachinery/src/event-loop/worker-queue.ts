@@ -1,16 +1,14 @@
 /**
- * Work that cannot be interrupted (parsing, regular expressions) and takes longer than one iteration of the event loop may: it runs in
- * a worker thread, one job after the other. The thread is started for the first job and ended when it has been idle.
+ * Runs jobs that cannot be interrupted (parsing, regular expressions) and exceed the event-loop budget in a worker thread, one at
+ * a time. The thread is started for the first job and terminated when idle.
  */
 import { type Transferable, Worker } from "node:worker_threads";
 
 export interface WorkerQueueOptions {
-  /** Module that answers each message of its `parentPort` with one message. */
+  /** Module that replies to each message on its `parentPort` with one message. */
   readonly file: URL;
   readonly heapMb: number;
-  /**
-   * For a job that would never end. Real time: another thread knows no test's clock, and a busy machine may give it little.
-   */
+  /** Time limit of a job. Wall-clock time: a fake clock does not reach another thread, and a busy machine may slow it down. */
   readonly timeoutMs: number;
   readonly idleMs: number;
 }
@@ -26,9 +24,9 @@ export class JobError extends Error {
 }
 
 export interface WorkerQueue<Job, Answer> {
-  /** Jobs that have no answer yet. */
+  /** Number of unfinished jobs. */
   readonly size: number;
-  /** @throws JobError when the thread was lost; the next job gets a new one */
+  /** Runs a job. @throws JobError when the thread was lost; the next job gets a new one */
   run(job: Job, transfer?: readonly Transferable[]): Promise<Answer>;
 }
 
@@ -40,7 +38,7 @@ interface Queued<Job, Answer> {
 }
 
 export function newWorkerQueue<Job, Answer>(options: WorkerQueueOptions): WorkerQueue<Job, Answer> {
-  /** The first is in the thread. */
+  /** The first job is running. */
   const queue: Queued<Job, Answer>[] = [];
   let thread: Worker | undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -33,7 +33,7 @@ for (const { name, make } of [
     writeFileSync(join(base, "file"), "");
     await assert.rejects(make(join(base, "file")), { code: "EEXIST" });
     await assert.rejects(make(join(base, "file/below")), { code: "EEXIST" });
-    // Node's own never returns here.
+    // Node's `recursive` never returns here.
     await assert.rejects(make("/proc/nope/below"), { code: "ENOENT" });
   });
 }

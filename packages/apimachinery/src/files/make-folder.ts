@@ -3,10 +3,10 @@ import { mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * Makes a folder and those above it that are missing. Node's `recursive` is not used: where mkdir fails with ENOENT below a folder
- * that is there, as in /proc, it tries again for ever, with a thread of its own or the only one.
- * @param mode of all that are made, less the process's mask
- * @throws what mkdir says
+ * Creates a folder and its missing parents. Replaces Node's `recursive` option, which retries forever (blocking a thread) when
+ * mkdir fails with ENOENT below an existing folder, as in /proc.
+ * @param mode of all created folders, subject to the umask
+ * @throws the error of mkdir
  * Source: Go's os.MkdirAll
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
@@ -16,11 +16,11 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   try {
     await mkdir(path, { mode });
   } catch (err) {
-    if (!(await isFolder(path))) throw err; // somebody else may have been faster
+    if (!(await isFolder(path))) throw err; // it may have been created concurrently
   }
 }
 
-/** The same while everybody waits: at the start of a program. */
+/** Same as {@link makeFolder}, synchronously; for the start of a program. */
 export function makeFolderSync(path: string, mode = 0o777): void {
   if (isFolderSync(path)) return;
   const parent = dirname(path);

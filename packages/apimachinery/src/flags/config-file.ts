@@ -5,9 +5,9 @@ import { isJsonObject } from "../meta/json-value.ts";
 /**
  * Reads a component's configuration file, YAML or JSON.
  * @param kind `KubeletConfiguration`
- * @param apiVersions accepted ones, `kubelet.config.k8s.io/v1beta1`
- * @returns the object as written; fields that are not there are undefined
- * @throws Error that names the file for one that cannot be read or is of another kind
+ * @param apiVersions accepted versions, `kubelet.config.k8s.io/v1beta1`
+ * @returns the object without defaults
+ * @throws Error that names the file, when it is unreadable or of another kind
  */
 export function readConfigFile(path: string, kind: string, apiVersions: readonly string[]): Record<string, unknown> {
   let config: unknown;

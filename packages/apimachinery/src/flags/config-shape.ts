@@ -3,23 +3,23 @@ import { parseDuration } from "../meta/time.ts";
 
 type Scalar = "string" | "bool" | "int" | "int64" | "float" | "float64" | "duration";
 
-/** What a field of a configuration file may hold: a scalar, a list of one shape, a map to one, an object with these fields. */
+/** Type of a configuration field: a scalar, a list, a map or an object. */
 export type Shape = Scalar | "any" | readonly [Shape] | MapShape | ObjectShape;
 export interface MapShape {
   readonly mapOf: Shape;
 }
 export interface ObjectShape {
-  /** As Go calls it in error texts. */
+  /** Go's type name, for error texts. */
   readonly goName: string;
   readonly fields: Readonly<Record<string, Shape>>;
 }
 
-/** A field's value cannot be what it is written as. */
+/** A field has a value of the wrong type. */
 export class DecodeError extends Error {}
 
 /**
- * Reads what was written by its shape: durations become milliseconds, null is as if absent.
- * @param unknown collects the paths of fields that do not exist, `profiles[0].plugin`
+ * Decodes a value by its shape: durations become milliseconds, null counts as absent.
+ * @param unknown collects the paths of unknown fields, `profiles[0].plugin`
  * @throws DecodeError with Go's text for a value of the wrong type
  */
 export function decodeShape(value: unknown, shape: Shape, unknown: string[], path = "", within = ""): unknown {

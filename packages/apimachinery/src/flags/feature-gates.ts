@@ -1,15 +1,15 @@
 import { type GateSpec, gates } from "./gates.ts";
 
-/** Which features are on. */
+/** The enabled features of a program. */
 export interface FeatureGates {
-  /** @throws for a name that no gate has: a bug in the caller. */
+  /** @throws Error for an unknown gate, which is a bug in the caller */
   enabled(name: string): boolean;
-  /** Warnings about gates that will go, for the log at start. */
+  /** Warnings about GA and deprecated gates, to be logged at startup. */
   readonly warnings: readonly string[];
 }
 
 /**
- * The node agent's documentation gives it other defaults for three gates and lacks one.
+ * The kubelet's documentation has other defaults for three gates and lacks one.
  * Source: the reference page of the kubelet in 1.23
  */
 const nodeAgentDefaults: Readonly<Record<string, boolean>> = {
@@ -18,7 +18,7 @@ const nodeAgentDefaults: Readonly<Record<string, boolean>> = {
   TopologyAwareHints: true,
 };
 
-/** The gates of one program by its name, `kubelet` among them. */
+/** The gates of a program, by its name (`kubelet`). */
 export function gatesOf(program: string): Readonly<Record<string, GateSpec>> {
   if (program !== "kubelet") return gates;
   const own = Object.entries(gates).filter(([name]) => name !== "ServerSideFieldValidation");
@@ -26,7 +26,7 @@ export function gatesOf(program: string): Readonly<Record<string, GateSpec>> {
 }
 
 /**
- * @param wanted what --feature-gates says
+ * @param wanted the value of --feature-gates
  * @throws Error with upstream's text for unknown and locked gates
  * Source: k8s.io/component-base featuregate/feature_gate.go
  */
@@ -62,7 +62,7 @@ export function newFeatureGates(program: string, wanted: Readonly<Record<string,
   };
 }
 
-/** As --help lists them: alpha and beta gates, sorted. */
+/** Lines of --help: alpha and beta gates, sorted. */
 export function gateLines(program: string): string[] {
   return Object.entries(gatesOf(program))
     .filter(([, { stage }]) => stage === "alpha" || stage === "beta")

@@ -4,10 +4,10 @@ import type { Flag } from "./types.ts";
 // biome-ignore lint/suspicious/noExplicitAny: a table holds flags of every type; each keeps its own in FlagValues.
 export type FlagTable = Readonly<Record<string, Flag<any>>>;
 
-/** Names as the user types them → values; durations in milliseconds. */
+/** Values by flag name; durations in milliseconds. */
 export type FlagValues<T extends FlagTable> = { readonly [Name in keyof T]: T[Name] extends Flag<infer Value> ? Value : never };
 
-/** A group of flags as --help shows it. */
+/** A group of flags in --help. */
 export interface Section<T extends FlagTable> {
   readonly title: string;
   readonly flags: T;
@@ -24,17 +24,17 @@ export interface ProgramFlags<T extends FlagTable = FlagTable> {
   readonly table: T;
 }
 
-/** One of the four daemons as its command line sees it. */
+/** The command line of a daemon. */
 export interface Program<T extends FlagTable = FlagTable> {
   /** `kube-apiserver` */
   readonly name: string;
   readonly description: string;
-  /** --help is one list without sections. */
+  /** --help shows one list without sections. */
   readonly unsectioned?: boolean;
   readonly flags: ProgramFlags<T>;
 }
 
-/** Joins sections to a program's table. @throws when two sections declare the same flag. */
+/** Combines sections into a program's table. @throws Error when two sections declare the same flag */
 export function flags<const S extends readonly Section<FlagTable>[]>(...sections: S): ProgramFlags<TableOf<S>> {
   const table: Record<string, Flag<unknown>> = {};
   for (const { title, flags: own } of sections) {
@@ -46,24 +46,24 @@ export function flags<const S extends readonly Section<FlagTable>[]>(...sections
   return { sections, table: table as TableOf<S> };
 }
 
-/** A command line that cannot be used; the message is what the user sees after `Error: `. */
+/** An invalid command line; the message is printed after `Error: `. */
 export class FlagError extends Error {}
 
 export interface ParsedFlags<T extends FlagTable> {
   readonly values: FlagValues<T>;
-  /** Names that stood on the command line. */
+  /** Flags given on the command line. */
   readonly set: ReadonlySet<string>;
-  /** --help or -h stood there. */
+  /** --help or -h was given. */
   readonly help: boolean;
-  /** Text of --version: `true`, `false` or `raw`; undefined when it was not there. */
+  /** Value of --version: `true`, `false` or `raw`; undefined when not given. */
   readonly version: string | undefined;
 }
 
 /**
- * Reads a command line with pflag's rules: `--flag=value` or `--flag value`, booleans only with `=`, `_` equals `-`,
- * shorthands `-v 4`, `-v=4` and `-v4`.
- * @param argv without the program and its file
- * @throws FlagError for unknown flags, wrong values and arguments that are no flags
+ * Parses a command line by pflag's rules: `--flag=value` or `--flag value`, booleans only with `=`, `_` equals `-`, shorthands
+ * `-v 4`, `-v=4` and `-v4`.
+ * @param argv without the interpreter and the script
+ * @throws FlagError for unknown flags, invalid values and positional arguments
  */
 export function parseFlags<T extends FlagTable>({ table }: ProgramFlags<T>, argv: readonly string[]): ParsedFlags<T> {
   const values = new Map<string, unknown>();
@@ -114,7 +114,7 @@ function read(name: string, flag: Flag<unknown>, text: string, before: unknown):
   return value;
 }
 
-/** Brings pflag's forms to the one that commander reads the same way: every flag with its value after `=`. */
+/** Normalizes pflag's forms to `--flag=value`, which commander parses in the same way. */
 function normalize(table: FlagTable, argv: readonly string[]): string[] {
   const byShorthand = new Map(
     Object.entries(table).flatMap(([name, flag]) => (flag.shorthand === undefined ? [] : [[flag.shorthand, name]])),

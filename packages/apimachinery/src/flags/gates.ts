@@ -1,8 +1,8 @@
-/** A feature gate as 1.23 has it. */
+/** A feature gate of 1.23. */
 export interface GateSpec {
   readonly stage: "alpha" | "beta" | "GA" | "deprecated";
   readonly default: boolean;
-  /** Cannot be set to anything else than its default. */
+  /** Cannot differ from its default. */
   readonly locked?: true;
 }
 
@@ -157,8 +157,9 @@ export const gates: Readonly<Record<string, GateSpec>> = {
 };
 
 /**
- * Gates that are off by default and have nothing to do here: they are for kube-proxy or docker, take away what we never
- * had, or ask for what is always so (what a kernel does not let the kubelet change is logged, in a user namespace or not).
+ * Gates that are off by default and have no effect here: they concern kube-proxy or docker, remove code that does not exist here,
+ * or enable behaviour that is always on (kernel settings that the kubelet may not change are only logged, in a user namespace or
+ * not).
  */
 export const idleGates: ReadonlySet<string> = new Set([
   "DisableCloudProviders",

@@ -1,10 +1,10 @@
 import { goQuote } from "../meta/go-quote.ts";
 
-/** How one of Go's types reads a flag. */
+/** Parsing rules of a Go integer type. */
 export interface GoInteger {
   readonly signed: boolean;
   readonly bits: 32 | 64;
-  /** Prefixes and leading zeros say in which base a number stands, and `_` may stand between digits. */
+  /** Accepts base prefixes, leading zeros for octal, and `_` between digits. */
   readonly anyBase: boolean;
 }
 
@@ -19,8 +19,8 @@ const bases: Readonly<Record<string, { digits: RegExp; prefix: string }>> = {
 };
 
 /**
- * `10`, `0x1f`, `0o17`, `017`, `0b11`, `1_000`.
- * @returns the nearest number that JavaScript has
+ * Parses `10`, `0x1f`, `0o17`, `017`, `0b11`, `1_000`.
+ * @returns the nearest number, as int64 may exceed 2^53
  * @throws Error with Go's text
  * Source: Go strconv.ParseInt and ParseUint with base 0
  */

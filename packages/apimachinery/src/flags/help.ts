@@ -2,11 +2,12 @@ import { gateLines } from "./feature-gates.ts";
 import type { Program } from "./flags.ts";
 import { bool, type Flag, text } from "./types.ts";
 
-/** What --help prints: the description, the usage line, then the sections. Source: component-base cli/flag/sectioned.go */
+/** The output of --help: description, usage line and sections. Source: component-base cli/flag/sectioned.go */
 export function helpText(program: Program, columns = 0): string {
   return `${program.description}\n\n${usageText(program, columns)}`;
 }
 
+/** The help text without the description. @param columns width of the terminal; 0: no line breaks */
 export function usageText(program: Program, columns = 0): string {
   const global = globalFlags(program.name);
   if (program.unsectioned === true) {
@@ -20,13 +21,13 @@ export function usageText(program: Program, columns = 0): string {
   return `Usage:\n  ${program.name} [flags]\n\n${shown.join("\n\n")}\n`;
 }
 
-/** Read by the parser itself, for every program. */
+/** Flags that the parser handles itself, for every program. */
 const globalFlags = (program: string): Readonly<Record<string, Flag<unknown>>> => ({
   help: bool({ shorthand: "h", help: `help for ${program}` }) as Flag<unknown>,
   version: text("version[=true]", { help: "Print version information and quit" }) as Flag<unknown>,
 });
 
-/** Flags in alphabetical order, their texts in one column. */
+/** Flags in alphabetical order, with aligned descriptions. */
 function sectionText(program: string, flags: readonly (readonly [string, Flag<unknown>])[], columns: number): string {
   const rows = flags
     .filter(([, flag]) => flag.hidden !== true)
@@ -47,14 +48,14 @@ function rightOf(program: string, name: string, flag: Flag<unknown>): string {
   return `${flag.help}${defaultOf(flag)}${deprecated}`;
 }
 
-/** pflag shows no default where it is the type's zero, and quotes strings. */
+/** As in pflag, zero values are not shown, and strings are quoted. */
 function defaultOf(flag: Flag<unknown>): string {
   const shown = flag.defaultText ?? flag.format(flag.default);
   if (["", "0", "0s", "false", "[]", "<nil>"].includes(shown)) return "";
   return flag.typeName === "string" ? ` (default ${JSON.stringify(shown)})` : ` (default ${shown})`;
 }
 
-/** Breaks lines at spaces so that the text stays in its column; 0 columns: no breaks. */
+/** Wraps text at spaces and indents it; 0 columns: no wrapping. */
 function wrap(text: string, indent: number, columns: number): string {
   const blank = `\n${" ".repeat(indent)}`;
   const lines = text.split("\n");

@@ -2,7 +2,7 @@ import { type MetricsRegistryOptions, release } from "../metrics/registry.ts";
 import { ConfigError } from "./run-main.ts";
 import { string, stringSlice, stringToString } from "./types.ts";
 
-/** What every program's metrics look like. Source: component-base/metrics/options.go */
+/** Metrics flags of all programs. Source: component-base/metrics/options.go */
 export const metricsFlags = {
   "allow-metric-labels": stringToString({
     help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
@@ -23,7 +23,7 @@ export interface MetricsFlags {
 
 const previousMinor = `${release.major}.${Number(release.minor) - 1}`;
 
-/** @throws ConfigError for a version that is not the previous one, and for labels of no metric */
+/** @throws ConfigError for a version other than the previous one, and for malformed label keys */
 export function metricsOptions(flags: MetricsFlags): MetricsRegistryOptions {
   const version = flags["show-hidden-metrics-for-version"];
   if (version !== "" && version !== previousMinor) {

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 const quickImports = join(import.meta.dirname, "quick-imports.ts");
 
-/** Runs `packages/a/dist/late.js` of these files after what a daemon begins with. @returns what it prints */
+/** Imports `packages/a/dist/late.js` of these files after quickenImports, in a new process. @returns its output */
 async function run(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
   const root = mkdtempSync(join(tmpdir(), "cox-imports-"));
   t.after(() => rmSync(root, { recursive: true }));

@@ -3,18 +3,18 @@ import { enableCompileCache, type ResolveFnOutput, registerHooks } from "node:mo
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Beside the file that a daemon is started by. */
+/** Folder of the compile cache, next to the daemon's entry file. */
 export const compiledCodeFolder = "compiled-code";
 
 /**
- * What is imported from now on is not compiled where the build has left the compiled form of it. What is missing there, or of
- * another text or another Node, is compiled as ever. Nothing is ever written: the folder is only as good as who can.
- * And where imports among our own packages lead is not looked for thousands of times: a relative one is the file that it
- * names, and a package's is the same for all who name it.
- * @param folder of the file that the daemon is started by, `packages/apiserver/dist`
+ * Speeds up later imports. Code is loaded from the compile cache that the build has written; code that is missing there, or was
+ * built from another source or Node version, is compiled as usual. The cache is never written here, so it is as trustworthy as
+ * the permissions of its folder. Resolution of imports between the project's packages is shortened: relative specifiers are used
+ * as they are, and package specifiers are resolved once.
+ * @param folder of the daemon's entry file, `packages/apiserver/dist`
  */
 export function quickenImports(folder: string): void {
-  const options = { directory: join(folder, compiledCodeFolder), readOnly: true }; // which @types/node does not know
+  const options = { directory: join(folder, compiledCodeFolder), readOnly: true }; // `readOnly` is missing in @types/node
   if (existsSync(options.directory)) enableCompileCache(options);
   const ours = pathToFileURL(join(folder, "..", "..", "/")).href;
   const known = new Map<string, ResolveFnOutput>();

@@ -68,7 +68,7 @@ test("the first SIGTERM stops it gracefully", async () => {
 test("a second signal ends it at once with 1", async () => {
   const { code } = await run(["--mode=hang"], (child) => {
     child.kill("SIGTERM");
-    child.stderr?.once("data", () => child.kill("SIGINT")); // it says that it was asked to stop
+    child.stderr?.once("data", () => child.kill("SIGINT")); // logged after the first signal
   });
   assert.equal(code, 1);
 });

@@ -7,26 +7,26 @@ import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
 import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
 import { helpText, usageText } from "./help.ts";
 
-/** The release whose behaviour we have; in /version, --version and node status. */
+/** The implemented Kubernetes release; reported by /version, --version and the node status. */
 const gitVersion = "v1.23.0";
 
-/** What a program's `run` gets besides its flags. */
+/** Context of a program's `run`. */
 export interface Runtime {
   readonly log: RootLogger;
-  /** Aborted by the first SIGTERM or SIGINT; the program then drains and `run` returns. */
+  /** Aborted by the first SIGTERM or SIGINT; the program has to shut down gracefully and `run` to return. */
   readonly signal: AbortSignal;
   readonly featureGates: FeatureGates;
-  /** Names of the flags that stood on the command line. */
+  /** Flags given on the command line. */
   readonly set: ReadonlySet<string>;
 }
 
-/** A configuration that cannot be used; printed as one line, exit code 1. */
+/** An invalid configuration; printed as one line, exit code 1. */
 export class ConfigError extends Error {}
 
 /**
- * The life of a daemon's process: command line, logging, signals, exit code. `run` ends when the daemon has ended.
- * Exit codes: 0 after help, version and a graceful end; 1 for a wrong command line or configuration and for a second
- * signal; 255 for a failure that nothing caught.
+ * Runs a daemon: command line, logging, signals, exit code. The process exits when `run` returns. Exit codes: 0 after help,
+ * version and graceful shutdown; 1 for an invalid command line or configuration and for a second signal; 255 for an uncaught
+ * error.
  */
 export async function runMain<T extends FlagTable>(
   program: Program<T>,
@@ -65,7 +65,7 @@ export async function runMain<T extends FlagTable>(
   }
 }
 
-/** @returns undefined when there is nothing to run: help or version was printed. */
+/** @returns undefined when help or version was printed */
 function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]): ParsedFlags<T> | undefined {
   let parsed: ParsedFlags<T>;
   try {
@@ -85,7 +85,7 @@ function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]
   return parsed;
 }
 
-/** The answer of /version. Source: k8s.io/apimachinery pkg/version */
+/** The response of /version. Source: k8s.io/apimachinery pkg/version */
 const versionInfo = {
   major: "1",
   minor: "23",
@@ -98,7 +98,7 @@ const versionInfo = {
   platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
 };
 
-/** Each program says it in its own way, as upstream's do. */
+/** Prints an invalid command line; the format differs by program, as upstream. */
 function refuse(program: Program, message: string): undefined {
   if (program.name === "kubelet") {
     newLogger().error("Failed to parse kubelet flag", new Error(message));
@@ -150,7 +150,7 @@ function splitStreams(values: Readonly<Record<string, unknown>>): LineWriter {
   return write;
 }
 
-/** Deprecated flags and those that nothing reads yet are named when they are set. */
+/** Reports deprecated flags and flags without effect that were set. */
 function report<T extends FlagTable>(program: Program<T>, { values, set }: ParsedFlags<T>, log: RootLogger): void {
   for (const [name, flag] of Object.entries<FlagTable[string]>(program.flags.table)) {
     const value = (values as Record<string, unknown>)[name];

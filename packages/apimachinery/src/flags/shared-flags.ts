@@ -1,9 +1,8 @@
 import { bool, duration, int, ip, level, namedCertKeys, string, stringSlice, text, uint } from "./types.ts";
 
-/**
- * Flags that several programs declare alike. Not a section each: the programs show them where upstream does.
- */
+/** Flags shared by several programs. Not grouped into sections here, because the programs show them in different ones. */
 
+/** Deprecation notice of klog's flags. */
 export const klogIsLeaving = "will be removed in a future release.";
 
 /** klog's flags. Source: component-base/logs */
@@ -71,7 +70,7 @@ export const loggingFlags = {
   }),
 };
 
-/** A program's own HTTPS port. Source: apiserver pkg/server/options/serving.go */
+/** Flags of a component's secure port. Source: apiserver pkg/server/options/serving.go */
 export const servingFlags = ({ certDir, securePort }: { certDir: string; securePort: number }) => ({
   "bind-address": ip({
     default: "0.0.0.0",
@@ -107,7 +106,7 @@ export const servingFlags = ({ certDir, securePort }: { certDir: string; secureP
   }),
 });
 
-/** Who calls, by the API server's word. Source: apiserver pkg/server/options/authentication.go */
+/** Flags of delegated authentication. Source: apiserver pkg/server/options/authentication.go */
 export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toleratesLookupFailure: boolean }) => ({
   "authentication-kubeconfig": string({
     help: "kubeconfig file of the server that may create tokenreviews.authentication.k8s.io. If empty, all token requests are anonymous and no client CA is looked up in the cluster.",
@@ -146,7 +145,7 @@ export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toler
   }),
 });
 
-/** Whether they may, by the API server's word. Source: apiserver pkg/server/options/authorization.go */
+/** Flags of delegated authorization. Source: apiserver pkg/server/options/authorization.go */
 export const delegatedAuthorizationFlags = {
   "authorization-always-allow-paths": stringSlice({
     default: ["/healthz", "/readyz", "/livez"],
@@ -165,7 +164,7 @@ export const delegatedAuthorizationFlags = {
   }),
 };
 
-/** One of several instances works. Source: component-base/config/options/leaderelectionconfig.go */
+/** Flags of leader election. Source: component-base/config/options/leaderelectionconfig.go */
 export const leaderElectionFlags = (resourceName: string) => ({
   "leader-elect": bool({
     default: true,

@@ -3,38 +3,38 @@ import { Quantity } from "../meta/quantity.ts";
 import { formatDuration, parseDuration } from "../meta/time.ts";
 import { type GoInteger, parseGoInteger } from "./go-integer.ts";
 
-/** What every flag may say besides its type. */
+/** Options common to flags of all types. */
 export interface FlagOptions<T> {
   readonly help: string;
   readonly default?: T;
-  /** Why not to use it any more; shown in the help and logged when it is set. */
+  /** Deprecation notice; shown in the help and printed when the flag is set. */
   readonly deprecated?: string;
   /** Accepted, but not shown by --help. */
   readonly hidden?: boolean;
   readonly shorthand?: string;
-  /** @returns what is wrong with the value, undefined when nothing is. */
+  /** @returns an error text; undefined for a valid value */
   readonly check?: (value: T) => string | undefined;
-  /** False: parsed, but nothing reads it yet; setting it to something else than its default warns at start. */
+  /** False: parsed but not implemented yet; a value other than the default logs a warning at startup. */
   readonly wired?: boolean;
-  /** Why nothing has to read it: upstream's does nothing either, or ours always does what it asks for. */
+  /** Why the flag has no effect: it has none upstream either, or its behaviour is always on. */
   readonly idle?: string;
-  /** What the help shows in place of the default (a path that is only known at run time). */
+  /** Replaces the default in the help (a path that is only known at run time). */
   readonly defaultText?: string;
 }
 
-/** One flag: how its text is read and shown. Source: github.com/spf13/pflag and component-base/cli/flag */
+/** Parsing and formatting of a flag. Source: github.com/spf13/pflag and component-base/cli/flag */
 export interface Flag<T> extends FlagOptions<T> {
   readonly default: T;
-  /** As the help names it; empty for booleans. */
+  /** Type name in the help; empty for booleans. */
   readonly typeName: string;
-  /** Value of the flag without `=value`; only booleans have one. */
+  /** Value when the flag is given without `=value`; only for booleans. */
   readonly impliedText?: string;
   /**
-   * @param before the value of an earlier occurrence in the same command line, for flags that may be repeated
-   * @throws Error with what is wrong; the flag's name and the text are put before it
+   * @param before the value of an earlier occurrence on the command line, for repeatable flags
+   * @throws Error with the problem; the caller prepends the flag and the text
    */
   parse(text: string, before: T | undefined): T;
-  /** As the help and the log show it. */
+  /** Text for the help and the log. */
   format(value: T): string;
 }
 
@@ -49,7 +49,7 @@ function flag<T>(
 export const string = (options: FlagOptions<string>): Flag<string> =>
   flag(options, "", { typeName: "string", parse: (text) => text, format: (value) => value });
 
-/** Comma separated; repeating the flag adds. */
+/** A comma-separated list; repeated flags append. */
 export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
   flag(options, [], {
     typeName: "strings",
@@ -57,7 +57,7 @@ export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<reado
     format: (value) => `[${value.join(",")}]`,
   });
 
-/** Each occurrence is one element, commas included. */
+/** Each occurrence is one element and may contain commas. */
 const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
   flag(options, [], {
     typeName: "stringArray",
@@ -65,7 +65,7 @@ const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly str
     format: (value) => `[${value.join(",")}]`,
   });
 
-/** `cert,key[:domain patterns]`, repeatable; read by the serving room. */
+/** `cert,key[:domain patterns]`, repeatable; parsed by the `serving` module. */
 export const namedCertKeys = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> => ({
   ...stringArray(options),
   typeName: "namedCertKey",
@@ -81,7 +81,7 @@ export const int32 = (options: FlagOptions<number>): Flag<number> =>
 export const uint = (options: FlagOptions<number>): Flag<number> =>
   flag(options, 0, integer("uint", { signed: false, bits: 64, anyBase: true }));
 
-/** -v: how much is logged. */
+/** The type of -v, log verbosity. */
 export const level = (options: FlagOptions<number>): Flag<number> =>
   flag(options, 0, integer("Level", { signed: true, bits: 32, anyBase: false }));
 
@@ -96,7 +96,7 @@ export const float = (options: FlagOptions<number>): Flag<number> =>
     format: String,
   });
 
-/** Go's form, `1m30s`; the value is in milliseconds. */
+/** Go's format, `1m30s`; the value is in milliseconds. */
 export const duration = (options: Omit<FlagOptions<number>, "default"> & { readonly default?: string }): Flag<number> =>
   flag({ ...options, default: parseDuration(options.default ?? "0s") ?? 0 }, 0, {
     typeName: "duration",
@@ -118,7 +118,7 @@ export const ip = (options: FlagOptions<string>): Flag<string> =>
     format: (value) => value || "<nil>",
   });
 
-/** `a=b,c=d`; repeating the flag adds. With `bareKeys` a key without value has the empty one. */
+/** `a=b,c=d`; repeated flags add. With `bareKeys`, a key without a value maps to the empty string. */
 export const mapStringString = (
   options: FlagOptions<Readonly<Record<string, string>>> & { readonly separator?: string; readonly bareKeys?: boolean },
 ): Flag<Readonly<Record<string, string>>> =>
@@ -142,7 +142,7 @@ export const mapStringString = (
   );
 
 /**
- * `key=value` whose key and value may have commas; several pairs are a line of CSV: `"a,b=c,d","e=f"`. Repeating adds.
+ * `key=value`, where key and value may contain commas; several pairs are a CSV line: `"a,b=c,d","e=f"`. Repeated flags add.
  * Source: github.com/spf13/pflag string_to_string.go
  */
 export const stringToString = (options: FlagOptions<Readonly<Record<string, string>>>): Flag<Readonly<Record<string, string>>> =>
@@ -165,7 +165,7 @@ export const stringToString = (options: FlagOptions<Readonly<Record<string, stri
     },
   );
 
-/** `a=true,b=false`; repeating the flag adds. */
+/** `a=true,b=false`; repeated flags add. */
 export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boolean>>>): Flag<Readonly<Record<string, boolean>>> =>
   flag(
     options,
@@ -181,7 +181,7 @@ export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boole
     },
   );
 
-/** `--manifest-url-header=a:b,c:d`: names to lists of values. */
+/** `--manifest-url-header=a:b,c:d`: a multimap of names to values. */
 export const multiMap = (
   options: FlagOptions<readonly (readonly [string, string])[]>,
 ): Flag<readonly (readonly [string, string])[]> =>
@@ -203,7 +203,7 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** `30000-32767`, `30000+2767` or one port. */
+/** `30000-32767`, `30000+2767` or a single port. */
 export const portRange = (options: Omit<FlagOptions<PortRange>, "default"> & { readonly default?: string }): Flag<PortRange> =>
   flag(
     { ...options, default: parsePortRange(options.default ?? "0") },
@@ -226,14 +226,14 @@ export const quantity = (options: FlagOptions<string>): Flag<string> =>
     format: (value) => value,
   });
 
-/** Any text of a form that another room reads; the help shows `typeName`. */
+/** A string that another module parses; the help shows `typeName`. */
 export const text = (typeName: string, options: FlagOptions<string>): Flag<string> => ({ ...string(options), typeName });
 
 function integer(typeName: string, kind: GoInteger): Pick<Flag<number>, "typeName" | "parse" | "format"> {
   return { typeName, parse: (written) => parseGoInteger(written, kind), format: String };
 }
 
-/** Go's strconv.ParseBool. */
+/** Go's strconv.ParseBool. @throws Error with Go's text */
 export function parseBool(written: string): boolean {
   if (["1", "t", "T", "TRUE", "true", "True"].includes(written)) return true;
   if (["0", "f", "F", "FALSE", "false", "False"].includes(written)) return false;
@@ -249,7 +249,7 @@ function parseBoolOf(written: string | undefined, key: string): boolean {
   }
 }
 
-/** @param read gets undefined for a pair without its separator */
+/** @param read converts a value; undefined for a pair without separator */
 function fromPairs<T>(
   before: Readonly<Record<string, T>>,
   pairs: readonly string[],
@@ -274,7 +274,7 @@ function parsePortRange(written: string): PortRange {
   return { first, last };
 }
 
-/** One line of comma separated values; a value may be quoted. */
+/** Splits a CSV line; values may be quoted. */
 function splitCsv(line: string): string[] {
   const values: string[] = [];
   const pattern = /(?:^|,)(?:"((?:[^"]|"")*)"(?=,|$)|([^,]*))/g;

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJsonText } from "../codec/json-parse.ts";
 
-/** What a driver says that it can do; by default it can do it all. */
+/** Capabilities that a driver reports on `init`. Defaults: attach and fsGroup true, supportsMetrics false. */
 export interface FlexCapabilities {
   readonly attach: boolean;
   readonly supportsMetrics: boolean;
@@ -13,27 +13,27 @@ export interface FlexCapabilities {
 export interface FlexDriver {
   readonly capabilities: FlexCapabilities;
   /**
-   * Runs the driver's program.
-   * @throws NotSupported for a command it does not know; Error in upstream's words when it failed
+   * Runs the driver's executable.
+   * @throws NotSupported for a command that the driver does not support; Error with upstream's text when it fails
    */
   call(command: string, ...args: readonly string[]): Promise<FlexAnswer>;
 }
 
-/** What a driver says besides that it did it. */
+/** Result of a successful driver call. */
 export interface FlexAnswer {
-  /** Of `attach` and `waitforattach`: path of the device; empty for none. */
+  /** Device path from `attach` and `waitforattach`; `""` for none. */
   readonly device: string;
-  /** Of `isattached`. */
+  /** Result of `isattached`. */
   readonly attached: boolean;
 }
 
-/** A driver need not know every command; who asks does then what it can. */
+/** The driver does not support the command; callers fall back to default behaviour. */
 export class NotSupported extends Error {}
 
 export interface FlexDrivers {
-  /** @param name `vendor/driver` @returns undefined for a program that is not there, or does not answer `init` */
+  /** @param name `vendor/driver` @returns undefined when the executable is missing or `init` fails */
   find(name: string): Promise<FlexDriver | undefined>;
-  /** Names of what stands in the folder, whether it answers or not. */
+  /** Names of all drivers in the folder, including those that do not work. */
   names(): Promise<string[]>;
 }
 
@@ -46,7 +46,7 @@ interface Answer {
 }
 
 /**
- * Programs below a folder, `vendor~driver/driver`, each of which is asked once what it can do, and again when it was
+ * Drivers are executables at `<folder>/vendor~driver/driver`. `init` is called once for each, and again when the file was
  * replaced. Upstream watches the folder instead.
  * Source: pkg/volume/flexvolume probe.go, driver-call.go
  */
@@ -75,7 +75,7 @@ export function newFlexDrivers(folder: string): FlexDrivers {
   };
 }
 
-/** Users choose the name: it has to stay one part of a path. */
+/** Path of the executable; undefined for invalid names. Names come from users and must not escape the folder. */
 function programOf(folder: string, name: string): string | undefined {
   if (name === "" || name.startsWith(".") || /[~\0]/.test(name)) return undefined;
   const program = name.slice(name.lastIndexOf("/") + 1);
@@ -107,7 +107,7 @@ async function openDriver(program: string): Promise<FlexDriver | undefined> {
   };
 }
 
-/** Everything that the program writes has to be one JSON object. */
+/** Runs a command. The output on stdout and stderr together has to be one JSON object. */
 async function run(program: string, command: string, args: readonly string[]): Promise<Answer> {
   const { output, failure } = await outputOf(program, [command, ...args], limitsMs[command]);
   if (failure === timedOut) throw new Error(failure);
@@ -122,7 +122,7 @@ async function run(program: string, command: string, args: readonly string[]): P
 
 const mostOutput = 1024 * 1024;
 const timedOut = "timeout";
-/** All but one command may take as long as they like. Source: pkg/kubelet/volumemanager waitForAttachTimeout */
+/** Timeouts in ms by command; the others have none. Source: pkg/kubelet/volumemanager waitForAttachTimeout */
 const limitsMs: Readonly<Record<string, number>> = { waitforattach: 10 * 60_000 };
 
 function outputOf(

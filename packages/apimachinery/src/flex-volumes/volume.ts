@@ -1,11 +1,11 @@
 import { encodeUntyped } from "../codec/json.ts";
 import type { FlexPersistentVolumeSource, FlexVolumeSource } from "../schema/kinds/core/v1.ts";
 
-/** A flex volume, inline or persistent, as its driver is told of it. */
+/** A flex volume, inline or persistent, as it is described to its driver. */
 export interface FlexVolume {
   /** `vendor/driver` */
   readonly driver: string;
-  /** Of the persistent volume, or of the Pod's volume. */
+  /** Name of the persistent volume, or of the Pod's volume. */
   readonly name: string;
   readonly fsType: string;
   readonly readOnly: boolean;
@@ -20,8 +20,8 @@ export function flexVolumeOf(
 }
 
 /**
- * JSON for a driver; options of the volume win over all else.
- * @param more what only some commands tell
+ * The JSON options argument of driver calls; options of the volume take precedence.
+ * @param more options that are specific to some commands
  * Source: pkg/volume/flexvolume driver-call.go NewOptionsForDriver
  */
 export function driverOptions(volume: FlexVolume, more: Readonly<Record<string, string>> = {}): string {

@@ -1,10 +1,10 @@
-/** So many at once, and so many more each second. */
+/** Parameters of a token bucket: its capacity (`most`) and its refill rate. */
 export interface BudgetLimits {
   readonly most: number;
   readonly perSecond: number;
 }
 
-/** What a client may do that costs it less than us. */
+/** Token bucket for client actions that cost the server more than the client. */
 export class Budget {
   readonly #limits: BudgetLimits;
   #left: number;
@@ -15,7 +15,7 @@ export class Budget {
     this.#left = limits.most;
   }
 
-  /** @returns false when it is used up */
+  /** Takes one token. @returns false when the bucket is empty */
   spend(): boolean {
     if (this.#left >= 1) {
       this.#left--;

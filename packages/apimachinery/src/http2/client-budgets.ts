@@ -1,43 +1,50 @@
 import { Budget } from "./budget.ts";
 
-/** Streams that are broken off on all connections of one client together. */
+/** Stream resets of one client, over all its connections. */
 const sharedResets = { most: 1_000, perSecond: 33 };
-/** What a connection may break off although its client has used up the shared budget: others may be behind its address. */
+/** Per-connection allowance once the shared budget is exhausted: other clients may share the address (NAT). */
 const ownResets = { most: 50, perSecond: 2 };
-/** A client with a certificate whose connection was ended for too many is refused for so long, and twice as long each time within the hour. */
+/**
+ * Refusal period after a connection was ended with ENHANCE_YOUR_CALM; it doubles with each further one and starts over when the
+ * last refusal ended more than `forgottenAfter` ago. Applies to clients with a certificate only.
+ */
 const refusalMs = { first: 5_000, most: 300_000, forgottenAfter: 3_600_000 };
-/** Clients that are remembered; beyond them the one that was met first is forgotten. */
+/** Upper bound of clients kept in memory; beyond it the oldest entry is evicted. */
 const mostClients = 10_000;
 
 interface Client {
   readonly resets: Budget;
   refusals: number;
-  /** As `performance.now()`. */
+  /** Timestamp of `performance.now()`. */
   refusedUntil: number;
 }
 
-/** What connections of one client share. */
+/** Reset budget of one connection, backed by the budget that all connections of its client share. */
 export interface ConnectionBudget {
-  /** @returns false when the connection has to end */
+  /** Counts a stream reset. @returns false when the connection has to be closed */
   spendReset(): boolean;
-  /** The connection was ended for what its client did. */
+  /** Reports that the connection was closed for abuse (ENHANCE_YOUR_CALM). */
   ended(): void;
 }
 
 /**
- * Budgets of clients across their connections. A client is its address and its certificate; all without a certificate at one address
- * are one, since nobody knows who asks before his request was authenticated.
+ * Reset budgets of clients across their connections. A client is identified by its address and its certificate. All clients
+ * without a certificate at one address share one budget, because requests are not authenticated yet at this point.
  */
 export class ClientBudgets {
   readonly #clients = new Map<string, Client>();
 
-  /** @param certificate its fingerprint, "" for none @returns undefined for a client that is refused */
+  /**
+   * @param certificate its fingerprint, "" for none
+   * @returns undefined when the client is refused for now
+   */
   admit(address: string, certificate: string, now = performance.now()): ConnectionBudget | undefined {
     const key = `${address} ${certificate}`;
     const client = this.#clientOf(key);
     if (now < client.refusedUntil) return undefined;
     const own = new Budget(ownResets);
-    // Behind an address are all who have no certificate: the pods of a node, a network's NAT. None of them may lock out the others.
+    // One address may stand for many clients without a certificate: the pods of a node, a network behind NAT. None of them may
+    // lock out the others.
     const mayBeRefused = certificate !== "";
     return {
       spendReset: () => client.resets.spend() || own.spend(),

@@ -2,40 +2,47 @@ import { Budget } from "./budget.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
 import { ConnectionError, errorCodes, tooMuch } from "./connection-error.ts";
 
-/** Streams that a client breaks off. Source: nghttp2's after CVE-2023-44487 */
+/** Streams that a client resets. Source: nghttp2's limits after CVE-2023-44487 */
 const resetBudget = { most: 1_000, perSecond: 33 };
-/** Frames that bring nothing forward. */
+/** Frames without effect: PING, PRIORITY, empty DATA, refused streams and the like. */
 const idleBudget = { most: 1_000, perSecond: 100 };
 const mostRemembered = 250;
 
-/** What a client does that costs us more than itself, and what it may do only for not knowing better. */
+/**
+ * Accounting of one connection's abusive or late frames: rate limits for resets and no-op frames, and the recently reset streams
+ * for which late frames are legitimate.
+ */
 export class ClientConduct {
   readonly #resets = new Budget(resetBudget);
   readonly #client: ConnectionBudget | undefined;
   readonly #idleFrames = new Budget(idleBudget);
-  /** Streams that we have reset, the last ones. */
+  /** Streams that the server has reset most recently, oldest first. */
   readonly #weReset: number[] = [];
 
-  /** @param client what it shares with the client's other connections */
+  /** @param client budget shared with the client's other connections */
   constructor(client?: ConnectionBudget) {
     this.#client = client;
   }
 
-  /** Work was begun and is thrown away. @throws ConnectionError when that is too often */
+  /** Counts a stream that is reset after work on it has begun. @throws ConnectionError above the rate limit */
   countReset(): void {
     if (!this.#resets.spend() || this.#client?.spendReset() === false) throw tooMuch("too many streams were broken off");
   }
 
-  /** A frame moved nothing. @throws ConnectionError when that is too often */
+  /** Counts a frame without effect. @throws ConnectionError above the rate limit */
   countIdle(): void {
     if (!this.#idleFrames.spend()) throw tooMuch("too many frames that bring nothing forward");
   }
 
+  /** Remembers a stream that the server has reset, for {@link checkLate}. */
   weReset(stream: number): void {
     if (this.#weReset.push(stream) > mostRemembered) this.#weReset.shift();
   }
 
-  /** More comes of a stream that is over. @throws ConnectionError unless it was on its way when we reset the stream */
+  /**
+   * Checks a frame that arrives for a closed stream. @throws ConnectionError unless the server has reset the stream recently: the
+   * frame was in flight then
+   */
   checkLate(stream: number): void {
     if (!this.#weReset.includes(stream)) throw new ConnectionError(errorCodes.streamClosed, "more of a stream that is over");
   }

@@ -1,6 +1,6 @@
 import { HpackError } from "./hpack-error.ts";
 
-/** Why a stream or a connection is broken off. Source: RFC 9113, section 7 */
+/** Error codes of RST_STREAM and GOAWAY. Source: RFC 9113, section 7 */
 export const errorCodes = {
   none: 0,
   protocol: 1,
@@ -14,9 +14,9 @@ export const errorCodes = {
   enhanceYourCalm: 11,
 } as const;
 
-/** The other side broke a rule that ends the connection. */
+/** A violation of the protocol by the peer that ends the connection. */
 export class ConnectionError extends Error {
-  /** Of {@link errorCodes}. */
+  /** One of {@link errorCodes}. */
   readonly code: number;
 
   constructor(code: number, message: string) {
@@ -25,7 +25,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** @returns what the other side is told of it, of {@link errorCodes} */
+/** @returns the code to send to the peer, one of {@link errorCodes} */
 export function codeOf(err: unknown): number {
   if (err instanceof ConnectionError) return err.code;
   return err instanceof HpackError ? errorCodes.compression : errorCodes.internal;
@@ -34,5 +34,5 @@ export function codeOf(err: unknown): number {
 export const protocolError = (message: string): ConnectionError => new ConnectionError(errorCodes.protocol, message);
 export const frameSizeError = (message: string): ConnectionError => new ConnectionError(errorCodes.frameSize, message);
 export const windowError = (message: string): ConnectionError => new ConnectionError(errorCodes.flowControl, message);
-/** What costs us more than who does it. */
+/** ENHANCE_YOUR_CALM: the peer causes excessive load. */
 export const tooMuch = (message: string): ConnectionError => new ConnectionError(errorCodes.enhanceYourCalm, message);

@@ -2,13 +2,13 @@ import { frameSizeError, protocolError } from "./connection-error.ts";
 import { frameTypes } from "./frames.ts";
 
 interface FrameRule {
-  /** Whether it is about a stream or about the connection; undefined: about either. */
+  /** Whether the frame belongs to a stream or to the connection; undefined: either. */
   readonly about?: "stream" | "connection";
   readonly bytes?: number;
   readonly leastBytes?: number;
 }
 
-/** What each type of frame has to be, whatever the state of its stream. Source: RFC 9113, section 6 */
+/** Size and stream requirements of each frame type, independent of the state of the stream. Source: RFC 9113, section 6 */
 const rules: Readonly<Record<number, FrameRule>> = {
   [frameTypes.data]: { about: "stream" },
   [frameTypes.headers]: { about: "stream" },
@@ -21,7 +21,10 @@ const rules: Readonly<Record<number, FrameRule>> = {
   [frameTypes.continuation]: { about: "stream" },
 };
 
-/** @throws ConnectionError for a frame of the wrong size or in the wrong place; types that nobody knows are in order */
+/**
+ * @throws ConnectionError for a frame of the wrong size, or with a stream id where none is allowed or the reverse; unknown types
+ * pass
+ */
 export function checkFrame(type: number, stream: number, bytes: number): void {
   const rule = rules[type];
   if (rule === undefined) return;

@@ -2,15 +2,16 @@ import { defaultMaxFrameBytes, flags, frame, frameTypes, headBytes, writeHead } 
 import { encodeFields } from "./hpack-encoder.ts";
 
 /**
- * Before each block: our table is of size 0. A client that makes its own smaller waits to hear that before the next field
- * (RFC 7541, 4.2); to say it always needs no account of what was said.
+ * Dynamic table size update to 0, sent before each block: the encoder uses no dynamic table. A client that reduces its table size
+ * expects an acknowledging update before the next field (RFC 7541, 4.2); sending it always needs no bookkeeping.
  */
 const noTable = 0x20;
 
 /**
+ * Encodes a header block as frames.
  * @param fields name, value, name, value …
- * @param ends whether they are all of the answer
- * @returns HEADERS, and CONTINUATION where one frame is not enough
+ * @param ends whether to set END_STREAM
+ * @returns HEADERS, followed by CONTINUATION frames when one frame is not enough
  */
 export function framedFields(stream: number, fields: readonly string[], ends: boolean): Buffer {
   const encoded = encodeFields(fields);

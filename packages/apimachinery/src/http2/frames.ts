@@ -17,6 +17,7 @@ export const frameTypes = {
 
 export const flags = { endStream: 0x1, ack: 0x1, endHeaders: 0x4, padded: 0x8, priority: 0x20 } as const;
 
+/** Identifiers of SETTINGS parameters. Source: RFC 9113, section 6.5.2 */
 export const settings = {
   headerTableSize: 1,
   enablePush: 2,
@@ -26,14 +27,18 @@ export const settings = {
   maxHeaderListSize: 6,
 } as const;
 
+/** The client's connection preface. Source: RFC 9113, section 3.4 */
 export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+/** Size of a frame header. */
 export const headBytes = 9;
-/** What nobody may exceed who was not told otherwise; we tell nobody. */
+/** SETTINGS_MAX_FRAME_SIZE where the peer sent none; this side never sends one. */
 export const defaultMaxFrameBytes = 16_384;
+/** Initial flow-control window. Source: RFC 9113, section 6.9.2 */
 export const defaultWindowBytes = 65_535;
+/** Upper bound of a flow-control window. Source: RFC 9113, section 6.9.1 */
 export const widestWindow = 2 ** 31 - 1;
 
-/** Writes the head of a frame to the front of `target`, whose rest is the payload. */
+/** Writes a frame header to `target` from `at` on. @param length of the payload, in bytes */
 export function writeHead(target: Buffer, at: number, length: number, type: number, flag: number, stream: number): void {
   target.writeUIntBE(length, at, 3);
   target[at + 3] = type;
@@ -41,6 +46,7 @@ export function writeHead(target: Buffer, at: number, length: number, type: numb
   target.writeUInt32BE(stream, at + 5);
 }
 
+/** @returns a whole frame: header and payload */
 export function frame(type: number, flag: number, stream: number, payload: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(headBytes + payload.length);
   writeHead(bytes, 0, payload.length, type, flag, stream);
@@ -48,6 +54,7 @@ export function frame(type: number, flag: number, stream: number, payload: Buffe
   return bytes;
 }
 
+/** @returns a SETTINGS frame with the values in the given order */
 export function settingsFrame(values: readonly (readonly [id: number, value: number])[]): Buffer {
   const payload = Buffer.alloc(values.length * 6);
   for (const [i, [id, value]] of values.entries()) {
@@ -57,18 +64,19 @@ export function settingsFrame(values: readonly (readonly [id: number, value: num
   return frame(frameTypes.settings, 0, 0, payload);
 }
 
-/** A frame whose payload is one number: an error's code, an increment of a window. */
+/** A frame whose payload is one 32-bit number: an error code or a window increment. */
 export function numberFrame(type: number, stream: number, value: number): Buffer {
   const payload = Buffer.allocUnsafe(4);
   payload.writeUInt32BE(value, 0);
   return frame(type, 0, stream, payload);
 }
 
+/** Called with each frame; `payload` is a view of the received chunk where the frame came in one chunk. */
 export type FrameHandler = (type: number, flag: number, stream: number, payload: Buffer) => void;
 
-/** Cuts chunks into frames. @throws ConnectionError for a frame that is larger than it may be */
+/** Splits chunks into frames. @throws ConnectionError for a frame larger than {@link defaultMaxFrameBytes} */
 export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
-  /** The beginning of a frame, which may come octet by octet. */
+  /** An incomplete frame; its bytes may arrive one at a time. */
   const held = new GatheredBytes();
   let wanted = headBytes;
   return (chunk) => {
@@ -96,7 +104,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
   };
 }
 
-/** A payload without what fills it up. @throws ConnectionError when there is more of that than payload */
+/** Strips the padding of a payload. @throws ConnectionError when the padding exceeds the payload */
 export function unpadded(flag: number, payload: Buffer): Buffer {
   if ((flag & flags.padded) === 0) return payload;
   const padding = payload[0] ?? 0;

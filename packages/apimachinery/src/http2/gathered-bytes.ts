@@ -2,13 +2,13 @@ const smallBytes = 1024;
 const roomBytes = 4096;
 
 /**
- * What a client sends in pieces of its own choosing, in about as much memory as it has bytes: a Buffer for each of a million
- * pieces of one byte would be 200 times as large.
+ * Accumulates received chunks in about as much memory as they have bytes. A client chooses the size of its chunks: a Buffer for
+ * each of a million chunks of one byte would take 200 times as much.
  */
 export class GatheredBytes {
   #parts: Buffer[] = [];
   #size = 0;
-  /** Small pieces are copied to it. */
+  /** Buffer into which small chunks are copied. */
   #room = Buffer.alloc(0);
   #used = 0;
 
@@ -16,7 +16,7 @@ export class GatheredBytes {
     return this.#size;
   }
 
-  /** @param piece held, when it is the first or not small */
+  /** @param piece kept by reference when it is the first or has at least 1024 bytes; copied otherwise */
   push(piece: Buffer): void {
     const isFirst = this.#size === 0;
     this.#size += piece.length;
@@ -32,7 +32,7 @@ export class GatheredBytes {
     this.#used += piece.copy(this.#room, this.#used);
   }
 
-  /** All of it; nothing is left. */
+  /** Returns everything accumulated so far and leaves the object empty. */
   take(): Buffer {
     this.#seal();
     const all = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts, this.#size);

@@ -1,8 +1,8 @@
-/** Messages as gRPC puts them on a stream: whether it is compressed, its length, its bytes. Source: grpc PROTOCOL-HTTP2.md */
+/** Length-prefixed messages of gRPC: a compressed flag, the length, the bytes. Source: grpc PROTOCOL-HTTP2.md */
 
 const headBytes = 5;
 
-/** One message, not compressed. */
+/** Frames one message, uncompressed. */
 export function framedMessage(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(headBytes + message.length);
   frame[0] = 0;
@@ -12,10 +12,10 @@ export function framedMessage(message: Uint8Array): Buffer {
 }
 
 /**
- * Cuts a stream of chunks into messages.
- * @param onMessage is given a view that lives as long as it is held
- * @param mostBytes of one message
- * @throws Error for a longer one
+ * Splits a stream of chunks into messages.
+ * @param onMessage called with a view of the received bytes; the view may be kept
+ * @param mostBytes upper bound of one message
+ * @throws Error for a longer message
  */
 export function newMessageReader(
   onMessage: (message: Buffer) => void,
@@ -44,7 +44,7 @@ export function newMessageReader(
   };
 }
 
-/** What `grpc-message` says: bytes that a header may not have are escaped. Text that is not is taken as it is. */
+/** Decodes the percent-encoded `grpc-message`. Malformed text is returned as it is. */
 export function statusMessage(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,17 +1,17 @@
 import { tooMuch } from "./connection-error.ts";
 
 const mostParts = 500;
-/** Of all blocks in this process: nobody has to say who he is before his headers are whole. */
+/** Upper bound over all connections of this process: clients are not authenticated before their headers are complete. */
 const mostUnfinishedBytes = 64 * 1024 * 1024;
 
-/** In the order in which they began. */
+/** Incomplete blocks, oldest first. */
 const unfinished = new Set<HeaderBlock>();
 let unfinishedBytes = 0;
 
-/** Header fields that come in several frames. */
+/** A header block that arrives as HEADERS and CONTINUATION frames. */
 export class HeaderBlock {
   readonly stream: number;
-  /** Of the first frame. */
+  /** Flags of the HEADERS frame. */
   readonly flags: number;
   readonly since = performance.now();
   readonly #mostBytes: number;
@@ -19,7 +19,7 @@ export class HeaderBlock {
   #parts: Buffer[] = [];
   #size = 0;
 
-  /** @param onTooMany of all that are unfinished this one has been so for longest, and has to go */
+  /** @param onTooMany called when the process-wide limit is exceeded and this block is the oldest; its connection has to close */
   constructor(stream: number, flags: number, mostBytes: number, onTooMany: () => void) {
     this.stream = stream;
     this.flags = flags;
@@ -28,7 +28,7 @@ export class HeaderBlock {
     unfinished.add(this);
   }
 
-  /** @throws ConnectionError when it becomes too large to be read */
+  /** Appends the payload of a frame. @throws ConnectionError above the limits on frames or bytes */
   add(part: Buffer): void {
     this.#parts.push(part);
     this.#size += part.length;
@@ -41,14 +41,14 @@ export class HeaderBlock {
     }
   }
 
-  /** It is whole. */
+  /** Returns the complete block, after END_HEADERS. */
   take(): Buffer {
     const bytes = Buffer.concat(this.#parts, this.#size);
     this.drop();
     return bytes;
   }
 
-  /** Nobody waits for the rest any more. */
+  /** Discards the block and releases its share of the process-wide limit. Idempotent. */
   drop(): void {
     if (!unfinished.delete(this)) return;
     unfinishedBytes -= this.#size;

@@ -150,7 +150,7 @@ test("a table that gets smaller forgets the oldest, and has no room for more", (
   assert.throws(() => decode(newest + 2), /index 64/);
   assert.deepEqual(decode(...remembered("d", "4"), newest, newest + 1), ["d: 4", "d: 4", "c: 3"]);
   assert.throws(() => decode(newest + 2), /index 64/);
-  // Down and up again: everything is forgotten.
+  // Shrinking to 0 and growing again evicts all entries.
   assert.deepEqual(decode(...size(0), ...size(4096)), []);
   assert.throws(() => decode(newest), /index 62/);
 });
@@ -180,8 +180,8 @@ test("a table that was announced larger is used once the other side says so", ()
 test("a list that is too large is told, cut, and still counts for what comes after it", () => {
   const decoder = newFieldsDecoder({ mostListBytes: 70 });
   const three = [...remembered("a", "1"), ...remembered("b", "2"), ...remembered("c", "3")];
-  assert.deepEqual(decoder.decode(Buffer.from(three)), { fields: ["a", "1", "b", "2"], tooLarge: true });
-  assert.deepEqual(decoder.decode(Buffer.from([newest])), { fields: ["c", "3"], tooLarge: false });
+  assert.deepEqual(decoder.decode(Buffer.from(three)), { fields: ["a", "1", "b", "2"], tooLarge: true, count: 3 });
+  assert.deepEqual(decoder.decode(Buffer.from([newest])), { fields: ["c", "3"], tooLarge: false, count: 1 });
 });
 
 test("a small block that means much is neither kept nor slow", () => {
@@ -192,6 +192,6 @@ test("a small block that means much is neither kept nor slow", () => {
     assert.equal(tooLarge, true);
     assert.equal(fields.length, 2 * Math.floor(65_536 / 4_033));
   });
-  // It means 4 GB; anybody who wrote them down would take much longer.
+  // Decodes to 4 GB; materialising the fields would take much longer.
   assert.ok(tookMs < 1000, `${tookMs} ms`);
 });

@@ -3,26 +3,34 @@ import { type Field, FieldTable, sizeOf, usualTableBytes } from "./hpack-tables.
 import { decodeHuffman } from "./huffman.ts";
 
 export interface FieldsDecoderOptions {
-  /** Bytes of the dynamic table that the other side knows it may use: 4096 unless it was told otherwise. */
+  /** Size limit of the dynamic table that was announced to the peer, in bytes: 4096 by default. */
   readonly tableBytes?: number;
-  /** Of all fields of a block, with 32 for each besides its octets: 1 MiB by default. Source: RFC 9113, section 10.5.1 */
+  /**
+   * Size limit of the decoded field list, counting 32 bytes of overhead per field: 1 MiB by default. Source: RFC 9113, section
+   * 10.5.1
+   */
   readonly mostListBytes?: number;
 }
 
 export interface DecodedFields {
-  /** Name, value, name, value … in the order they came; one character for each octet. */
+  /** Name, value, name, value … in wire order; one character for each octet. */
   readonly fields: string[];
-  /** There were more than `mostListBytes`: what came beyond is not among the fields. */
+  /** The list exceeded `mostListBytes`; `fields` holds only what fits. */
   readonly tooLarge: boolean;
+  /** Number of decoded fields, including those beyond the limit. */
+  readonly count: number;
 }
 
-/** Reads the blocks of header fields of one connection in the order they come: each may refer to what those before it said. */
+/**
+ * HPACK decoder of one connection. Blocks have to be decoded in wire order, because each may refer to table entries of earlier
+ * ones.
+ */
 export interface FieldsDecoder {
-  /** @throws HpackError for what is malformed: nothing that comes after it on the connection can be read */
+  /** @throws HpackError for a malformed block; the connection cannot be used after that */
   decode(block: Buffer): DecodedFields;
 }
 
-/** Source: RFC 7541 */
+/** Creates the HPACK decoder of one connection. Source: RFC 7541 */
 export function newFieldsDecoder(options: FieldsDecoderOptions = {}): FieldsDecoder {
   const { tableBytes = usualTableBytes, mostListBytes = 2 ** 20 } = options;
   const table = new FieldTable(tableBytes);
@@ -32,21 +40,26 @@ export function newFieldsDecoder(options: FieldsDecoderOptions = {}): FieldsDeco
       resize(table, reader);
       const fields: string[] = [];
       let listBytes = 0;
+      let count = 0;
       while (reader.hasMore()) {
         const field = nextField(table, reader);
-        // A list that is too large is read to its end: the blocks after it count on what it adds to the table.
+        // An oversized list is decoded to its end: later blocks depend on the entries it adds to the table.
         listBytes += sizeOf(field);
+        count++;
         if (listBytes <= mostListBytes) fields.push(field.name, field.value);
       }
-      return { fields, tooLarge: listBytes > mostListBytes };
+      return { fields, tooLarge: listBytes > mostListBytes, count };
     },
   };
 }
 
-/** The first bits of a field say what it is. Source: RFC 7541, section 6 */
+/** First octets of the field representations; lower values are literals without indexing. Source: RFC 7541, section 6 */
 const forms = { indexed: 0x80, remembered: 0x40, resize: 0x20 } as const;
 
-/** An encoder that went down and up again since its last block tells of both; there is nothing to tell three times. */
+/**
+ * An encoder that lowered and raised its table size since the last block signals both the minimum and the final size (RFC 7541,
+ * 4.2).
+ */
 const mostResizes = 2;
 
 function resize(table: FieldTable, reader: BlockReader): void {
@@ -67,7 +80,7 @@ function nextField(table: FieldTable, reader: BlockReader): Field {
   return field;
 }
 
-/** Takes numbers and texts from the front of a block. Source: RFC 7541, section 5 */
+/** Reads integers and strings from the front of a block. Source: RFC 7541, section 5 */
 class BlockReader {
   readonly #block: Buffer;
   #at = 0;
@@ -80,7 +93,7 @@ class BlockReader {
     return this.#at < this.#block.length;
   }
 
-  /** The octet that comes next; stays where it is. */
+  /** Peeks at the next octet. */
   first(): number {
     return this.#block[this.#at] as number;
   }
@@ -100,7 +113,7 @@ class BlockReader {
     return coded ? decodeHuffman(this.#block, start, this.#at) : this.#block.toString("latin1", start, this.#at);
   }
 
-  /** What does not fit in the prefix, lowest bits first. */
+  /** The continuation octets of an integer, least significant bits first. */
   #longInteger(): number {
     let value = 0;
     for (let scale = 1; scale <= largestScale; scale *= 128) {
@@ -118,7 +131,7 @@ class BlockReader {
   }
 }
 
-/** Five octets: more than any index or length needs. */
+/** Scale of the fifth and last continuation octet that is accepted: more than any index or length needs. */
 const largestScale = 128 ** 4;
 
 const cutOff = (): HpackError => new HpackError("a block of header fields is cut off");

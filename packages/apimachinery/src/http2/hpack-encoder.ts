@@ -1,25 +1,28 @@
 import { staticFields } from "./hpack-tables.ts";
 
-/** How a name goes on the wire, and its values that go as one octet with it. Characters are octets. */
+/**
+ * Encoded forms of a name: `literal` is the prefix before a literal value, `whole` maps values to the static index of name and
+ * value. Characters are octets.
+ */
 interface EncodedName {
   readonly literal: string;
   readonly whole: ReadonlyMap<string, string>;
 }
 
-/** Names are few, unless they come from somebody whose answers we pass on. */
+/** Bounds of the name cache: names are few, except in proxied responses. */
 const mostNames = 1_000;
 const mostNameBytes = 64;
 const noValues: ReadonlyMap<string, string> = new Map();
 const knownNames = new Map<string, EncodedName>(staticNames());
 
 /**
- * Header fields as a block that needs no memory on either side: by their number when everybody knows them, as literals that
- * nobody has to remember otherwise, without Huffman code.
+ * Encodes header fields without a dynamic table and without Huffman code: as static indices where the static table has name and
+ * value, as literals without indexing otherwise.
  * @param fields name, value, name, value …; names in lower case, one character for each octet
  * Source: RFC 7541
  */
 export function encodeFields(fields: readonly string[]): Buffer {
-  // One text, written once, costs less than as many small writes.
+  // One string converted once is cheaper than many small buffer writes.
   let block = "";
   for (let i = 0; i < fields.length; i += 2) {
     const name = encodedName(fields[i] as string);
@@ -48,7 +51,7 @@ function* staticNames(): Generator<[string, EncodedName]> {
   }
 }
 
-/** @param first the bits before the number in its first octet */
+/** Encodes an integer. @param first the bits before the prefix in the first octet */
 function integer(first: number, prefixBits: number, value: number): string {
   const most = (1 << prefixBits) - 1;
   if (value < most) return String.fromCharCode(first | value);

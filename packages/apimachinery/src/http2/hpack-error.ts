@@ -1,4 +1,4 @@
-/** A block of header fields that has no meaning: the connection is over, as both sides' tables are no longer the same. */
+/** A malformed header block. The connection is unusable afterwards, because the tables of both sides may differ. */
 export class HpackError extends Error {
   override readonly name = "HpackError";
 }

@@ -1,6 +1,6 @@
 import { HpackError } from "./hpack-error.ts";
 
-/** A field of HTTP/2's header, one character for each octet. */
+/** A header field, one character for each octet. */
 export interface Field {
   readonly name: string;
   readonly value: string;
@@ -8,7 +8,7 @@ export interface Field {
 
 const named = (name: string, value = ""): Field => ({ name, value });
 
-/** Those that everybody knows; the index of the first is 1. Source: RFC 7541, appendix A */
+/** The static table; the index of its first entry is 1. Source: RFC 7541, appendix A */
 export const staticFields: readonly Field[] = [
   named(":authority"),
   named(":method", "GET"),
@@ -33,20 +33,20 @@ export const staticFields: readonly Field[] = [
 
 const fieldOverhead = 32;
 
-/** What a field counts in a table and in a list. Source: RFC 7541, section 4.1; RFC 9113, section 10.5.1 */
+/** Size of a field in the dynamic table and in a field list. Source: RFC 7541, section 4.1; RFC 9113, section 10.5.1 */
 export const sizeOf = ({ name, value }: Field): number => name.length + value.length + fieldOverhead;
 
-/** A table's bytes while nothing was agreed on. Source: RFC 9113, section 6.5.2 */
+/** Default of SETTINGS_HEADER_TABLE_SIZE. Source: RFC 9113, section 6.5.2 */
 export const usualTableBytes = 4096;
 
 /**
- * The fields that go by a number on one connection: behind those that everybody knows come those that one side sent to be
- * remembered, newest first. The oldest are forgotten when there is no room.
+ * The indexing table of one connection: the static entries, then the dynamic ones, newest first. The oldest entries are evicted
+ * when the size limit is exceeded.
  * Source: RFC 7541, section 2.3
  */
 export class FieldTable {
   readonly #ring: (Field | undefined)[];
-  /** The ring's length is a power of two. */
+  /** Length of the ring minus one; the length is a power of two. */
   readonly #mask: number;
   readonly #mostBytes: number;
   #limit: number;
@@ -54,7 +54,7 @@ export class FieldTable {
   #count = 0;
   #bytes = 0;
 
-  /** @param mostBytes what the other side was told that it may use */
+  /** @param mostBytes the limit announced to the peer */
   constructor(mostBytes: number) {
     let slots = 1;
     while (slots < mostBytes / fieldOverhead) slots *= 2;
@@ -64,7 +64,7 @@ export class FieldTable {
     this.#limit = Math.min(usualTableBytes, mostBytes);
   }
 
-  /** @throws HpackError when there is none */
+  /** @throws HpackError when the index is out of range */
   get(index: number): Field {
     const dynamic = index - staticFields.length;
     const field = dynamic <= 0 ? staticFields[index - 1] : dynamic <= this.#count ? this.#ring[this.#slot(dynamic)] : undefined;
@@ -72,7 +72,7 @@ export class FieldTable {
     return field;
   }
 
-  /** One that is larger than the table empties it. */
+  /** Adds an entry, evicting old ones. An entry larger than the table empties it (RFC 7541, 4.4). */
   add(field: Field): void {
     const bytes = sizeOf(field);
     this.#shrinkTo(this.#limit - bytes);
@@ -83,7 +83,7 @@ export class FieldTable {
     this.#bytes += bytes;
   }
 
-  /** @throws HpackError for more than the other side may use */
+  /** Applies a dynamic table size update. @throws HpackError above the announced limit */
   resize(bytes: number): void {
     if (bytes > this.#mostBytes) throw new HpackError(`a table of ${bytes} bytes is larger than ${this.#mostBytes}`);
     this.#limit = bytes;
@@ -99,7 +99,7 @@ export class FieldTable {
     while (this.#count > 0 && this.#bytes > bytes) {
       const oldest = this.#slot(this.#count--);
       this.#bytes -= sizeOf(this.#ring[oldest] as Field);
-      this.#ring[oldest] = undefined; // or it would be memory that nobody counts
+      this.#ring[oldest] = undefined; // releases the field, which the size limit no longer counts
     }
   }
 }

@@ -7,7 +7,10 @@ import { flags, frame, frameTypes, newFrameReader, preface, settings, settingsFr
 import { newFieldsDecoder } from "./hpack-decoder.ts";
 import { encodeFields } from "./hpack-encoder.ts";
 
-/** node's client, whose compression is nghttp2's. It may use what `tableBytes` says, and answers are of `answer`. */
+/**
+ * Node's client, which uses nghttp2's encoder with a dynamic table of `tableBytes`; the server responds with the fields of
+ * `answer`.
+ */
 async function aClient(t: TestContext, { tableBytes, answer }: { tableBytes: number; answer: readonly string[] }) {
   const requests: string[][] = [];
   const sizes: number[] = [];
@@ -45,7 +48,7 @@ async function ask(client: ClientHttp2Session, headers: OutgoingHttpHeaders): Pr
   return answer;
 }
 
-/** All that a value may hold, but the space, which may not be at an end. */
+/** All octets allowed in a value except space, which must not be first or last. */
 const octets = Buffer.from(Array.from({ length: 255 - 32 }, (_, i) => 33 + i).filter((octet) => octet !== 127));
 const headersOf = (i: number): Record<string, string> => ({
   ":method": i % 2 === 0 ? "GET" : "PUT",
@@ -69,7 +72,7 @@ for (const tableBytes of [0, 100, 1_000, 4_096]) {
       const read = fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1]]] : []));
       assert.deepEqual(Object.fromEntries(read), headers);
     }
-    // It did use the table, where it could.
+    // Repeated fields are shorter where the dynamic table is available.
     if (tableBytes === 4_096) assert.ok((sizes[1] as number) < (sizes[0] as number) / 2, sizes.join());
   });
 }

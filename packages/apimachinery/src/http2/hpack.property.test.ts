@@ -12,7 +12,7 @@ const seed = 7541;
 
 const text = (maxLength: number): fc.Arbitrary<string> =>
   fc.uint8Array({ maxLength }).map((octets) => Buffer.from(octets).toString("latin1"));
-/** Few, so that they come again. */
+/** A small set, so that names repeat. */
 const name = fc.oneof(fc.constantFrom("a", "b", "c", "d", ...staticFields.map((field) => field.name)), text(8));
 const value = fc.oneof(fc.constantFrom("", "1", "2", "GET", "404", "x".repeat(50), "y".repeat(200)), text(40));
 const form: fc.Arbitrary<Form> = fc.record({
@@ -28,7 +28,7 @@ const aBlock = fc.record({
 });
 type Block = typeof aBlock extends fc.Arbitrary<infer T> ? T : never;
 
-/** What one side of a connection sends. */
+/** Encodes the blocks of one side of a connection. */
 function written(blocks: readonly Block[]): Buffer[] {
   const writer = newFieldsWriter(tableBytes);
   return blocks.map(({ sizes, fields }) =>

@@ -1,14 +1,14 @@
 import { HpackError } from "./hpack-error.ts";
 
 /**
- * Texts in the Huffman code of HTTP/2's header fields, read half an octet at a time by a machine that knows, for each place in
- * the tree of codes, where four bits lead and which octet they complete: never more than one, as no code is shorter than five.
+ * Decoder of HPACK's Huffman code. A state machine consumes half an octet per step: its state is a node of the code tree, and
+ * each step yields the next node and at most one complete octet, since no code is shorter than five bits.
  * Source: RFC 7541, section 5.2 and appendix B
  */
 
 /**
- * The bits of each octet's code, as digits to the base of 36. They are enough: in the order of their lengths, and of octets
- * within one length, each code is the one before it plus one.
+ * Code length in bits of each octet, as base-36 digits. Lengths suffice because the code is canonical: sorted by length and then
+ * by octet, each code is its predecessor plus one, shifted to its length.
  */
 const codeBits =
   "dnsssssssoussuss" + // 0x00
@@ -27,7 +27,7 @@ const codeBits =
   "jlqrrqrollqqsrrr" +
   "koklmllnmmppooqn" +
   "qrqqrrrrrsrrrrrq";
-/** The symbol that ends a text has the code of only ones, of which a text may show no more than fits in an octet. */
+/** EOS, whose code is all ones; a string is padded with up to seven of its leading bits. */
 const endBits = 30;
 const endSymbol = 256;
 
@@ -37,7 +37,7 @@ export interface HuffmanCode {
   readonly code: number;
 }
 
-/** Those of all octets and of the end, shortest first. */
+/** The codes of all octets and of EOS, shortest first. */
 export function huffmanCodes(): HuffmanCode[] {
   const lengths = [...Array.from(codeBits, (digit) => Number.parseInt(digit, 36)), endBits];
   const sorted = lengths.map((bits, symbol) => ({ symbol, bits })).sort((a, b) => a.bits - b.bits || a.symbol - b.symbol);
@@ -56,8 +56,8 @@ const rowShift = 9;
 const rowSteps = 16;
 
 /**
- * `steps` has a row for each node of the tree, a step for each half of an octet: the octet that is complete, {@link completes} if
- * there is one, and where the next row begins. `mayEnd` tells by node whether a text may end there.
+ * `steps` has a row for each node of the tree and a step for each half octet: the completed octet, {@link completes} if there is
+ * one, and the offset of the next row. `mayEnd` is 1 for nodes at which a string may end.
  */
 const { steps, mayEnd } = newMachine();
 
@@ -74,7 +74,7 @@ function newMachine() {
     }
     steps[at] = ((node * rowSteps) << rowShift) | complete;
   }
-  // The last octet is filled up with ones.
+  // The last octet is padded with ones.
   const mayEnd = new Uint8Array(nodes);
   for (let node = 0, ones = 0; ones < 8; ones++) {
     mayEnd[node] = 1;
@@ -83,11 +83,11 @@ function newMachine() {
   return { steps, mayEnd };
 }
 
-/** @returns the two branches of each node, which lead to another node or, as its complement, to an octet */
+/** @returns the two branches of each node: the number of another node, or the complement of an octet */
 function newTree(): { tree: Int16Array; nodes: number } {
   const tree = new Int16Array(2 * (codeBits.length + 1));
   const root = 0;
-  /** Where the symbol for the end leads, which is no part of a text; nothing leads out of it. */
+  /** Node that EOS leads to, which must not occur in a string. It has no way out. */
   const refused = 1;
   let nodes = 2;
   tree.fill(refused, 2 * refused, 2 * nodes);
@@ -99,14 +99,17 @@ function newTree(): { tree: Int16Array; nodes: number } {
   return { tree, nodes };
 }
 
-/** No code is shorter than 5 bits. */
+/** Upper bound of the decoded size: no code is shorter than 5 bits. */
 const mostOctets = (codedBytes: number): number => Math.floor((codedBytes * 8) / 5);
 
 const usualRoom = Buffer.allocUnsafeSlow(16 * 1024);
 
-/** @returns one character for each octet @throws HpackError for a code that is cut off, and for the one that is no octet's */
+/**
+ * @returns one character for each octet
+ * @throws HpackError for truncated input, wrong padding or EOS
+ */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string {
-  // Each step writes, whether it completes an octet or not: the last one may go beyond.
+  // Each step writes an octet, complete or not, so the last one may write one octet past the result.
   const room = mostOctets(end - start) + 1;
   const octets = room <= usualRoom.length ? usualRoom : Buffer.allocUnsafeSlow(room);
   let step = 0;

@@ -1,15 +1,15 @@
 import { newFieldsDecoder } from "./hpack-decoder.ts";
 import { HpackError } from "./hpack-error.ts";
 
-/** A block longer than this is rare, or not the same as any before. */
+/** Longer blocks are not cached: they are rare or unique. */
 const mostKnownBytes = 256;
 const mostKnown = 256;
 
 /**
- * Reads the blocks of a connection whose receiver announced a dynamic table of 0 bytes: a block means the same wherever it comes.
- * The same few come with every answer; they are looked up by their bytes.
- * @returns takes a block; a field that comes twice has its last value @throws HpackError for a block that is malformed, needs a
- * memory or means more than 1 MiB
+ * Decodes the header blocks of a connection on which this side announced a dynamic table of 0 bytes, so that equal bytes always
+ * mean equal fields. Responses repeat a few blocks; these are cached by their bytes.
+ * @returns a decoder of one block; of a repeated field the last value wins
+ * @throws HpackError for a block that is malformed, refers to the dynamic table or decodes to more than 1 MiB
  */
 export function newMemorylessDecoder(): (block: Buffer) => ReadonlyMap<string, string> {
   const decoder = newFieldsDecoder({ tableBytes: 0 });

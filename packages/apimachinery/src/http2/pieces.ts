@@ -1,6 +1,6 @@
 /**
- * Takes the first bytes of what waits as references, and copies them.
- * @param pieces what is left stays in it; at least `length` bytes
+ * Copies the first `length` bytes of the queued pieces to `slab` at `at`.
+ * @param pieces holds at least `length` bytes; consumed pieces are removed
  */
 export function takePieces(pieces: Buffer[], slab: Buffer, at: number, length: number): void {
   let done = 0;

@@ -1,8 +1,8 @@
-/** How much the other side may send, of a stream or of all. Source: RFC 9113, section 5.2 */
+/** Flow-control window of received data, of a stream or of the connection. Source: RFC 9113, section 5.2 */
 export class ReceiveWindow {
   readonly #bytes: number;
   #left: number;
-  /** And not told yet. */
+  /** Consumed bytes that were not yet returned by a WINDOW_UPDATE. */
   #workedOff = 0;
 
   constructor(bytes: number) {
@@ -10,13 +10,16 @@ export class ReceiveWindow {
     this.#left = bytes;
   }
 
-  /** @returns false when so much may not come */
+  /** Accounts received data. @returns false when it exceeds the window */
   take(bytes: number): boolean {
     this.#left -= bytes;
     return this.#left >= 0;
   }
 
-  /** @param bytes are worked off @returns by how much the other side is to be told that the window grew; 0: not yet */
+  /**
+   * @param bytes consumed by the application
+   * @returns the increment to send as WINDOW_UPDATE; 0 until half of the window was consumed
+   */
   giveBack(bytes: number): number {
     this.#workedOff += bytes;
     if (this.#workedOff < this.#bytes / 2) return 0;

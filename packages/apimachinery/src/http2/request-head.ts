@@ -1,15 +1,15 @@
-/** What the header fields of a request have to be. Source: RFC 9113, section 8 */
+/** Validation of request header fields. Source: RFC 9113, section 8 */
 
 export interface RequestHead {
   readonly method: string;
-  /** Path and query: `/api/v1/pods?limit=5`; `*` of OPTIONS. */
+  /** Path and query, `/api/v1/pods?limit=5`, or `*` (OPTIONS only). */
   readonly path: string;
   readonly authority: string | undefined;
-  /** Bytes of the body that were announced; undefined where none were. */
+  /** Value of `content-length`, in bytes; undefined without one. */
   readonly contentLength: number | undefined;
 }
 
-/** Fields that speak of a connection, which HTTP/2 does not have. */
+/** Connection-specific fields, which HTTP/2 forbids (RFC 9113, 8.2.2). */
 export const connectionFields: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -21,7 +21,10 @@ export const connectionFields: ReadonlySet<string> = new Set([
 const pseudoFields = [":method", ":path", ":scheme", ":authority"] as const;
 const colon = 58;
 
-/** @param fields name, value, name, value … @returns undefined for a request that is malformed */
+/**
+ * @param fields name, value, name, value …
+ * @returns undefined for a malformed request
+ */
 export function requestHeadOf(fields: readonly string[]): RequestHead | undefined {
   const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
   let at = 0;
@@ -40,7 +43,7 @@ export function requestHeadOf(fields: readonly string[]): RequestHead | undefine
   return length === null ? undefined : { method, path, authority, contentLength: length };
 }
 
-/** @returns whether these may follow a body */
+/** @returns whether the fields are valid as trailers */
 export function areTrailers(fields: readonly string[]): boolean {
   return areRegular(fields, 0);
 }
@@ -55,7 +58,7 @@ function areRegular(fields: readonly string[], from: number): boolean {
   return true;
 }
 
-/** @returns null when it is no number, or two */
+/** @returns null when the value is not a number, or when two values differ */
 function announcedLength(fields: readonly string[], from: number): number | undefined | null {
   let text: string | undefined;
   for (let at = from; at < fields.length; at += 2) {
@@ -67,11 +70,11 @@ function announcedLength(fields: readonly string[], from: number): number | unde
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** By the octet: those of which a token consists, without capital letters (RFC 9110, 5.6.2; RFC 9113, 8.2.1). */
+/** Indexed by octet: 1 for token characters without upper-case letters (RFC 9110, 5.6.2; RFC 9113, 8.2.1). */
 const nameOctets = new Uint8Array(256);
 for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") nameOctets[character.charCodeAt(0)] = 1;
 
-/** The names that come with every request need not be looked at again. */
+/** Cache of validated names. */
 const knownNames = new Set<string>();
 const mostKnownNames = 500;
 
@@ -90,7 +93,7 @@ function isValue(value: string): boolean {
   return !(isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1)));
 }
 
-/** Of no character, too, which is NaN. */
+/** False for NaN, the code of a missing character. */
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }

@@ -3,6 +3,7 @@ import { TransientMap } from "../meta/transient-map.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
 import { ClientConduct } from "./client-conduct.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "./connection-error.ts";
+import { afterFields } from "./field-work.ts";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -22,25 +23,25 @@ import { ServerOutput } from "./server-output.ts";
 import { ServerStream, type StreamConnection } from "./server-stream.ts";
 
 export interface ServerConnectionOptions {
-  /** Requests at a time. */
+  /** SETTINGS_MAX_CONCURRENT_STREAMS. */
   readonly maxConcurrentStreams: number;
-  /** Of one request, as RFC 9113 counts it (6.5.2). */
+  /** SETTINGS_MAX_HEADER_LIST_SIZE of a request, as counted by RFC 9113, section 6.5.2. */
   readonly maxHeaderBytes: number;
-  /** For the preface, for headers to come to their end, and for the client to take the goodbye. */
+  /** Time limit for the preface, for a complete header block, and for closing after GOAWAY. */
   readonly headersTimeoutMs: number;
-  /** Without a request. */
+  /** A connection without open streams is closed after this time. */
   readonly idleTimeoutMs: number;
-  /** What it shares with the client's other connections; undefined: nothing. */
+  /** Budget shared with the client's other connections; undefined: none. */
   readonly client?: ConnectionBudget | undefined;
 }
 
 export interface ServerConnectionEvents {
   /**
-   * A request has begun; one with too many header fields, too ({@link ServerStream.isCut}). Who serves it says
-   * {@link ServerConnection.handled} when nobody works on it any more.
+   * A request's headers are complete. Also called for a request with too many header fields ({@link ServerStream.isCut}). The
+   * handler calls {@link ServerConnection.handled} once when it has stopped working on the request.
    */
   request(stream: ServerStream): void;
-  /** Last, once. @param reason undefined when it ended in order */
+  /** Called once, as the last event. @param reason undefined after an orderly end */
   closed(reason: string | undefined): void;
 }
 
@@ -48,15 +49,15 @@ const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 4 * 1024 * 1024;
 const lastStreamId = 2 ** 31 - 1;
 const largestFrameBytes = 2 ** 24 - 1;
-/** How long a client may take to hear that it should leave, or that a stream is over. */
+/** Grace period for a client to see a GOAWAY or the end of a stream. */
 const graceMs = 1_000;
-/** Replies that wait for a client that does not read. */
+/** Upper bound of control frames queued for a client that does not read. */
 const mostReplies = 1_000;
 const noBytes = Buffer.alloc(0);
 
 /**
- * The server's side of one HTTP/2 connection. Node's own makes a stream with its two buffers and a dozen events for each request,
- * and a kilobyte of garbage for each event that a watch sends.
+ * The server side of one HTTP/2 connection. Node's own implementation creates a stream with two buffers and a dozen events for
+ * each request, and allocates about a kilobyte for each watch event.
  * Source: RFC 9113
  */
 export class ServerConnection implements StreamConnection, FrameReceiver {
@@ -68,16 +69,18 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   readonly #conduct: ClientConduct;
   readonly #streams = new TransientMap<number, ServerStream>();
   #lastId = 0;
-  /** Requests that somebody works on, also those that the client has broken off. */
+  /** Requests that a handler works on, including those the client has reset. */
   #handled = 0;
   readonly #receiveWindow = new ReceiveWindow(connectionWindowBytes);
-  /** "told": that it should; "refusing": what it asks for nevertheless. */
+  /** Graceful shutdown: "told" after the first GOAWAY, "refusing" once new streams are refused. */
   #leaving: "no" | "told" | "refusing" = "no";
-  /** When the goodbye was said after which only the end comes. */
+  /** When closing began; nothing is read from then on. */
   #closingSince: number | undefined;
   #isClosed = false;
   #failure: string | undefined;
   #idleSince = performance.now();
+  /** Chunks received while the per-iteration limit on header fields is reached. */
+  readonly #held: Buffer[] = [];
 
   constructor(socket: Duplex, options: ServerConnectionOptions, events: ServerConnectionEvents) {
     this.#socket = socket;
@@ -101,19 +104,19 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#output.control(numberFrame(frameTypes.windowUpdate, 0, connectionWindowBytes - defaultWindowBytes));
   }
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.#streams.size;
   }
 
-  // What the server does
+  // Operations of the server
 
-  /** Nobody works on one of the requests any more. */
+  /** Reports that a handler has stopped working on a request. */
   handled(): void {
     this.#handled--;
   }
 
-  /** Two steps: tells the client first, and refuses new streams only after it had time to hear. */
+  /** Graceful shutdown in two steps: a GOAWAY that still admits streams, and {@link close} after a grace period. */
   leave(): void {
     if (this.#leaving !== "no" || this.#isClosed) return;
     this.#leaving = "told";
@@ -121,7 +124,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     setTimeout(() => this.close(), graceMs).unref();
   }
 
-  /** Takes no more requests, and ends when those that run have come to their end. */
+  /** Refuses new streams and ends the connection when the open ones are done. */
   close(): void {
     if (this.#leaving === "refusing" || this.#isClosed) return;
     this.#leaving = "refusing";
@@ -132,7 +135,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#socket.destroy();
   }
 
-  /** Ends it when the client has exceeded its times. To be called now and then. */
+  /** Enforces the header and idle timeouts. To be called periodically. @param now `performance.now()` */
   check(now: number): void {
     const { headersTimeoutMs, idleTimeoutMs } = this.#options;
     const awaited = this.#input.hasBegun ? (this.#closingSince ?? this.#input.headersSince) : this.#idleSince;
@@ -145,7 +148,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     }
   }
 
-  // What streams ask for
+  // StreamConnection
 
   ready(stream: ServerStream): void {
     this.#output.ready(stream);
@@ -164,8 +167,8 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   }
 
   /**
-   * What is left of a request that was answered early is not wanted (RFC 9113, 8.1). Not at once: a reset can overtake the
-   * answer in clients, node's among them.
+   * The rest of the body of a request that was answered early is not needed (RFC 9113, 8.1). The reset is delayed, because it can
+   * overtake the response in clients, Node's among them.
    */
   answered(stream: ServerStream): void {
     stream.discard();
@@ -179,9 +182,26 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#endIfDone();
   }
 
-  // What the client sends
+  // FrameReceiver
 
   #onChunk(chunk: Buffer): void {
+    const turn = this.#held.length > 0 ? undefined : afterFields();
+    if (turn === undefined && this.#held.length === 0) {
+      this.#take(chunk);
+      return;
+    }
+    this.#held.push(chunk);
+    this.#socket.pause();
+    if (turn !== undefined) void turn.then(() => this.#takeHeld());
+  }
+
+  /** Processes the chunks held back by the per-iteration limit on header fields. */
+  #takeHeld(): void {
+    for (const chunk of this.#held.splice(0)) this.#take(chunk);
+    this.#socket.resume();
+  }
+
+  #take(chunk: Buffer): void {
     try {
       this.#input.take(chunk);
     } catch (err) {
@@ -207,7 +227,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     else this.#open(id, isWhole, decoded);
   }
 
-  /** A client that breaks off what it asked for does not thereby get more done at a time. */
+  /** Counts handlers as well as open streams: resetting streams does not raise a client's concurrency (CVE-2023-44487). */
   get #isFull(): boolean {
     const { maxConcurrentStreams } = this.#options;
     return this.#streams.size >= maxConcurrentStreams || this.#handled >= 2 * maxConcurrentStreams;
@@ -247,7 +267,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
       this.#resetFor(stream, stream.received ? errorCodes.streamClosed : errorCodes.flowControl);
       return;
     }
-    // Nobody is to work off what only fills up the frame.
+    // Padding is credited at once, as no handler consumes it.
     if (data.length < windowBytes) this.consumed(stream, windowBytes - data.length);
     if (data.length > 0 && !stream.onData(data)) this.#resetFor(stream, errorCodes.protocol);
     else if (ends) this.#endOfRequest(stream);
@@ -257,7 +277,10 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     if (!stream.onRequestEnd()) this.#resetFor(stream, errorCodes.protocol);
   }
 
-  /** A mistake of the client: as cheap a way to have work begun and thrown away as to break it off itself (CVE-2025-8671). */
+  /**
+   * Resets a stream for a protocol error of the client. Counts as if the client had reset it, because it discards work just as
+   * cheaply (CVE-2025-8671).
+   */
   #resetFor(stream: ServerStream, code: number): void {
     this.#conduct.countReset();
     this.reset(stream, code);
@@ -321,7 +344,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     else if (stream.unsent > 0) this.#output.ready(stream);
   }
 
-  // What the connection does by itself
+  // Connection management
 
   #isIdle(id: number): boolean {
     return id > this.#lastId || id % 2 === 0;
@@ -332,7 +355,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#output.control(bytes);
   }
 
-  /** To the connection's window. */
+  /** Returns consumed bytes to the connection's window. */
   #giveBack(bytes: number): void {
     this.#tellGrown(0, this.#receiveWindow.giveBack(bytes));
   }
@@ -348,7 +371,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#output.control(frame(frameTypes.goAway, 0, 0, payload));
   }
 
-  /** Ends a connection of a client that has to wait before it is served again. */
+  /** Ends the connection of a client that is refused for now ({@link ClientBudgets}). */
   refuse(): void {
     this.#fail(errorCodes.enhanceYourCalm, "the client did too much that is broken off");
     this.#endIfDone();
@@ -362,13 +385,13 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     for (const stream of this.#streams.values()) stream.close();
   }
 
-  /** The goodbye was said: whatever comes is not looked at. */
+  /** Ignores further input and starts the closing timeout. */
   #onlyEnd(): void {
     this.#closingSince ??= performance.now();
     this.#input.close();
   }
 
-  /** When nothing is under way any more: ends, after what is still to be said. */
+  /** Ends the socket when closing, no stream is open and all output is written. */
   #endIfDone(): void {
     const isLast = this.#closingSince !== undefined || this.#leaving === "refusing";
     if (this.#isClosed || this.#streams.size > 0 || !isLast) return;

@@ -1,30 +1,31 @@
 import { frameSizeError, protocolError } from "./connection-error.ts";
+import { countFields } from "./field-work.ts";
 import { checkFrame } from "./frame-rules.ts";
 import { flags, frameTypes, newFrameReader, preface, unpadded } from "./frames.ts";
 import { HeaderBlock } from "./header-block.ts";
 import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "./hpack-decoder.ts";
 
-/** What becomes of frames that are in order by themselves. Each may throw a ConnectionError, which ends the connection. */
+/** Receives valid frames. Each method may throw a ConnectionError, which ends the connection. */
 export interface FrameReceiver {
-  /** A block is whole. @param isWhole the request has no body */
+  /** A complete header block. @param isWhole END_STREAM was set: no body follows */
   onHeaders(stream: number, isWhole: boolean, decoded: DecodedFields): void;
-  /** @param windowBytes with what only fills up the frame */
+  /** @param windowBytes size for flow control, padding included */
   onData(stream: number, data: Buffer, windowBytes: number, ends: boolean): void;
   onReset(stream: number): void;
   onWindowUpdate(stream: number, increment: number): void;
   onSetting(id: number, value: number): void;
-  /** All settings of one frame were told. */
+  /** All settings of one frame were reported. */
   onSettings(): void;
   onPing(payload: Buffer): void;
   onGoAway(): void;
-  /** A frame that moves nothing, others besides. */
+  /** A frame without effect; also called for a PING and for repeated SETTINGS, before their own callback. */
   onIdleFrame(): void;
-  /** The client is at its headers for longer than all others, and there are too many. */
+  /** The process holds too many incomplete header blocks and this connection's is the oldest. */
   onStalledHeaders(): void;
 }
 
 /**
- * What a client sends: its preface, then frames in the order that they may have, whatever the state of their streams.
+ * Parses the client's preface and frames and checks what does not depend on the state of streams.
  * Source: RFC 9113, sections 3.4, 4 and 6
  */
 export class ServerInput {
@@ -32,10 +33,10 @@ export class ServerInput {
   readonly #maxHeaderBytes: number;
   readonly #decoder: FieldsDecoder;
   readonly #read: (chunk: Buffer) => void;
-  /** What has not come of it yet. */
+  /** The part of the preface that was not received yet. */
   #prefaceLeft = preface;
   #hasSettings = false;
-  /** Headers that go on in the next frame. */
+  /** A header block that awaits CONTINUATION frames. */
   #block: HeaderBlock | undefined;
   #isClosed = false;
 
@@ -46,24 +47,24 @@ export class ServerInput {
     this.#read = newFrameReader((type, flag, stream, payload) => this.#onFrame(type, flag, stream, payload));
   }
 
-  /** The client has begun as it should. */
+  /** Whether the client's preface and its first SETTINGS were received. */
   get hasBegun(): boolean {
     return this.#hasSettings;
   }
 
-  /** When the headers began that are not whole yet. */
+  /** When the incomplete header block began, as `performance.now()`; undefined without one. */
   get headersSince(): number | undefined {
     return this.#block?.since;
   }
 
-  /** @throws ConnectionError HpackError */
+  /** @throws ConnectionError or HpackError for invalid input */
   take(chunk: Buffer): void {
     if (this.#isClosed) return;
     const rest = this.#prefaceLeft.length === 0 ? chunk : this.#afterPreface(chunk);
     if (rest.length > 0) this.#read(rest);
   }
 
-  /** What comes from now on is thrown away. */
+  /** Ignores further input. */
   close(): void {
     this.#isClosed = true;
     this.#block?.drop();
@@ -112,7 +113,7 @@ export class ServerInput {
         break;
       case frameTypes.pushPromise:
         throw protocolError("a push of a client");
-      default: // Priorities, too: they are no longer of use.
+      default: // PRIORITY, which RFC 9113 deprecates, and unknown types
         this.#receiver.onIdleFrame();
     }
   }
@@ -128,7 +129,7 @@ export class ServerInput {
       this.#endOfHeaders(stream, flag, part);
       return;
     }
-    // What is only a little too large is read, and answered with 431.
+    // A moderately oversized block is decoded, so that the request is answered with 431.
     this.#block = new HeaderBlock(stream, flag, 2 * this.#maxHeaderBytes, () => this.#receiver.onStalledHeaders());
     this.#block.add(part);
   }
@@ -143,8 +144,9 @@ export class ServerInput {
   }
 
   #endOfHeaders(stream: number, flag: number, block: Buffer): void {
-    // Whatever becomes of them: the table is what all have made of it.
+    // Decoded even when the stream is refused: every block updates the dynamic table.
     const decoded = this.#decoder.decode(block);
+    countFields(decoded.count);
     this.#receiver.onHeaders(stream, (flag & flags.endStream) !== 0, decoded);
   }
 

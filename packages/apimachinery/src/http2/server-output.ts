@@ -4,23 +4,23 @@ import { defaultMaxFrameBytes, defaultWindowBytes, widestWindow } from "./frames
 import type { ServerStream } from "./server-stream.ts";
 import { giveSlabBack, largestSlabBytes, takeSlab } from "./slabs.ts";
 
-/** So much of one stream, then of the next: a list does not hold up an event. */
+/** Bytes of one stream before the next one is served: a large list does not delay watch events. */
 const quantumBytes = 4 * defaultMaxFrameBytes;
 
 /**
- * What a connection sends: all frames of one turn of the loop in one write, and the next write when that one is done. Until
- * then streams keep what they have.
+ * Output of a connection. All frames of one event-loop turn go out in one write, and the next write starts when that one is done.
+ * Until then data stays queued in its stream.
  */
 export class ServerOutput {
   readonly #socket: Duplex;
-  /** Called when a write is done, or nothing was to be written. */
+  /** Called when a write is done and nothing is queued. */
   readonly #onIdle: () => void;
   #control: Buffer[] = [];
   #controlBytes = 0;
   #streams: ServerStream[] = [];
-  /** How many bytes of data the client takes on all its streams. */
+  /** The connection's send window, in bytes. */
   #window = defaultWindowBytes;
-  /** And on each new one. */
+  /** The initial send window of new streams (SETTINGS_INITIAL_WINDOW_SIZE). */
   #streamWindow = defaultWindowBytes;
   #isScheduled = false;
   #slab: Buffer | undefined;
@@ -30,12 +30,12 @@ export class ServerOutput {
     this.#onIdle = onIdle;
   }
 
-  /** Frames that wait for nothing but the socket. */
+  /** Number of queued control frames. */
   get waiting(): number {
     return this.#control.length;
   }
 
-  /** Is all written that can be? */
+  /** True when no write is running or scheduled. */
   get isIdle(): boolean {
     return this.#slab === undefined && !this.#isScheduled;
   }
@@ -44,7 +44,7 @@ export class ServerOutput {
     return this.#streamWindow;
   }
 
-  /** The client takes more. @param streams all of the connection @throws ConnectionError */
+  /** Applies a WINDOW_UPDATE of the connection. @param streams returns all open streams @throws ConnectionError */
   widen(increment: number, streams: () => readonly ServerStream[]): void {
     if (increment === 0) throw protocolError("a window that grows by nothing");
     const wasShut = this.#window <= 0;
@@ -53,7 +53,7 @@ export class ServerOutput {
     if (wasShut) for (const stream of streams()) if (stream.unsent > 0) this.ready(stream);
   }
 
-  /** The client takes so much of each stream, also of those that are open. @throws ConnectionError */
+  /** Applies SETTINGS_INITIAL_WINDOW_SIZE, also to open streams. @throws ConnectionError */
   resizeStreams(bytes: number, streams: readonly ServerStream[]): void {
     if (bytes > widestWindow) throw windowError("a window that is too wide");
     const more = bytes - this.#streamWindow;
@@ -65,13 +65,14 @@ export class ServerOutput {
     }
   }
 
-  /** A frame that no window holds back. Goes before what streams send, whatever its turn. */
+  /** Queues a control frame, which is not flow-controlled and precedes the data of all streams. */
   control(frame: Buffer): void {
     this.#control.push(frame);
     this.#controlBytes += frame.length;
     this.#schedule();
   }
 
+  /** Queues a stream that has headers or data to send. */
   ready(stream: ServerStream): void {
     if (!stream.isListed) {
       stream.isListed = true;
@@ -80,7 +81,7 @@ export class ServerOutput {
     this.#schedule();
   }
 
-  /** At the end of the turn; the next tick would be too early: node runs those after each thing that one read brought. */
+  /** Flushes once per event-loop turn. `process.nextTick` would be too early: Node runs it after each callback of a read. */
   #schedule(): void {
     if (this.#isScheduled || this.#slab !== undefined) return;
     this.#isScheduled = true;
@@ -105,18 +106,18 @@ export class ServerOutput {
     else this.#onIdle();
   };
 
-  /** @returns how large a slab has to be: for what can go out, but no larger than those that are used again */
+  /** @returns the slab size for what can be sent now, at most that of a reusable slab */
   #sendable(): number {
     let bytes = this.#controlBytes;
     for (const stream of this.#streams) {
       bytes += stream.sendable;
       if (bytes >= largestSlabBytes) break;
     }
-    // Headers cannot be cut.
+    // Header frames are not split.
     return Math.max(Math.min(bytes, largestSlabBytes), this.#controlBytes + (this.#streams[0]?.headerBytes ?? 0));
   }
 
-  /** @returns how much it wrote */
+  /** @returns the number of bytes written */
   #fill(slab: Buffer): number {
     let at = 0;
     for (const frame of this.#control) at += frame.copy(slab, at);

@@ -4,66 +4,66 @@ import { takePieces } from "./pieces.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import type { RequestHead } from "./request-head.ts";
 
-/** What a stream asks of its connection. */
+/** Callbacks of a stream to its connection. */
 export interface StreamConnection {
-  /** It has something to send. */
+  /** The stream has headers or data to send. */
   ready(stream: ServerStream): void;
-  /** So many bytes of its body are worked off, and may come anew. */
+  /** The handler consumed `bytes` of the request body; they are returned to the windows. */
   consumed(stream: ServerStream, bytes: number): void;
-  /** Says that it is over, with one of `errorCodes`. */
+  /** Sends RST_STREAM. @param code one of `errorCodes` */
   reset(stream: ServerStream, code: number): void;
-  /** The answer is out, and the request has not come to its end. */
+  /** The response was sent before the end of the request was received. */
   answered(stream: ServerStream): void;
   closed(stream: ServerStream): void;
 }
 
-/** Who wants the body of a request. */
+/** Consumer of a request body. */
 export interface BodyReceiver {
-  /** @param chunk a view that lives as long as it is held. It is to be {@link ServerStream.consumed}. */
+  /** @param chunk a view that may be kept. Report it with {@link ServerStream.consumed} when it is processed. */
   data(chunk: Buffer): void;
-  /** The body is whole. */
+  /** The whole body was received. */
   end(): void;
 }
 
-/** Beyond so many bytes that wait, who writes more should await `drained`. */
+/** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;
 const leastBytes = 512;
 const gone = "the client went away";
 
 /**
- * One request and its answer. What is sent waits here as references: it is copied once, when the windows and the socket take it,
- * so that a thousand slow watchers of one event hold one event.
+ * One request and its response. Queued data is held by reference and copied once, when the windows and the socket accept it: a
+ * thousand slow watchers of one event share its bytes.
  */
 export class ServerStream {
   readonly id: number;
   readonly head: RequestHead;
   /** name, value, name, value …, pseudo fields among them. */
   readonly fields: readonly string[];
-  /** There were more fields than a request may have, which are missing here: to be answered 431. */
+  /** The field list exceeded the limit and is truncated here: the request is to be answered with 431. */
   readonly isCut: boolean;
-  /** Called once, when nothing more comes or goes. */
+  /** Called once, when the stream is closed. */
   onClosed: (() => void) | undefined;
-  /** In the connection's list of those that have something to send. */
+  /** Whether the stream is in the output's queue. */
   isListed = false;
-  /** How many bytes the client takes. */
+  /** Flow-control window for sending, in bytes. */
   sendWindow: number;
-  /** Of the request's body; undefined where it has none. */
+  /** Window of the request body; undefined without a body. */
   readonly receiveWindow: ReceiveWindow | undefined;
-  /** The request is whole. */
+  /** END_STREAM was received. */
   received: boolean;
-  /** The last byte of the answer has been handed to the socket. */
+  /** END_STREAM was written to the socket. */
   sent = false;
   isClosed = false;
   readonly #connection: StreamConnection;
   #receiver: BodyReceiver | undefined;
-  /** What came before anybody wanted it. */
+  /** Body data that arrived before {@link receive} was called. */
   #early: GatheredBytes | undefined;
   #receivedBytes = 0;
-  /** Received, and not worked off. */
+  /** Received bytes that were not consumed yet. */
   #owed = 0;
   #headers: Buffer | undefined;
   #headersGiven = false;
-  /** The headers are all of the answer. */
+  /** The response has no body: HEADERS carries END_STREAM. */
   #endsWithHeaders = false;
   #pieces: Buffer[] = [];
   #unsent = 0;
@@ -89,14 +89,17 @@ export class ServerStream {
     return this.#headersGiven;
   }
 
-  /** The answer is whole, though the client may not have taken it. */
+  /** The handler has ended the response; parts of it may still be queued. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  // The request
+  // Request
 
-  /** @param receiver is given what has come already, at once; nothing when the stream is closed */
+  /**
+   * Attaches the consumer of the body. Data that arrived already is delivered synchronously; nothing is delivered on a closed
+   * stream.
+   */
   receive(receiver: BodyReceiver): void {
     if (this.isClosed) return;
     this.#receiver = receiver;
@@ -106,18 +109,19 @@ export class ServerStream {
     if (this.received) this.#receiver.end();
   }
 
-  /** From now on the body is thrown away. */
+  /** Consumes and drops the body. */
   discard(): void {
     this.receive({ data: (chunk) => this.consumed(chunk.length), end() {} });
   }
 
+  /** Reports processed bytes of the body, which reopens the windows. */
   consumed(bytes: number): void {
     if (this.isClosed) return;
     this.#owed -= bytes;
     this.#connection.consumed(this, bytes);
   }
 
-  /** @returns false when it is more than was announced */
+  /** @returns false when the body exceeds `content-length` */
   onData(chunk: Buffer): boolean {
     this.#receivedBytes += chunk.length;
     this.#owed += chunk.length;
@@ -130,7 +134,7 @@ export class ServerStream {
     return true;
   }
 
-  /** @returns false when it is less than was announced */
+  /** @returns false when the body is shorter than `content-length` */
   onRequestEnd(): boolean {
     if (this.#receivedBytes !== (this.head.contentLength ?? this.#receivedBytes)) return false;
     this.received = true;
@@ -139,9 +143,12 @@ export class ServerStream {
     return true;
   }
 
-  // The answer
+  // Response
 
-  /** @param framed the fields of the answer, in frames @param ends whether they are all of it */
+  /**
+   * @param framed the header block as frames
+   * @param ends whether the response has no body
+   */
   respond(framed: Buffer, ends: boolean): void {
     if (this.isClosed || this.#headersGiven) return;
     this.#headersGiven = true;
@@ -151,14 +158,17 @@ export class ServerStream {
     this.#connection.ready(this);
   }
 
-  /** Fields before those of the answer: 100 Continue. */
+  /** Sends an informational response, such as 100 Continue. */
   inform(framed: Buffer): void {
     if (this.isClosed || this.#headersGiven) return;
     this.#headers = this.#headers === undefined ? framed : Buffer.concat([this.#headers, framed]);
     this.#connection.ready(this);
   }
 
-  /** @param bytes not to be changed any more @returns false when enough waits */
+  /**
+   * @param bytes owned by the stream from now on; must not be modified
+   * @returns false when the caller should await {@link drained}
+   */
   write(bytes: Buffer): boolean {
     if (this.isClosed || this.#ended) return false;
     if (bytes.length > 0) {
@@ -175,7 +185,7 @@ export class ServerStream {
     this.#connection.ready(this);
   }
 
-  /** Resolves when there is room; rejects when the client is gone. */
+  /** Resolves when the queue is below the high-water mark; rejects when the stream is closed. */
   drained(): Promise<void> {
     if (this.isClosed) return Promise.reject(new Error(gone));
     if (this.#unsent < highWaterBytes) return Promise.resolve();
@@ -195,13 +205,13 @@ export class ServerStream {
     return this.#headers?.length ?? 0;
   }
 
-  /** @param window bytes of data that the connection lets out */
+  /** @param window the connection's send window, in bytes */
   canSend(window: number): boolean {
     if (this.#headers !== undefined) return true;
     return this.#unsent > 0 ? this.sendWindow > 0 && window > 0 : this.#ended && !this.sent && !this.isClosed;
   }
 
-  /** Bytes that could go out now, frames' heads included. */
+  /** Bytes that can be sent now, including frame headers. */
   get sendable(): number {
     const data = Math.min(this.#unsent, Math.max(this.sendWindow, 0));
     const frames = 1 + Math.ceil(data / defaultMaxFrameBytes);
@@ -211,8 +221,8 @@ export class ServerStream {
 
   /**
    * Writes frames to `slab` from `at` on.
-   * @param most bytes of data
-   * @returns where it came to
+   * @param most upper bound of data bytes
+   * @returns the offset after the last byte written
    */
   fill(slab: Buffer, at: number, most: number): number {
     if (this.#headers !== undefined) {
@@ -226,7 +236,7 @@ export class ServerStream {
     while (this.#unsent > 0) {
       const room = slab.length - at - headBytes;
       const length = Math.min(this.#unsent, defaultMaxFrameBytes, room, this.sendWindow, most);
-      // A frame that only fills up the slab is more head than data.
+      // A tiny frame at the end of the slab would be more header than data.
       if (length <= 0 || (length === room && length < Math.min(this.#unsent, leastBytes))) return at;
       const isLast = this.#ended && length === this.#unsent;
       writeHead(slab, at, length, frameTypes.data, isLast ? flags.endStream : 0, this.id);
@@ -245,7 +255,7 @@ export class ServerStream {
     return at;
   }
 
-  /** After it was filled from. */
+  /** Called after {@link fill} when nothing more can be sent: resolves `drained`, and closes the stream when it is complete. */
   settle(): void {
     if (this.#unsent < highWaterBytes) {
       this.#drained?.resolve();
@@ -256,7 +266,7 @@ export class ServerStream {
     else this.#connection.answered(this);
   }
 
-  /** It has come to its end, or one of the sides has broken it off. */
+  /** Closes the stream after its regular end or a reset. Idempotent. */
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;

@@ -1,21 +1,20 @@
 /**
- * Memory for what is written to sockets, used again when it is written. A new Buffer for each write would be most of the garbage
- * of a server that sends events: V8 collects its whole heap when that much comes from outside of it, and the kernel is asked for
- * fresh pages each time.
+ * Pool of buffers for socket writes. With a new Buffer for each write, most garbage of a server that sends events would be
+ * external memory, which triggers full V8 collections, and the kernel would have to supply fresh pages each time.
  */
 
-/** Slabs have sizes of whole steps. */
+/** Slab sizes are multiples of this. */
 const stepBytes = 8 * 1024;
-/** The largest that is used again. */
+/** Larger buffers are not pooled. */
 export const largestSlabBytes = 256 * 1024;
-/** Of all sizes. A thousand connections with an event each need 8 MiB in one turn of the loop. */
+/** Upper bound of pooled bytes. A thousand connections with one event each need 8 MiB in one event-loop turn. */
 const mostKeptBytes = 16 * 1024 * 1024;
 
-/** By their number of steps. */
+/** Free slabs, indexed by size / stepBytes. */
 const kept: Buffer[][] = Array.from({ length: largestSlabBytes / stepBytes + 1 }, () => []);
 let keptBytes = 0;
 
-/** @returns with room for so many bytes */
+/** @returns a buffer of at least `bytes` bytes, uninitialised */
 export function takeSlab(bytes: number): Buffer {
   if (bytes > largestSlabBytes) return Buffer.allocUnsafeSlow(bytes);
   const steps = Math.max(1, Math.ceil(bytes / stepBytes));
@@ -25,7 +24,7 @@ export function takeSlab(bytes: number): Buffer {
   return slab;
 }
 
-/** @param slab of {@link takeSlab}; nobody may hold a part of it any more */
+/** @param slab from {@link takeSlab}; the caller must not keep a view of it */
 export function giveSlabBack(slab: Buffer): void {
   const slabs = kept[slab.length / stepBytes];
   if (slabs === undefined) return;
@@ -34,7 +33,7 @@ export function giveSlabBack(slab: Buffer): void {
   while (keptBytes > mostKeptBytes) dropLargest();
 }
 
-/** They take the most room, and are asked for least. */
+/** The largest slabs take the most memory and are requested least often. */
 function dropLargest(): void {
   const dropped = kept.findLast((slabs) => slabs.length > 0)?.pop();
   keptBytes -= dropped?.length ?? 0;

@@ -1,15 +1,15 @@
 import type { Clock } from "../clock/clock.ts";
 
-/** Longer and longer waits between tries, until it went well for a while. */
+/** Exponential backoff that starts over after a period without failures. */
 export interface Backoff {
-  /** @returns ms to wait now */
+  /** @returns ms to wait before the next attempt */
   next(): number;
 }
 
 /** Source: client-go tools/cache/reflector.go, NewExponentialBackoffManager(800ms, 30s, 2min, 2.0, 1.0) */
 export const reflectorBackoff = { initialMs: 800, maxMs: 30_000, resetAfterMs: 120_000, factor: 2, jitter: 1 };
 
-/** @param options.jitter each wait is longer by a random part of itself, up to this factor. */
+/** @param options.jitter maximum random extension of a wait, relative to it */
 export function newBackoff(options: typeof reflectorBackoff & { clock: Clock; random?: () => number }): Backoff {
   const { initialMs, maxMs, resetAfterMs, factor, jitter, clock, random = Math.random } = options;
   let nextMs = initialMs;

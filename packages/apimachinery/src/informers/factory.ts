@@ -5,13 +5,13 @@ import type { ResourceRef } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 
-/** One informer for each resource, however many ask for it. Source: client-go informers/factory.go */
+/** Shares one informer per resource and selectors. Source: client-go informers/factory.go */
 export interface InformerFactory {
-  /** The same resource and selectors give the same informer. One that is asked for after `start` runs at once. */
+  /** Returns the informer for a resource and selectors. One requested after `start` runs at once. */
   for<T extends KubeObject>(ref: ResourceRef, options?: InformerSelectors): SharedInformer<T>;
-  /** Runs what was asked for so far and what will be, until `signal` is aborted. */
+  /** Runs all informers, present and future, until `signal` is aborted. */
   start(signal: AbortSignal): void;
-  /** Resolves when every informer asked for so far is synced; rejects with the signal's reason. */
+  /** Resolves when all informers requested so far are synced; rejects with the signal's reason. */
   waitForSync(signal: AbortSignal): Promise<void>;
   readonly client: Client;
 }
@@ -25,13 +25,13 @@ export interface InformerSelectors {
 export interface InformerFactoryOptions {
   readonly log: Logger;
   readonly clock: Clock;
-  /** How often each informer calls its handlers for everything it knows; a function is asked for each informer (jitter). */
+  /** Resync period; a function is called once per informer (for jitter). Default none. */
   readonly resyncMs?: number | (() => number);
-  /** Only this namespace's objects; cluster-scoped resources are not restricted. */
+  /** Restricts namespaced resources to one namespace. */
   readonly namespace?: string;
-  /** Selectors for a resource that nobody who asks for it should have to know. */
+  /** Default selectors by resource, which callers need not know. */
   readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
-  /** Called for each failure of code that an informer gave an object. See `metrics.ts`. */
+  /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
   readonly onFailure?: (ref: ResourceRef) => void;
 }
 

@@ -4,15 +4,15 @@ import type { KubeObject } from "../meta/types.ts";
 import type { LabelSelector } from "../selectors/label-selector.ts";
 import type { IndexFunction, ObjectStore } from "./store.ts";
 
-/** Read-only views of what an informer knows. Objects from a lister belong to everybody: copy before changing one. */
+/** Read access to an informer's cache. Objects are shared and read-only: copy before modifying. */
 export interface Lister<T> {
   get(key: ObjectKey): T | undefined;
   list(): T[];
   inNamespace(namespace: string): T[];
-  /** @param namespace all of them when absent or `""`. */
+  /** @param namespace absent or `""`: all namespaces */
   select(selector: LabelSelector, namespace?: string): T[];
   byIndex(name: string, value: string): T[];
-  /** Those whose controlling owner reference has the owner's uid. */
+  /** Objects whose controlling owner reference has the owner's uid. */
   controlledBy(owner: KubeObject): T[];
 }
 

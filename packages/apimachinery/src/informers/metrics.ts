@@ -1,7 +1,7 @@
 import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 
-/** @returns the `onFailure` of informer factories; once for each registry */
+/** Registers the failure counter; to be called once per registry. @returns `onFailure` for informer factories */
 export function informerFailures(metrics: MetricsRegistry): (ref: ResourceRef) => void {
   const failures = metrics.counter({
     name: "coxswain_informer_handler_failures_total",

@@ -4,17 +4,18 @@ import type { KubeObject } from "../meta/types.ts";
 import type { SharedInformer } from "./shared-informer.ts";
 
 /**
- * What an informer knows, and what this process has written since: who acts on an older state than its own last write
- * undoes it, or mends what is not broken.
+ * An informer's cache combined with this process' own writes since. A controller that acts on a state older than its last write
+ * would revert that write or repeat work.
  * Source: pv_controller_base.go storeObjectUpdate
  */
 export interface Newest<T> {
   get(key: ObjectKey): T | undefined;
   list(): Iterable<T>;
-  /** Takes what a write gave back; older than what is known, or of an object that is gone, it is not kept. */
+  /** Records the result of a write. Ignored when a newer version is known or the object is gone. */
   written(object: T): void;
 }
 
+/** Follows the informer through a handler of its own. */
 export function newNewest<T extends KubeObject>(informer: SharedInformer<T>): Newest<T> {
   const objects = new Map<ObjectKey, T>();
   const take = (object: T): void => {
@@ -23,7 +24,7 @@ export function newNewest<T extends KubeObject>(informer: SharedInformer<T>): Ne
       objects.set(keyOf(object), object);
   };
   const updated = (old: T, now: T): void => {
-    // The store was restored: what was written since is gone.
+    // A lower version means that etcd was restored: writes made since are lost.
     if (versionOf(now) < versionOf(old)) objects.set(keyOf(now), now);
     else take(now);
   };

@@ -12,7 +12,7 @@ import type { ObjectEvent } from "../watch-stream/event.ts";
 import { runReflector } from "./reflector.ts";
 
 type Page = { version: string; names: string[]; continue?: string } | Error;
-/** Events, then how the watch ends: with an error, or by itself; `undefined`: not before the test does. */
+/** Events of a watch and its end: an error or a regular close; `undefined` keeps it open until the test ends. */
 type Watch = { events?: ObjectEvent<Pod>[]; end?: Error | "closed" };
 
 const named = (name: string, resourceVersion = "1"): Pod => {
@@ -20,7 +20,7 @@ const named = (name: string, resourceVersion = "1"): Pod => {
   return { ...pod, metadata: { ...pod.metadata, resourceVersion } };
 };
 
-/** A server that answers by a script; what it was asked, and what the reflector made of it. */
+/** Runs a reflector against scripted responses and records its requests and its store. */
 async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[]) {
   const asked: string[] = [];
   const told: string[] = [];

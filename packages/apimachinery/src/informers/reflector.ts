@@ -8,21 +8,21 @@ import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../me
 import type { KubeObject } from "../meta/types.ts";
 import { newBackoff, reflectorBackoff } from "./backoff.ts";
 
-/** Which objects a reflector follows. */
+/** The objects a reflector lists and watches. */
 export interface ReflectorTarget {
   readonly ref: ResourceRef;
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
-  /** Only metadata is asked for and stored. */
+  /** Requests and stores metadata only. */
   readonly metadataOnly?: boolean | undefined;
 }
 
-/** What a reflector fills. Called in order, never at the same time. */
+/** The store a reflector fills. Called in order, never concurrently. */
 export interface ReflectorSink<T> {
   /**
-   * All that exists: what is not in `objects` is gone.
-   * @param isOtherHistory the store was restored: the same version may be of another state
+   * Replaces the content: objects that are not in `objects` were deleted.
+   * @param isOtherHistory etcd was restored: an equal resourceVersion may belong to another state
    */
   replace(objects: T[], isOtherHistory: boolean): void;
   set(object: T): void;
@@ -30,9 +30,9 @@ export interface ReflectorSink<T> {
 }
 
 /**
- * Lists, then watches from there, for as long as `signal` lets it. A watch that ends is continued from its last event or
- * bookmark; when the server no longer has that version everything is listed again. Failures are logged and tried again,
- * 0.8 s to 30 s later, each wait with jitter.
+ * Lists, then watches from the list's version until `signal` is aborted. A watch that ends is resumed from its last event or
+ * bookmark; when the server no longer has that version, everything is listed again. Failures are logged and retried after 0.8 s
+ * to 30 s with jitter.
  *
  * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
  * Source: k8s.io/client-go tools/cache/reflector.go
@@ -50,7 +50,7 @@ export async function runReflector<T extends KubeObject>(options: {
   const resource = formatGroupResource(target.ref);
   const lists = newBackoff({ ...reflectorBackoff, clock, random });
   const watches = newBackoff({ ...reflectorBackoff, clock, random });
-  /** `undefined` before the first list, `""` when the server said that our version is too old (or too new) for it. */
+  /** `undefined` before the first list, `""` after the server rejected the version as too old or too large. */
   let resourceVersion: string | undefined;
   let isOtherHistory = false;
 
@@ -61,7 +61,7 @@ export async function runReflector<T extends KubeObject>(options: {
     resourceVersion = version;
   };
 
-  /** @returns true when the watch may go on from where it ended, false when a new list is needed. */
+  /** @returns true when the watch can be resumed, false when a new list is needed */
   const watch = async (): Promise<boolean> => {
     const startedAt = clock.monotonic();
     let events = 0;
@@ -108,7 +108,7 @@ export async function runReflector<T extends KubeObject>(options: {
           continue;
         }
         if (!(err instanceof StatusError)) {
-          // The connection broke: what was seen still holds, only the watch is gone.
+          // A broken connection: the version stays valid, only the watch is lost.
           log.v(1)?.info("watch was cut off", { resource, err: String(err) });
           await clock.sleep(watches.next(), signal);
           continue;
@@ -144,7 +144,7 @@ async function listAll<T extends KubeObject>(
   try {
     return await listPages<T>(client, target, atLeast, signal);
   } catch (err) {
-    // Too old to continue or not yet reached by the server that answers: whatever is most recent then.
+    // The version is expired, or not yet reached by this server: list the most recent state.
     if (atLeast !== "" && (isResourceExpired(err) || isGone(err) || isTooLarge(err)))
       return listPages<T>(client, target, "", signal);
     throw err;
@@ -177,7 +177,7 @@ async function listPages<T extends KubeObject>(
   return { objects: typed(ref, objects, metadataOnly), version };
 }
 
-/** Items of a list come without apiVersion and kind; those of a watch with them. */
+/** Sets apiVersion and kind, which list items lack. */
 function typed<T extends KubeObject>(ref: ResourceRef, objects: T[], metadataOnly: boolean | undefined): T[] {
   if (metadataOnly === true) return objects;
   const apiVersion = formatGroupVersion(ref);

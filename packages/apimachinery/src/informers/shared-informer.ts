@@ -8,33 +8,33 @@ import { type Lister, newLister } from "./lister.ts";
 import { type ReflectorTarget, runReflector } from "./reflector.ts";
 import { type IndexFunction, newObjectStore } from "./store.ts";
 
-/** Told of changes, after the lister shows them. Objects are read-only. A throw is logged and changes nothing else. */
+/** Receives changes after the lister has been updated. Objects are read-only. Errors are logged and have no other effect. */
 export interface InformerHandler<T> {
   added?(object: T): void;
-  /** Also called, with the same object twice, at each resync. */
+  /** Also called at each resync, with the same object twice. */
   updated?(old: T, now: T): void;
-  /** @param last the last state known; when the deletion itself was missed, not the very last one. */
+  /** @param last the last known state, which may be stale when the deletion itself was missed */
   deleted?(last: T): void;
 }
 
 /**
- * One list and watch of a resource, many readers. For each object every handler hears in the server's order: first
- * `added`, then `updated`, at last `deleted`; versions between may be skipped. An object that was replaced under its
- * name (another uid) is heard of as deleted, then added. Handlers are called one after the other, in the order they were
- * added; a handler that comes late hears of everything known as `added` before it hears of changes.
+ * One list and watch of a resource, shared by many handlers. For each object every handler sees, in the server's order, `added`,
+ * any number of `updated` and finally `deleted`; intermediate versions may be skipped. An object replaced under its name (another
+ * uid) is reported as deleted, then added. Handlers are called sequentially in the order of registration; a late handler receives
+ * all existing objects as `added` before any change.
  * Source: k8s.io/client-go tools/cache/shared_informer.go
  */
 export interface SharedInformer<T> {
   readonly ref: ResourceRef;
   readonly lister: Lister<T>;
-  /** True once the first list is in the lister and every handler heard of it. */
+  /** True once the first list is in the store and was delivered to every handler. */
   readonly synced: boolean;
-  /** @returns removes the handler. */
+  /** @returns a function that removes the handler */
   addHandler(handler: InformerHandler<T>): () => void;
   addIndex(name: string, index: IndexFunction<T>): void;
-  /** Resolves when `synced`; rejects with the signal's reason, or when `run` ends before that. */
+  /** Resolves when `synced`; rejects with the signal's reason, or when `run` ends first. */
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Lists and watches until `signal` is aborted. Once in an informer's life. */
+  /** Lists and watches until `signal` is aborted. To be called once. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -44,10 +44,10 @@ export interface SharedInformerOptions<T> extends ReflectorTarget {
   readonly log: Logger;
   /** 0 or absent: no resync. */
   readonly resyncMs?: number | undefined;
-  /** Makes an object smaller before it is stored; may change its argument. */
+  /** Strips an object before it is stored; may modify its argument. */
   readonly transform?: ((object: T) => T) | undefined;
   readonly random?: (() => number) | undefined;
-  /** Called for each throw of a handler, an index function or the transform, after it was logged; for metrics. */
+  /** Called for each logged error of a handler, an index function or the transform; for metrics. */
   readonly onFailure?: (() => void) | undefined;
 }
 
@@ -57,9 +57,9 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
   const handlers = new Set<InformerHandler<T>>();
   let synced = false;
   const firstList = Promise.withResolvers<void>();
-  firstList.promise.catch(() => {}); // nobody may be waiting for it
+  firstList.promise.catch(() => {}); // avoids an unhandled rejection
 
-  // One object that some code cannot read must not keep all later ones of its resource from the store and from other handlers.
+  // An object that some code fails on must not keep later ones from the store and from other handlers.
   const failed = (message: string, err: unknown, object: T): void => {
     log.error(message, err, { resource: formatGroupResource(ref), object: keyOf(object) });
     onFailure?.();

@@ -1,24 +1,24 @@
 import { keyOf, type ObjectKey } from "../meta/object-key.ts";
 import type { KubeObject } from "../meta/types.ts";
 
-/** The values under which an object is found in an index; none leaves it out. */
+/** Returns the index values of an object; none excludes it from the index. */
 export type IndexFunction<T> = (object: T) => readonly string[];
 
 /**
- * Objects by key, with indexes that follow every change. Objects in it are read-only.
+ * Objects by key, with secondary indexes. Stored objects are read-only.
  * Source: k8s.io/client-go tools/cache/thread_safe_store.go
  */
 export interface ObjectStore<T> {
   get(key: ObjectKey): T | undefined;
   list(): T[];
   readonly size: number;
-  /** @returns what was stored under the object's key before. */
+  /** @returns the object previously stored under the key */
   set(object: T): T | undefined;
   delete(key: ObjectKey): T | undefined;
   keys(): Iterable<ObjectKey>;
-  /** Indexes what is there and what comes; the same name again changes nothing. */
+  /** Adds an index of all present and future objects. No effect when the name exists. */
   addIndex(name: string, index: IndexFunction<T>): void;
-  /** @throws Error when no such index was added. */
+  /** @throws Error for an unknown index */
   byIndex(name: string, value: string): T[];
   indexValues(name: string): string[];
 }

@@ -1,29 +1,29 @@
-/** How severe: information, warning, error, fatal. */
+/** Info, warning, error, fatal. */
 export type Severity = "I" | "W" | "E" | "F";
 export type LogFormat = "text" | "json";
-/** What varies in a message; undefined values are left out. */
+/** Key-value pairs of a message; undefined values are left out. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export interface LogRecord {
   readonly severity: Severity;
-  /** The `v` of information, 0 otherwise. */
+  /** The verbosity level of an info message, 0 otherwise. */
   readonly level: number;
   readonly message: string;
   readonly error: unknown;
   readonly fields: Fields | undefined;
-  /** ms since the epoch, fractions count. */
+  /** ms since the epoch, with fractions. */
   readonly time: number;
-  /** Which of our programs' parts speaks; `""` for none. */
+  /** Name of the component; `""` without one. */
   readonly name: string;
   /** `reflector.ts:88` */
   readonly caller: string;
-  /** Where the call came from, for --log-backtrace-at. */
+  /** Stack trace of the call, for --log-backtrace-at. */
   readonly stack?: string | undefined;
 }
 
 /**
- * klog's line: `I0102 15:04:05.000000    1234 reflector.ts:88] "watch ended" resource="pods"`. A message without
- * fields stands unquoted, as upstream's unstructured ones do.
+ * klog's format: `I0102 15:04:05.000000    1234 reflector.ts:88] "watch ended" resource="pods"`. A message without fields is not
+ * quoted, like upstream's unstructured ones.
  * Source: k8s.io/klog v2, header and printS
  */
 export function textLine(record: LogRecord, options: { pid: number; skipHeaders: boolean }): string {
@@ -39,7 +39,7 @@ export function textLine(record: LogRecord, options: { pid: number; skipHeaders:
   return record.stack === undefined ? `${line}\n` : `${line}\n${record.stack}\n`;
 }
 
-/** One JSON object a line: `ts` in ms, `caller`, `msg`, `v` or `err`, then the fields. Source: component-base/logs/json */
+/** One JSON object per line: `ts` in ms, `caller`, `msg`, `v` or `err`, then the fields. Source: component-base/logs/json */
 export function jsonLine(record: LogRecord): string {
   const entry: Record<string, unknown> = {
     ts: Math.round(record.time * 1000) / 1000,
@@ -77,8 +77,7 @@ function textValue(value: unknown): string {
 }
 
 /**
- * What went wrong and why: the messages of an error and its causes, each told once. A programming error (TypeError and
- * its like) brings its stack.
+ * The messages of an error and its causes, without repetitions. Programming errors (TypeError and the like) include their stack.
  */
 function errorChain(error: unknown): string {
   const parts: string[] = [];

@@ -6,17 +6,17 @@ import type { Severity } from "./format.ts";
 
 export type LineWriter = (line: string, severity: Severity) => void;
 
-/** klog's flags for files. They are only looked at when `logtostderr` is off. */
+/** klog's file flags, which only apply without `logtostderr`. */
 export interface LogFileOptions {
   readonly program: string;
   readonly logtostderr: boolean;
   readonly alsologtostderr: boolean;
-  /** 0 to 3, or INFO, WARNING, ERROR, FATAL: what goes to stderr too. */
+  /** 0 to 3, or INFO, WARNING, ERROR, FATAL: minimum severity of lines that also go to stderr. */
   readonly stderrthreshold: string;
-  /** One file for everything. */
+  /** Single file for all severities. */
   readonly logFile: string;
   readonly logFileMaxSizeMb: number;
-  /** A directory with a file for each severity; default the system's for temporary files. */
+  /** Directory with a file per severity; default the system's temporary directory. */
   readonly logDir: string;
   readonly oneOutput: boolean;
   readonly skipLogHeaders: boolean;
@@ -26,8 +26,8 @@ const severities: readonly Severity[] = ["I", "W", "E", "F"];
 const names = ["INFO", "WARNING", "ERROR", "FATAL"] as const;
 
 /**
- * Where lines go besides stderr. A file of a severity gets the graver lines too, unless `oneOutput`.
- * @throws Error for a threshold that is none, or a file that cannot be opened
+ * Writes lines to files and stderr. The file of a severity also receives more severe lines, unless `oneOutput` is set.
+ * @throws Error for an invalid threshold, or when a file cannot be opened
  * Source: k8s.io/klog v2, output and createFiles
  */
 export function newFileWriter(options: LogFileOptions, toStderr: LineWriter): LineWriter {
@@ -51,7 +51,7 @@ function parseThreshold(text: string): number {
   throw new Error(`invalid severity for --stderrthreshold: ${JSON.stringify(text)}`);
 }
 
-/** Makes the directory and a link from the short name to the newest file. */
+/** Creates the directory and links the short name to the new file. @returns the path of the new file */
 function datedName({ program, logDir }: LogFileOptions, name: string): string {
   const directory = logDir === "" ? tmpdir() : logDir;
   makeFolderSync(directory);
@@ -62,12 +62,12 @@ function datedName({ program, logDir }: LogFileOptions, name: string): string {
   try {
     unlinkSync(link);
   } catch {
-    // There was none.
+    // It did not exist.
   }
   try {
     symlinkSync(file, link);
   } catch {
-    // The log works without it.
+    // The link is optional.
   }
   return join(directory, file);
 }
@@ -80,7 +80,7 @@ function userName(): string {
   }
 }
 
-/** Opened at its first line, begun anew when it is too large. */
+/** A file that is opened at its first line and replaced when it reaches its size limit. */
 class LogFile {
   readonly #name: () => string;
   readonly #limitBytes: number;

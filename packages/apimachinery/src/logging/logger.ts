@@ -10,51 +10,51 @@ import { parseVmodule } from "./vmodule.ts";
 export type { Fields, LogFormat } from "./format.ts";
 
 /**
- * Messages are constant, what varies goes in fields: `log.info("created pods", { replicaSet: key, count })`. Detail is
- * asked for first, so that nothing is built in vain: `log.v(4)?.info("…", { … })`.
+ * Structured logger. Messages are constant, variable parts go into fields: `log.info("created pods", { replicaSet: key, count
+ * })`. Verbose messages check their level first, so that disabled ones cost nothing: `log.v(4)?.info("…", { … })`.
  */
 export interface Logger {
   info(message: string, fields?: Fields): void;
   warn(message: string, fields?: Fields): void;
-  /** Writes the error with its whole chain of causes. */
+  /** Logs the error with its chain of causes. */
   error(message: string, err?: unknown, fields?: Fields): void;
-  /** Writes, then ends the process with 255 as klog.Fatal does. */
+  /** Logs, then exits with status 255, as klog.Fatal does. */
   fatal(message: string, err?: unknown, fields?: Fields): never;
-  /** @returns undefined when this level is off. */
+  /** @returns undefined when this level is disabled */
   v(level: number): { info(message: string, fields?: Fields): void } | undefined;
-  /** Is information of this level written? */
+  /** Whether info messages of this level are logged. */
   enabled(level: number): boolean;
-  /** A logger whose lines say that this component speaks. */
+  /** Returns a logger with a component name, appended to this logger's. */
   named(component: string): Logger;
-  /** A logger that adds these fields to each line. */
+  /** Returns a logger that adds these fields to each line. */
   with(fields: Fields): Logger;
 }
 
 export interface RootLogger extends Logger {
-  /** Changes what is written from now on, here and in every logger derived from this one (`/debug/flags/v`). */
+  /** Changes the verbosity of this logger and all loggers derived from it (`/debug/flags/v`). */
   setVerbosity(verbosity: number): void;
 }
 
 export interface LoggerOptions {
   readonly format?: LogFormat;
   readonly verbosity?: number;
-  /** `pattern=N,…`: other levels for files or components whose name matches. @throws Error when malformed */
+  /** `pattern=N,…`: levels for matching files or components. @throws Error when malformed */
   readonly vmodule?: string;
   readonly clock?: Clock;
-  /** Lines without date, level and place. */
+  /** Omits date, severity and source location. */
   readonly skipHeaders?: boolean;
-  /** The place of a call with the directory of its file. */
+  /** Includes the directory in the source location. */
   readonly addDirHeader?: boolean;
-  /** Hides fields that hold secrets. */
+  /** Redacts messages with secrets in their fields. */
   readonly sanitize?: boolean;
-  /** `reflector.ts:88`: a line from there brings its stack, in the text format. @throws Error when malformed */
+  /** `reflector.ts:88`: messages logged there include a stack trace, in the text format. @throws Error when malformed */
   readonly backtraceAt?: string;
-  /** Where lines go; default stderr, unbuffered. */
+  /** Output; default stderr, unbuffered. */
   readonly write?: (line: string, severity: Severity) => void;
   readonly exit?: (code: number) => never;
 }
 
-/** A logger over winston in klog's formats. */
+/** Creates a logger on top of winston, in klog's formats. */
 export function newLogger(options: LoggerOptions = {}): RootLogger {
   const state: State = {
     verbosity: options.verbosity ?? 0,
@@ -71,7 +71,7 @@ export function newLogger(options: LoggerOptions = {}): RootLogger {
 
 interface State {
   verbosity: number;
-  /** undefined when there is no --vmodule: then nobody has to look who is calling. */
+  /** undefined without --vmodule; the caller's file need not be determined then. */
   readonly levelFor: ((name: string) => number | undefined) | undefined;
   readonly clock: Clock;
   readonly exit: (code: number) => never;
@@ -92,10 +92,10 @@ function parseTraceLocation(text: string): string | undefined {
   return `${file}:${Number(line)}`;
 }
 
-/** winston exports it, its types do not say so. */
+/** Exported by winston but missing in its types. */
 const { Transport } = winston as unknown as { Transport: new () => winston.transport };
 
-/** winston carries the records; the format makes the line, the transport hands it on at once. */
+/** Creates the winston logger: the format renders the line, the transport writes it synchronously. */
 function newSink(options: LoggerOptions): winston.Logger {
   const write = options.write ?? writeToStderr;
   const line =
@@ -115,13 +115,14 @@ export function writeToStderr(line: string): void {
   writeFully(2, line);
 }
 
+/** Writes all of the text synchronously; drops the rest on errors, or when a full pipe is not drained. */
 export function writeFully(descriptor: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let sent = 0, tries = 0; sent < bytes.length && tries < 1000; ) {
     try {
       sent += writeSync(descriptor, bytes, sent);
     } catch (err) {
-      // A full pipe answers EAGAIN; the reader gets its time, but never for ever.
+      // A full pipe returns EAGAIN: retry, but not forever.
       if ((err as NodeJS.ErrnoException).code !== "EAGAIN") return;
       tries++;
     }
@@ -203,7 +204,7 @@ class LeveledLogger implements RootLogger {
   }
 }
 
-/** `file.ts:line` of whoever called the logger. */
+/** `file.ts:line` of the logger's caller. */
 function callerOf(below: (...args: never[]) => unknown, skip?: string, withDirectory = false): string {
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 4;
@@ -228,11 +229,11 @@ const nowhere = { file: "unknown", line: 1 };
 function stackAbove(below: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, below);
-  // The first lines are the error and the logger's own method.
+  // The first two lines are the error and the logger's own method.
   return (holder.stack ?? "").split("\n").slice(2).join("\n");
 }
 
-/** Says nothing, for tests. */
+/** Discards everything, for tests. */
 export const discardLogger: Logger = {
   info: () => {},
   warn: () => {},

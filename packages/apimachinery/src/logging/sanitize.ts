@@ -1,6 +1,6 @@
 import type { Fields } from "./format.ts";
 
-/** What values of these names are, wherever in a log line's fields they stand; without `-`, `_` and case. */
+/** Kind of secret by field name at any depth, compared without `-`, `_` and case. */
 const sensitive: Readonly<Record<string, string>> = {
   token: "token",
   idtoken: "token",
@@ -19,13 +19,13 @@ const sensitive: Readonly<Record<string, string>> = {
   keypem: "security-key",
   key: "security-key",
 };
-/** Common words are only sensitive as a member of something that is: a pair of PEMs, an encryption key. */
+/** Ambiguous names are sensitive only next to these fields: a PEM pair, an encryption key. */
 const onlyBeside: Readonly<Record<string, readonly string[]>> = { key: ["cert"], secret: ["name"] };
 const deepest = 8;
 
 /**
- * --experimental-logging-sanitization: a line with something secret in its fields says so and nothing else.
- * @returns undefined when there is nothing secret
+ * --experimental-logging-sanitization: replaces a message whose fields contain a secret.
+ * @returns undefined when there is no secret
  * Source: k8s.io/component-base logs/sanitization, logs/datapol
  */
 export function redacted(fields: Fields): { message: string; fields: Fields } | undefined {

@@ -1,10 +1,13 @@
-/** Where in the sources a call stands. */
+/** A source location. */
 export interface SourcePlace {
   readonly file: string;
   readonly line: number;
 }
 
-/** The place of a stack frame: as V8 has it. Bundles have a module of their own here that knows which source a line was made from. */
+/**
+ * Maps a stack frame to its source location; here the identity. Bundles replace this module with one that knows the original
+ * lines.
+ */
 export function sourcePlace(file: string, line: number): SourcePlace {
   return { file, line };
 }

@@ -4,15 +4,15 @@ import type { LineWriter } from "./log-files.ts";
 export interface SplitStreamOptions {
   readonly toStdout: (text: string) => void;
   readonly toStderr: (text: string) => void;
-  /** So much information may wait for more; 0: none. */
+  /** Upper bound of buffered output; 0: unbuffered. */
   readonly bufferBytes: number;
-  /** But not longer than this. */
+  /** Upper bound of the time in the buffer. */
   readonly flushMs: number;
   readonly clock: Clock;
 }
 
 /**
- * --log-json-split-stream: errors on stderr at once, everything else on stdout, in larger pieces where that is wanted.
+ * --log-json-split-stream: errors go to stderr immediately, everything else to stdout, optionally buffered.
  * Source: k8s.io/component-base logs/json
  */
 export function newSplitWriter(options: SplitStreamOptions): LineWriter & { flush(): void } {

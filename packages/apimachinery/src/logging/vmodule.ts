@@ -1,7 +1,6 @@
 /**
- * `--vmodule=reflector=5,watch*=3`: file names without ending, or component names, and their verbosity. `*` and `?`
- * are wildcards.
- * @returns who asks by name and gets a level, undefined when nothing matches; undefined altogether for `""`
+ * Parses `--vmodule=reflector=5,watch*=3`: verbosity by file name without extension, or by component. `*` and `?` are wildcards.
+ * @returns a lookup by name, which returns undefined without a match; undefined for `""`
  * @throws Error `syntax error: expect comma-separated list of filename=N`
  */
 export function parseVmodule(text: string): ((name: string) => number | undefined) | undefined {
@@ -17,7 +16,7 @@ export function parseVmodule(text: string): ((name: string) => number | undefine
   return (name) => rules.find(({ pattern }) => matches(pattern, name))?.level;
 }
 
-/** Shell wildcards, in linear time. */
+/** Matches shell wildcards in linear time. */
 function matches(pattern: string, name: string): boolean {
   let p = 0;
   let star = -1;

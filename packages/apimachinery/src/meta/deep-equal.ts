@@ -1,8 +1,7 @@
-// `for in` walks the keys that V8 keeps for a shape; Object.keys makes a list of them for each object of each write.
+// `for in` uses the enum cache of an object's shape in V8; Object.keys would allocate an array for each object.
 
 /**
- * Compares JSON shapes. A key with the value undefined is as good as absent; everything else must be the same, in the
- * same order within lists.
+ * Compares JSON values. A key with the value undefined counts as absent.
  */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b) || a === b) return true;
@@ -22,7 +21,7 @@ export function deepEqual(a: unknown, b: unknown): boolean {
 }
 
 /**
- * As Go's Semantic.DeepEqual on API objects: absent, null, empty list and empty map are one and the same.
+ * As Go's Semantic.DeepEqual on API objects: absent, null, empty list and empty map are equal.
  * Source: k8s.io/apimachinery pkg/api/equality
  */
 export function semanticEqual(a: unknown, b: unknown): boolean {
@@ -55,7 +54,7 @@ function sameItems(a: readonly unknown[], b: readonly unknown[], same: (a: unkno
   return true;
 }
 
-/** A copy that shares nothing with the original. Keys such as `__proto__` stay plain keys. */
+/** A deep copy of a JSON value. Keys such as `__proto__` remain plain keys. */
 export function deepClone<T>(value: T): T {
   return clone(value) as T;
 }
@@ -67,7 +66,7 @@ function clone(value: unknown): unknown {
     for (let i = 0; i < value.length; i++) list[i] = clone(value[i]);
     return list;
   }
-  // Takes the shape of the original as it is; key by key V8 would look for it again with each.
+  // A spread copies the shape of the original at once; assigning key by key would cause a shape transition for each.
   const copy: Record<string, unknown> = { ...value };
   for (const key in copy) {
     const member = copy[key];

@@ -1,4 +1,4 @@
-/** The garbage collector lets dependents go before the object itself goes. */
+/** The garbage collector orphans dependents before the object is deleted. */
 export const orphanFinalizer = "orphan";
-/** The garbage collector deletes dependents before the object itself goes. */
+/** The garbage collector deletes dependents before the object is deleted. */
 export const foregroundFinalizer = "foregroundDeletion";

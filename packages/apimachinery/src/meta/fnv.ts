@@ -5,7 +5,7 @@ export function fnv32a(bytes: Uint8Array): number {
   return hash >>> 0;
 }
 
-/** FNV-1, the older order of its two steps. */
+/** FNV-1, 32 bits: multiplies before the XOR. */
 export function fnv32(bytes: Uint8Array): number {
   let hash = offsetBasis;
   for (const byte of bytes) hash = Math.imul(hash, prime) ^ byte;

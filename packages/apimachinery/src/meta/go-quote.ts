@@ -1,5 +1,5 @@
 /**
- * A text in double quotes as Go's `%q` writes it; error messages that clients compare carry it.
+ * A string in double quotes as printed by Go's `%q`, for error texts that have to match upstream.
  * Source: Go strconv.Quote
  */
 export function goQuote(text: string): string {
@@ -9,7 +9,7 @@ export function goQuote(text: string): string {
   return `${out}"`;
 }
 
-/** The same of a name that came as bytes: those that are no UTF-8, kept as halves of surrogates, are written `\xff`. */
+/** As `goQuote`, for a name from bytes: lone surrogates U+DC80 to U+DCFF, which stand for invalid UTF-8, become `\xff`. */
 export function goQuoteName(name: string): string {
   const parts = name.split(/([\udc80-\udcff])(?<![\ud800-\udbff].)/);
   return parts.length === 1 ? goQuote(name) : `"${parts.map(partOf).join("")}"`;

@@ -16,7 +16,7 @@ export interface GroupResource {
 
 export interface GroupVersionResource extends GroupVersion, GroupResource {}
 
-/** A served resource with what a client has to know of it; the constants are in `schema/kinds/resources.ts`. */
+/** Identifies a resource for clients; constants are in `schema/kinds/resources.ts`. */
 export interface ResourceRef extends GroupVersionResource {
   readonly kind: string;
   readonly namespaced: boolean;
@@ -27,7 +27,7 @@ export function formatGroupVersion(gv: GroupVersion): string {
   return gv.group === "" ? gv.version : `${gv.group}/${gv.version}`;
 }
 
-/** @returns undefined when the text has more than one slash or is empty. */
+/** @returns undefined for a text that is empty or has more than one slash */
 export function parseGroupVersion(apiVersion: string): GroupVersion | undefined {
   const parts = apiVersion.split("/");
   if (apiVersion === "" || parts.length > 2) return undefined;
@@ -39,12 +39,12 @@ export function formatGroupResource(gr: GroupResource): string {
   return gr.group === "" ? gr.resource : `${gr.resource}.${gr.group}`;
 }
 
-/** Where a resource is served: `/api/v1` or `/apis/apps/v1`. */
+/** URL prefix of a group version: `/api/v1` or `/apis/apps/v1`. */
 export function groupVersionPath(gv: GroupVersion): string {
   return gv.group === "" ? `/api/${gv.version}` : `/apis/${gv.group}/${gv.version}`;
 }
 
-/** `/api/v1/namespaces/web/pods/web-0/status`; leave out what the path does not need. */
+/** URL path, e.g. `/api/v1/namespaces/web/pods/web-0/status`; absent parts are omitted. */
 export function resourcePath(
   ref: GroupVersionResource,
   target: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined } = {},
@@ -57,7 +57,7 @@ export function resourcePath(
   return path;
 }
 
-/** Orders versions as clients prefer them: v2, v1, v2beta1, v1beta2, v1alpha1, then anything else by text. Source: version/helpers.go */
+/** Version priority: v2, v1, v2beta1, v1beta2, v1alpha1, then others alphabetically. Source: version/helpers.go */
 export function compareKubeVersions(a: string, b: string): number {
   const left = versionRank(a);
   const right = versionRank(b);

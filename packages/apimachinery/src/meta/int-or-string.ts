@@ -1,11 +1,11 @@
 import { goQuote } from "./go-quote.ts";
 
-/** A count, or a share of a total: `3` or `"25%"`. */
+/** A number or a percentage: `3` or `"25%"`. */
 export type IntOrString = number | string;
 
 /**
- * @param total what a percentage is of
- * @throws Error for a text that is no percentage
+ * @param total the total that a percentage refers to
+ * @throws Error for a string that is not a percentage
  * Source: intstr.GetScaledValueFromIntOrPercent
  */
 export function scaledValue(value: IntOrString, total: number, roundUp: boolean): number {
@@ -16,7 +16,7 @@ export function scaledValue(value: IntOrString, total: number, roundUp: boolean)
   return roundUp ? Math.ceil(exact) : Math.floor(exact);
 }
 
-/** @returns 25 for `"25%"`, undefined for any other text. */
+/** @returns 25 for `"25%"`; undefined for a text that is not a percentage */
 export function parsePercent(text: string): number | undefined {
   return /^[+-]?[0-9]{1,15}%$/.test(text) ? Number(text.slice(0, -1)) : undefined;
 }

@@ -4,7 +4,7 @@ import { bigIntToIp, canonicalIp, cidrContains, ipToBigInt, parseCidr, parseIp }
 
 for (const { text, want } of [
   { text: "10.0.0.1", want: "10.0.0.1" },
-  { text: "010.000.0.01", want: "10.0.0.1" }, // decimal, never octal
+  { text: "010.000.0.01", want: "10.0.0.1" }, // leading zeros do not mean octal
   { text: "1.2", want: undefined },
   { text: "256.0.0.1", want: undefined },
   { text: "::1", want: "::1" },

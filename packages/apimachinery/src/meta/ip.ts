@@ -1,8 +1,8 @@
 import { isIP, isIPv4 } from "node:net";
 
-/** IP addresses and ranges as Kubernetes reads and writes them. Source: k8s.io/utils/net, Go's package net */
+/** IP addresses and CIDRs with the syntax of Kubernetes. Source: k8s.io/utils/net, Go's package net */
 
-/** Go's sloppy parse: leading zeros of IPv4 are decimal. @returns the address in usual form, undefined when it is none. */
+/** Like ParseIPSloppy, accepts leading zeros in IPv4 and removes them. @returns undefined for an invalid address or a zone */
 export function parseIp(address: string): string | undefined {
   const zeros = /^[0-9.]+$/.test(address)
     ? address
@@ -14,12 +14,12 @@ export function parseIp(address: string): string | undefined {
   return isIP(zeros) === 0 ? undefined : zeros;
 }
 
-/** As Go prints it: IPv6 in its shortest form, and an IPv4 address that was written as IPv6 as what it is. @param ip from `parseIp` */
+/** Canonical form in Go: shortest IPv6, and IPv4 for an IPv4-mapped address. @param ip from `parseIp` */
 export function canonicalIp(ip: string): string {
   return isIPv4(ip) ? ip : (mappedIpv4(ip) ?? canonicalIpv6(ip));
 }
 
-/** @returns undefined when the text is no CIDR. */
+/** @returns undefined for an invalid CIDR */
 export function parseCidr(cidr: string): { ip: string; bits: number; family: 4 | 6 } | undefined {
   const slash = cidr.indexOf("/");
   if (slash < 0) return undefined;
@@ -48,6 +48,7 @@ export function bigIntToIp(value: bigint, family: 4 | 6): string {
   return canonicalIpv6(groups.join(":"));
 }
 
+/** True when the address is in the CIDR; false for invalid arguments and different IP families. */
 export function cidrContains(cidr: string, ip: string): boolean {
   const range = parseCidr(cidr);
   const address = parseIp(ip);
@@ -56,11 +57,12 @@ export function cidrContains(cidr: string, ip: string): boolean {
   return ipToBigInt(address) >> shift === ipToBigInt(range.ip) >> shift;
 }
 
+/** Shortest form of an IPv6 address. @throws TypeError for an invalid address */
 export function canonicalIpv6(ip: string): string {
   return new URL(`http://[${ip}]/`).hostname.slice(1, -1);
 }
 
-/** The IPv4 address within an IPv6 one, `::ffff:192.0.2.1`. */
+/** The IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`); undefined for others. */
 export function mappedIpv4(ip: string): string | undefined {
   if (isIPv4(ip)) return undefined;
   const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonicalIpv6(ip));

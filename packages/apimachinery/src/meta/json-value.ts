@@ -1,10 +1,10 @@
-/** Neither null nor a list. */
+/** True for objects other than null and arrays. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
- * What Go calls a JSON value that is not of the type it should be: `json: cannot unmarshal bool into …`.
+ * Name of a JSON value's type in Go's decoding errors: `json: cannot unmarshal bool into …`.
  * Source: encoding/json UnmarshalTypeError
  */
 export function jsonWord(value: unknown): string {
@@ -12,5 +12,5 @@ export function jsonWord(value: unknown): string {
   return typeof value === "boolean" ? "bool" : typeof value;
 }
 
-/** A value that JSON.stringify writes as this text. @throws SyntaxError when the text is no JSON, or an object or list */
+/** A value that JSON.stringify writes as the given text. @throws SyntaxError for invalid JSON, objects and lists */
 export const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;

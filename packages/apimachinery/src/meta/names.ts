@@ -1,11 +1,11 @@
 import { randomInt } from "node:crypto";
 
-/** No vowels and nothing that looks like one, so that no word comes out. */
+/** Without vowels and similar looking digits, so that no words are formed. */
 const alphabet = "bcdfghjklmnpqrstvwxz2456789";
 const suffixLength = 5;
 const longestBase = 63 - suffixLength;
 
-/** `base` with five random characters behind it, at most 63 in all. Source: k8s.io/apiserver pkg/storage/names/generate.go */
+/** Appends five random characters; truncates to 63 characters in total. Source: k8s.io/apiserver pkg/storage/names/generate.go */
 export function generateName(base: string): string {
   return base.slice(0, longestBase) + randomSuffix(suffixLength);
 }
@@ -16,7 +16,7 @@ function randomSuffix(length: number): string {
   return text;
 }
 
-/** A checksum in the same alphabet, as pod-template-hash is written. Source: rand.SafeEncodeString */
+/** Encodes a checksum in the same alphabet, e.g. for pod-template-hash. Source: rand.SafeEncodeString */
 export function safeEncode(text: string): string {
   let out = "";
   for (const char of text) out += alphabet[(char.codePointAt(0) as number) % alphabet.length];

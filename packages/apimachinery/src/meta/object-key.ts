@@ -11,7 +11,7 @@ export function toKey(namespace: string | undefined, name: string): ObjectKey {
   return namespace ? `${namespace}/${name}` : name;
 }
 
-/** @returns `namespace` is `""` for a cluster-scoped key. */
+/** @returns namespace `""` for the key of a cluster-scoped object */
 export function splitKey(key: ObjectKey): { namespace: string; name: string } {
   const slash = key.indexOf("/");
   return slash < 0 ? { namespace: "", name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };

@@ -3,7 +3,7 @@ import type { KubeObject, OwnerReference } from "./types.ts";
 
 type HasMeta = Pick<KubeObject, "metadata">;
 
-/** The one owner that controls this object, if any. */
+/** The controlling owner reference; undefined when there is none. */
 export function controllerOf(object: HasMeta): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((reference) => reference.controller === true);
 }
@@ -25,14 +25,14 @@ export function newControllerRef(owner: HasMeta, gvk: GroupVersionKind): OwnerRe
 }
 
 /**
- * A strategic merge patch that makes `controller` an owner of the object with `uid` (which fails on another object
- * of the same name). Source: controller_ref_manager.go, AdoptPod
+ * A strategic merge patch that adds an owner reference. The uid makes the patch fail on another object of the same name.
+ * Source: controller_ref_manager.go, AdoptPod
  */
 export function adoptPatch(controller: OwnerReference, uid: string, finalizers?: readonly string[]): unknown {
   return { metadata: { ownerReferences: [controller], uid, ...(finalizers === undefined ? {} : { finalizers }) } };
 }
 
-/** A strategic merge patch that removes owners, and finalizers, from the object with `uid`. Source: GenerateDeleteOwnerRefStrategicMergeBytes */
+/** A strategic merge patch that removes owner references and finalizers. Source: GenerateDeleteOwnerRefStrategicMergeBytes */
 export function releasePatch(ownerUids: readonly string[], uid: string, finalizers: readonly string[] = []): unknown {
   const metadata: Record<string, unknown> = {
     uid,

@@ -1,13 +1,13 @@
-/** What a pod's security is written with, beside its security contexts: for admission, validation and the node agent. */
+/** Names of pod security settings other than security contexts, for admission, validation and the kubelet. */
 
-/** Annotation that names the profile of a whole pod. */
+/** Annotation with the seccomp profile of a pod. */
 export const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
-/** Prefix of the annotations that name the profile of a container. */
+/** Prefix of the annotations with the profile of a container. */
 export const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
-/** Prefix of the annotations that name the profile of a container. */
+/** Prefix of the annotations with the profile of a container. */
 export const appArmorContainer = "container.apparmor.security.beta.kubernetes.io/";
 
-/** Sysctls that cannot reach out of a pod's namespaces. */
+/** Namespaced sysctls that cannot affect other pods. */
 export const safeSysctls: ReadonlySet<string> = new Set([
   "kernel.shm_rmid_forced",
   "net.ipv4.ip_local_port_range",

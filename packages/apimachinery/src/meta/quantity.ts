@@ -1,4 +1,4 @@
-/** How a quantity is written: `1Gi`, `1G`, or `1e9`. */
+/** Notation: `1Gi`, `1G` or `1e9`. */
 export type QuantityFormat = "BinarySI" | "DecimalSI" | "DecimalExponent";
 
 const formText = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
@@ -11,11 +11,11 @@ const binarySuffixes: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei
 
 const nano = 1_000_000_000n;
 const largest = (2n ** 63n - 1n) * nano;
-/** Exponents beyond this are cut: such amounts do not exist, and computing them would take for ever. */
+/** Larger exponents are clamped: computing huge powers would block the event loop. */
 const largestExponent = 40;
 
 /**
- * An amount of cpu, memory or anything countable, exact to 10^-9; smaller fractions round away from zero. Immutable.
+ * An immutable resource amount with a resolution of 10^-9; smaller fractions are rounded away from zero.
  * Source: k8s.io/apimachinery pkg/api/resource/quantity.go
  */
 export class Quantity {
@@ -27,7 +27,7 @@ export class Quantity {
     this.format = format;
   }
 
-  /** @throws Error with upstream's text when the text is no quantity. */
+  /** @throws Error with upstream's text for an invalid quantity */
   static parse(text: string): Quantity {
     const result = parse(text);
     if (typeof result === "string") throw new Error(result);
@@ -55,7 +55,7 @@ export class Quantity {
     return this.nanos > 0n ? 1 : this.nanos < 0n ? -1 : 0;
   }
 
-  /** Negative when this is less than `other`. */
+  /** Three-way comparison: -1 when this is less than `other`. */
   cmp(other: Quantity): -1 | 0 | 1 {
     return this.nanos < other.nanos ? -1 : this.nanos > other.nanos ? 1 : 0;
   }
@@ -64,7 +64,7 @@ export class Quantity {
     return this.nanos === other.nanos;
   }
 
-  /** Zero takes the other's format, as upstream's does. */
+  /** The result has this quantity's format, or that of `other` when this is zero, as upstream. */
   add(other: Quantity): Quantity {
     return new Quantity(this.nanos + other.nanos, this.isZero ? other.format : this.format);
   }
@@ -77,22 +77,22 @@ export class Quantity {
     return new Quantity(-this.nanos, this.format);
   }
 
-  /** In whole units, rounded away from zero. */
+  /** The amount in units, rounded away from zero. */
   value(): number {
     return Number(this.scaledValue(0));
   }
 
-  /** In thousandths, rounded away from zero. */
+  /** The amount in thousandths, rounded away from zero. */
   milliValue(): number {
     return Number(this.scaledValue(-3));
   }
 
-  /** In units of 10^`scale` (0: units, -3: milli, 3: kilo), rounded away from zero. */
+  /** The amount in units of 10^`scale` (0: units, -3: milli, 3: kilo), rounded away from zero. */
   scaledValue(scale: number): bigint {
     return scale <= -9 ? this.nanos * 10n ** BigInt(-9 - scale) : divideUp(this.nanos, 10n ** BigInt(9 + scale));
   }
 
-  /** The canonical form: no fraction, the largest suffix that loses nothing. */
+  /** Canonical form: no fraction, the largest suffix without loss of precision. */
   toString(): string {
     if (this.nanos === 0n) return "0";
     const whole = this.nanos % nano === 0n;
@@ -108,13 +108,13 @@ export class Quantity {
   }
 }
 
-/** @returns the quantity, or the text of the error. */
+/** @returns the quantity, or the error text */
 const parse = remembered(parseText);
 
-/** @returns the canonical form of a quantity's text, undefined when it is none. */
+/** @returns the canonical form of a quantity; undefined for an invalid text */
 export const canonicalQuantity = remembered((text) => Quantity.tryParse(text)?.toString());
 
-/** The same few texts come again and again, several times in each pod. What users make up does not fill the memory. */
+/** Memoizes a function of quantity texts, as pods have few different ones. Bounded, as texts come from users. */
 function remembered<T>(read: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
@@ -140,7 +140,7 @@ function parseText(text: string): Quantity | string {
   const digits = (integer + fraction).replace(/^0+/, "");
   if (digits === "") return new Quantity(0n, unit.format);
   let nanos = unscaled(BigInt(digits), fraction.length, unit);
-  // Few digits are kept as they are, beyond 2^63 too; what needs big arithmetic is capped.
+  // As upstream: up to 18 digits are exact even beyond 2^63; amounts that need inf.Dec are capped at 2^63 - 1.
   if (nanos > largest && !(digits.length <= 18 && unit.format !== "BinarySI" && unit.exponent <= 18)) nanos = largest;
   const format = unit.format === "BinarySI" && nanos < nano ? "DecimalSI" : unit.format;
   return new Quantity(sign === "-" ? -nanos : nanos, format);
@@ -162,7 +162,7 @@ function parseSuffix(suffix: string): Unit | undefined {
   return { base: 10, exponent: Math.max(-largestExponent, Math.min(largestExponent, exponent)), format: "DecimalExponent" };
 }
 
-/** digits × 10^-fractionDigits × unit, in 10^-9, rounded up. */
+/** digits × 10^-fractionDigits × unit in units of 10^-9, rounded up. */
 function unscaled(digits: bigint, fractionDigits: number, unit: Unit): bigint {
   if (unit.base === 2) return divideUp(digits * 2n ** BigInt(unit.exponent) * nano, 10n ** BigInt(fractionDigits));
   const power = unit.exponent + 9 - fractionDigits;

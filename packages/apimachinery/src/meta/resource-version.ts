@@ -1,15 +1,15 @@
 import { goQuote } from "./go-quote.ts";
 
-/** The largest revision that we can hold exactly; etcd's are far below. */
+/** The largest revision that a number represents exactly; revisions of etcd are far below. */
 const largest = BigInt(Number.MAX_SAFE_INTEGER);
 
 const largestUint64 = 2n ** 64n - 1n;
 
-/** All that etcd gives out: exact in any form of number. */
+/** Fast path: up to 15 digits are always exact. */
 const isSmall = (text: string): boolean => /^[0-9]{1,15}$/.test(text);
 
 /**
- * The revision of a resourceVersion; `""` and `"0"` both give 0.
+ * Parses a resourceVersion to an etcd revision; 0 for `""` and `"0"`.
  * @throws Error `resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`
  * Source: k8s.io/apiserver pkg/storage/etcd3 APIObjectVersioner.ParseResourceVersion
  */
@@ -21,7 +21,7 @@ export function parseResourceVersion(text: string): number {
   return Number(text.replace(/^0+/, ""));
 }
 
-/** @returns why Go does not read the text as an unsigned number of 64 bits; undefined when it does */
+/** @returns the error text of Go's strconv.ParseUint; undefined for a valid uint64 */
 export function uint64Fault(text: string, most = largestUint64): string | undefined {
   if (isSmall(text)) return undefined;
   const fault = (why: string): string => `strconv.ParseUint: parsing ${goQuote(text)}: ${why}`;

@@ -1,6 +1,6 @@
 import { goQuote } from "./go-quote.ts";
 
-/** RFC 3339 with seconds, UTC, as metav1.Time is written. @param ms since the epoch */
+/** RFC 3339 in UTC with whole seconds, the format of metav1.Time. @param ms since the Unix epoch */
 export function formatTime(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds !== lastSeconds) {
@@ -10,11 +10,11 @@ export function formatTime(ms: number): string {
   return lastText;
 }
 
-/** Most times that are written are now. */
+/** Cache of the last result: most formatted times are the current time. */
 let lastSeconds = Number.NaN;
 let lastText = "";
 
-/** RFC 3339 with six digits of a second, as metav1.MicroTime is written. @param ms since the epoch; fractions count */
+/** RFC 3339 in UTC with six fractional digits, the format of metav1.MicroTime. @param ms since the Unix epoch, with fraction */
 export function formatMicroTime(ms: number): string {
   const whole = Math.floor(ms);
   const micros = Math.floor((ms - whole) * 1000);
@@ -23,17 +23,17 @@ export function formatMicroTime(ms: number): string {
 
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
-/** A time by the clock that it was told by. */
+/** A parsed time with its zone offset. */
 export interface ZonedTime {
-  /** Whole ones, since the epoch. */
+  /** Whole seconds since the Unix epoch. */
   readonly seconds: number;
-  /** The digits of a second that were told, as many as there were. */
+  /** The fractional digits as written; `""` for none. */
   readonly fraction: string;
-  /** East of Greenwich. */
+  /** Offset east of UTC. */
   readonly offsetSeconds: number;
 }
 
-/** @returns undefined when it is no RFC 3339 time. Source: Go time.Parse with time.RFC3339 */
+/** @returns undefined for a text that is not an RFC 3339 time. Source: Go time.Parse with time.RFC3339 */
 export function parseZonedTime(text: string): ZonedTime | undefined {
   const match = rfc3339.exec(text);
   if (match === null) return undefined;
@@ -50,13 +50,13 @@ export function parseZonedTime(text: string): ZonedTime | undefined {
   const [hours, minutes] = [Number(match[9] ?? 0), Number(match[10] ?? 0)];
   if (hours > 24 || minutes >= 60) return undefined;
   const date = new Date(Date.UTC(2000, month - 1, day, hour, minute, second));
-  // Date.UTC takes years below 100 for 19xx. Day first: the 29th of February would move in year 2000's stead.
+  // Date.UTC maps years below 100 to 19xx, so the year is set separately. The leap year 2000 allows February 29 until then.
   date.setUTCFullYear(year, month - 1, day);
   const offsetSeconds = (match[8] === "-" ? -60 : 60) * (hours * 60 + minutes);
   return { seconds: date.getTime() / 1000 - offsetSeconds, fraction: match[7] ?? "", offsetSeconds };
 }
 
-/** @returns ms since the epoch, with fractions down to microseconds; undefined when it is no RFC 3339 time. */
+/** @returns ms since the Unix epoch with microsecond resolution; undefined for a text that is not an RFC 3339 time */
 export function parseTime(text: string): number | undefined {
   const time = parseZonedTime(text);
   return time && time.seconds * 1000 + Number(time.fraction.padEnd(6, "0").slice(0, 6)) / 1000;
@@ -67,7 +67,7 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** A duration as Go prints it: `1m0s`, `1.5s`, `300ms`, `0s`. Source: Go time.Duration.String */
+/** Formats a duration in ms like Go: `1m0s`, `1.5s`, `300ms`, `0s`. Source: Go time.Duration.String */
 export function formatDuration(ms: number): string {
   const sign = ms < 0 ? "-" : "";
   const absolute = Math.abs(ms);
@@ -102,7 +102,7 @@ const unitMs: Readonly<Record<string, number>> = {
 const durationForm = /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const durationPart = /([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/g;
 
-/** @returns milliseconds, with fractions; undefined when Go would refuse the text. Source: Go time.ParseDuration */
+/** @returns milliseconds with fraction; undefined for a text that Go rejects. Source: Go time.ParseDuration */
 export function parseDuration(text: string): number | undefined {
   if (text === "0" || text === "+0" || text === "-0") return 0;
   if (text.length > 200 || !durationForm.test(text)) return undefined;
@@ -112,7 +112,7 @@ export function parseDuration(text: string): number | undefined {
   return text.startsWith("-") ? -total : total;
 }
 
-/** Why Go refuses a text that `parseDuration` cannot read. Source: Go time.ParseDuration */
+/** Go's error text for a duration that `parseDuration` rejects. Source: Go time.ParseDuration */
 export function durationRefusal(text: string): string {
   let rest = text.replace(/^[+-]/, "");
   while (rest !== "") {
@@ -127,7 +127,7 @@ export function durationRefusal(text: string): string {
   return `time: invalid duration ${goQuote(text)}`;
 }
 
-/** An age as kubectl shows it: `5d3h`, `118s`, `<invalid>` for the future. Source: duration.HumanDuration */
+/** Formats an age like kubectl: `5d3h`, `118s`, `<invalid>` for the future. Source: duration.HumanDuration */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return "<invalid>";

@@ -1,7 +1,7 @@
 /**
- * What comes and goes with every request, by its key. Not a Map: one that has outgrown its table (or was cleared) leaves a table
- * behind that points to the next, and once one of them has reached the old generation, all that come after it survive every
- * young collection with whatever stood in them. The tables of an object point nowhere.
+ * A map for short-lived entries, e.g. one per request. Works around a property of V8's Map: when a Map grows or is cleared,
+ * its old hash table keeps a pointer to the new one. Once an old table is in the old generation, all following tables and
+ * the entries in them survive young-generation collections. Dictionary-mode objects have no such pointers.
  */
 export class TransientMap<K extends string | number, V extends object> {
   #slots: Record<K, V> = emptySlots();
@@ -31,19 +31,19 @@ export class TransientMap<K extends string | number, V extends object> {
     this.#size = 0;
   }
 
-  /** As they are now: numbers ascending, texts in the order of their coming. */
+  /** A snapshot of the values: numeric keys in ascending order, others in insertion order. */
   values(): V[] {
     return Object.values(this.#slots);
   }
 
-  /** The first key in that order. */
+  /** The first key in the order of `values`. */
   firstKey(): string | undefined {
     for (const key in this.#slots) return key;
     return undefined;
   }
 }
 
-/** Without a prototype: any text is a key like others. */
+/** No prototype, so that any string is an ordinary key. */
 function emptySlots<K extends string | number, V>(): Record<K, V> {
   return Object.create(null) as Record<K, V>;
 }

@@ -54,12 +54,12 @@ export interface ListMeta {
   remainingItemCount?: number;
 }
 
-/** Any API object: what `JSON.parse` gives, read-only unless the code at hand made it. */
+/** Any API object as a JSON value. Read-only, except for the code that created it. */
 export interface KubeObject extends TypeMeta {
   metadata: ObjectMeta;
 }
 
-/** An object whose kind is not known to the code at hand. */
+/** An object of any kind. */
 export interface Unstructured extends KubeObject {
   [field: string]: unknown;
 }
@@ -104,7 +104,7 @@ export interface StatusDetails {
   retryAfterSeconds?: number;
 }
 
-/** The answer to a request that failed, or to one that has no object to answer with. */
+/** The response to a failed request, or to one without an object to return. */
 export interface Status extends TypeMeta {
   metadata: ListMeta;
   status?: "Success" | "Failure";

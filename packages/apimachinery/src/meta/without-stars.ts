@@ -1,4 +1,4 @@
-/** The text without the stars at its end, in linear time. */
+/** Removes trailing `*` characters in linear time. */
 export function withoutStars(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === "*") end--;

@@ -54,18 +54,18 @@ export interface TableOptions {
   readonly labels: readonly string[];
   /** Upper bounds, ascending, without +Inf. */
   readonly buckets: readonly number[];
-  /** For each label the only values; any other becomes `unexpected`. */
+  /** Allowed values by label; any other value becomes `unexpected`. */
   readonly allowed: readonly (readonly string[] | undefined)[];
-  /** Called before the children are rendered. */
+  /** Called before rendering. */
   readonly collect?: () => void;
 }
 
-/** All children of one metric, and their text. */
+/** All children of one metric, and their rendering. */
 export class ChildTable {
   readonly type: "counter" | "gauge" | "histogram";
   readonly name: string;
   readonly labelNames: readonly string[];
-  /** What users hold: `labels`, and the child's own methods when there are no labels. */
+  /** The object given to users: `labels`, and the child's methods for a metric without labels. */
   readonly family: object;
   readonly #help: string;
   readonly #bounds: readonly number[];
@@ -86,7 +86,7 @@ export class ChildTable {
     this.family = this.#newFamily();
   }
 
-  /** In Prometheus' text format: the head, then the lines of one child after the other. */
+  /** Renders Prometheus' text format: the header, then the lines of each child. */
   *text(): Generator<string> {
     this.#collect?.();
     yield `# HELP ${this.name} ${escapeHelp(this.#help)}\n# TYPE ${this.name} ${this.type}\n`;
@@ -98,12 +98,13 @@ export class ChildTable {
     }
   }
 
+  /** Removes all children. */
   reset(): void {
     this.#children.clear();
     if (this.labelNames.length === 0) this.#children.set("", { values: [], child: this.#newChild() });
   }
 
-  /** Children stay: who holds on to one goes on counting with it. */
+  /** Sets counters and histograms to zero. Children stay valid, as users hold references to them. */
   restart(): void {
     if (this.type === "gauge") return;
     for (const { child } of this.#children.values()) child.restart();

@@ -3,26 +3,26 @@ import { loopSlice } from "../event-loop/loop-slice.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
 
 export interface MetricOptions {
-  /** Upstream's name. */
+  /** The upstream metric name. */
   readonly name: string;
   readonly help: string;
-  /** Names of the labels, in the order in which `labels(…)` takes their values. */
+  /** Label names, in the order of the arguments of `labels(…)`. */
   readonly labels?: readonly string[];
-  /** Written before the help text, as upstream does. Default ALPHA. */
+  /** Stability level, prepended to the help text as upstream does. Default ALPHA. */
   readonly stability?: "ALPHA" | "STABLE";
-  /** The release since which it is deprecated, `1.22.0`; told in the help. One release later it is shown only on demand. */
+  /** Release that deprecated the metric, `1.22.0`; shown in the help. From the next release on the metric is hidden. */
   readonly deprecatedSince?: string;
 }
 
 export interface GaugeOptions extends MetricOptions {
-  /** Called when the metrics are read, to set what is cheaper to look up than to keep. */
+  /** Called before rendering, to set values that are cheaper to compute than to maintain. */
   readonly collect?: (gauge: Gauge) => void;
 }
 
 export interface HistogramOptions extends MetricOptions {
   /** Upper bounds, ascending, without +Inf. Default: Prometheus' 5 ms to 10 s. */
   readonly buckets?: readonly number[];
-  /** Called when the metrics are read, to observe what no event has brought. */
+  /** Called before rendering, to observe values without events. */
   readonly collect?: () => void;
 }
 
@@ -37,18 +37,18 @@ export interface GaugeChild {
   readonly value: number;
 }
 export interface HistogramChild {
-  /** @param times as if observed so often; default 1 */
+  /** @param times number of observations of the value; default 1 */
   observe(value: number, times?: number): void;
   readonly count: number;
   readonly sum: number;
 }
 
-/** A child for each set of label values: hold on to it where it is hot. Without labels, the metric is its own child. */
+/** One child per set of label values, which hot paths should keep. A metric without labels is its own child. */
 interface Family<Child> {
   labels(...values: string[]): Child;
-  /** Forgets one set of label values. */
+  /** Removes the child with these label values. */
   remove(...values: string[]): void;
-  /** Forgets all of them. */
+  /** Removes all children. */
   reset(): void;
 }
 export interface Counter extends Family<CounterChild>, CounterChild {}
@@ -56,36 +56,36 @@ export interface Gauge extends Family<GaugeChild>, GaugeChild {}
 export interface Histogram extends Family<HistogramChild>, HistogramChild {}
 
 export interface MetricsRegistryOptions {
-  /** `--disabled-metrics`: these are counted but never shown. */
+  /** `--disabled-metrics`: metrics that are counted but not shown. */
   readonly disabled?: readonly string[];
-  /** `--show-hidden-metrics-for-version`: those deprecated in an earlier release too. */
+  /** `--show-hidden-metrics-for-version`: also shows metrics deprecated in an earlier release. */
   readonly showHidden?: boolean;
-  /** `--allow-metric-labels`: `metric,label` → the only values; any other becomes `unexpected`. */
+  /** `--allow-metric-labels`: allowed values by `metric,label`; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
-  /** Memory, CPU, event loop and garbage collection of this process, and which release it is of. */
+  /** Adds metrics of the process (memory, CPU, event loop, garbage collection) and of its release. */
   readonly processMetrics?: boolean;
 }
 
 export interface MetricsRegistry {
-  /** Asking again for a name gives the same metric. @throws Error when its kind or labels differ. */
+  /** Registers a metric, or returns the existing one of that name. @throws Error when its type or labels differ */
   counter(options: MetricOptions): Counter;
   gauge(options: GaugeOptions): Gauge;
   histogram(options: HistogramOptions): Histogram;
-  /** Everything in Prometheus' text format, in pieces of about 32 KiB that are made within the shared time slice of the event loop. */
+  /** Renders all metrics in Prometheus' text format, in chunks of about 32 KiB, within the shared event-loop time slice. */
   chunks(): AsyncGenerator<string>;
-  /** The same as one text. */
+  /** Same as {@link chunks}, as one string. */
   render(): Promise<string>;
-  /** Counters and histograms start again at zero; gauges tell of what is, and stay. */
+  /** Resets counters and histograms to zero; gauges keep their values. */
   reset(): void;
   readonly contentType: string;
 }
 
-/** A piece of the text is given away when it is so long. */
+/** Size from which a chunk is yielded. */
 const chunkCharacters = 32 * 1024;
 
 /**
- * Metrics under upstream's names. prom-client measures the process; the values of all others are kept and rendered here, because its
- * label hashing costs more than the requests it would count, and it renders everything in one iteration of the event loop.
+ * Creates a registry of metrics under upstream's names. prom-client provides the process metrics only: its label hashing costs
+ * more than the requests to be counted, and it renders everything in one event-loop iteration.
  * Source: k8s.io/component-base/metrics
  */
 export function newMetricsRegistry(options: MetricsRegistryOptions = {}): MetricsRegistry {
@@ -161,10 +161,10 @@ function helpOf({ stability = "ALPHA", deprecatedSince, help }: MetricOptions): 
   return `[${stability}] ${deprecatedSince === undefined ? "" : `(Deprecated since ${deprecatedSince}) `}${help}`;
 }
 
-/** The release whose metrics these are. */
+/** The implemented Kubernetes release. */
 export const release = { major: "1", minor: "23", gitVersion: "v1.23.0" };
 
-/** What was deprecated before this release. Source: component-base/metrics/version_parser.go */
+/** Whether the metric was deprecated in an earlier release. Source: component-base/metrics/version_parser.go */
 function isHidden({ deprecatedSince }: MetricOptions): boolean {
   return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(release.minor);
 }
@@ -183,7 +183,7 @@ export function linearBuckets(start: number, width: number, count: number): numb
   return Array.from({ length: count }, (_, i) => start + i * width);
 }
 
-/** Dashboards tell versions apart by this. */
+/** Registers kubernetes_build_info, by which dashboards tell versions apart. */
 function registerBuildInfo(registry: MetricsRegistry): void {
   const labels = [
     "build_date",

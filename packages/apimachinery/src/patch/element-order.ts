@@ -1,19 +1,20 @@
 /** Ordering of merged lists, by merge key for objects and by value for scalars. Source: strategicpatch/patch.go */
 
-/** What identifies an element: its merge key's value, or the scalar itself. */
+/** Returns an element's identity: the value of its merge key, or the scalar itself. */
 export type Identify = (element: unknown) => unknown;
 
+/** @param mergeKey undefined for lists of scalars */
 export function identifyBy(mergeKey: string | undefined): Identify {
   return (element) => {
     const value = mergeKey === undefined ? element : (element as Record<string, unknown>)[mergeKey];
-    // Lists and objects, which are no merge keys in any schema, are as good as what they print as.
+    // No schema has lists or objects as merge keys; they are compared by their string form.
     return typeof value === "object" && value !== null ? `\u0000${String(value)}` : value;
   };
 }
 
 /**
- * Puts what the patch names into the patch's order and keeps what only the server has where the server had it, relative
- * to its neighbours.
+ * Sorts elements named in the patch in the patch's order, and keeps the position of server-only elements relative to
+ * their neighbours.
  */
 export function mergeOrder(
   elements: readonly unknown[],
@@ -42,7 +43,7 @@ export function mergeOrder(
   return merged;
 }
 
-/** Sorts elements as another list has them; what that list lacks stays in front. */
+/** Sorts elements in the order of another list; elements that it lacks come first. */
 export function inOrder(elements: readonly unknown[], order: readonly unknown[], identify: Identify): readonly unknown[] {
   return sortedBy(elements, positions(order, identify), identify);
 }
@@ -56,7 +57,7 @@ function sortedBy(elements: readonly unknown[], position: ReadonlyMap<unknown, n
     .map(({ element }) => element);
 }
 
-/** Where each stands first. */
+/** Identity → index of its first occurrence. */
 export function positions(order: readonly unknown[], identify: Identify): Map<unknown, number> {
   const found = new Map<unknown, number>();
   for (let at = 0; at < order.length; at++) {

@@ -1,9 +1,9 @@
-/** JSON values as Go's fmt prints them and as reflect names their types, for the texts of refusals. */
+/** JSON values as Go's fmt prints them and reflect names their types, for error texts. */
 import { goFloat } from "../metrics/go-float.ts";
 
 type Kind = "nil" | "bool" | "int64" | "float64" | "string" | "slice" | "map";
 
-/** reflect's kind of what Go's JSON decoder made. */
+/** reflect.Kind of the value as Go's JSON decoder represents it. */
 export function goKind(value: unknown): Kind {
   switch (typeof value) {
     case "boolean":
@@ -26,18 +26,18 @@ const typeNames: Partial<Record<Kind, string>> = {
   map: "map[string]interface {}",
 };
 
-/** `%s` of a value's reflect.Type: `[]interface {}`. */
+/** Type name as printed by `%s` with a reflect.Type, e.g. `[]interface {}`. */
 export function goTypeName(value: unknown): string {
   const kind = goKind(value);
   return typeNames[kind] ?? kind;
 }
 
-/** `%v`: `map[image:nginx ports:[80]]`. */
+/** As printed by `%v`, e.g. `map[image:nginx ports:[80]]`. */
 export function goText(value: unknown): string {
   return textOf(value, plain);
 }
 
-/** `%s`, which is meant for strings and says so of all else: `%!s(int64=1)`. */
+/** As printed by `%s`; values other than strings look like `%!s(int64=1)`. */
 export function goStringText(value: unknown): string {
   if (value === null || value === undefined) return "%!s(<nil>)";
   return textOf(value, (kind, text) => (kind === "string" || kind === "nil" ? text : `%!s(${kind}=${text})`));
@@ -47,7 +47,7 @@ function plain(_kind: Kind, text: string): string {
   return text;
 }
 
-/** Nothing that is read from a request is nested so deep that this recursion fails. */
+/** Recursive; safe because the nesting of request bodies is limited. */
 function textOf(value: unknown, scalar: (kind: Kind, text: string) => string): string {
   if (value === null || value === undefined) return scalar("nil", "<nil>");
   if (Array.isArray(value)) return `[${value.map((item) => textOf(item, scalar)).join(" ")}]`;

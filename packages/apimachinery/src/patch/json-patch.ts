@@ -5,22 +5,22 @@ import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { deepClone, deepEqual } from "../meta/deep-equal.ts";
 import { isJsonObject, jsonWord } from "../meta/json-value.ts";
 
-/** Most operations of one patch. Source: apiserver pkg/endpoints/handlers/patch.go, maxJSONPatchOperations */
+/** Maximum number of operations in a patch. Source: apiserver pkg/endpoints/handlers/patch.go, maxJSONPatchOperations */
 const maxOperations = 10_000;
-/** What all `copy` operations of a patch may add together. Source: apiserver pkg/server/config.go */
+/** Maximum total size of the values that `copy` operations of a patch add. Source: apiserver pkg/server/config.go */
 const maxCopiedBytes = 3 * 1024 * 1024;
 
 /**
- * RFC 6902. A built-in object is patched as its JSON stands on the wire (with the empty structs and nulls that Go writes),
- * so that paths into them exist.
- * @returns a new document; `document` is left as it was
- * @throws StatusError 400 for a patch that is none, 413 for too many operations, 422 when an operation fails
+ * Applies a JSON patch (RFC 6902). Objects of built-in kinds are patched in their wire form, with the empty structs and
+ * nulls that Go writes, so that paths into these exist.
+ * @returns a new document; `document` is not mutated
+ * @throws StatusError 400 for an invalid patch, 413 for too many operations, 422 when an operation fails
  */
 export function applyJsonPatch(document: unknown, patch: Buffer | string): unknown {
   return atOnce(jsonPatchSteps(document, patch));
 }
 
-/** The same, one operation after the other: each may move everything in a long list. */
+/** As `applyJsonPatch`, yielding after each operation: every one may shift all elements of a long list. */
 export function* jsonPatchSteps(document: unknown, patch: Buffer | string): Steps<unknown> {
   const operations = readPatch(patch);
   yield;
@@ -112,14 +112,14 @@ function pointerOf(value: unknown, name: string): string {
   return value;
 }
 
-/** A missing value is null, as upstream's library reads it. */
+/** A missing value counts as null, as in upstream's library. */
 function operand(operation: Operation): unknown {
   return operation.value === undefined ? null : operation.value;
 }
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** The container that holds a path's last step; undefined when there is none. */
+/** The container of a path's last element; undefined when it does not exist. */
 function parentOf(state: State, path: string): { container: Container; key: string } | undefined {
   const steps = path.split("/");
   if (steps.length < 2 || steps[0] !== "") return undefined;
@@ -201,7 +201,7 @@ function replace(state: State, path: string, value: unknown): void {
   else setOwn(container, key, value);
 }
 
-/** @returns undefined when there is nothing at the path. */
+/** @returns undefined when the path does not exist */
 function get(state: State, path: string): unknown {
   if (path === "") return state.root;
   const parent = parentOf(state, path);

@@ -1,4 +1,4 @@
-/** What holds for any patch of any document. */
+/** Property tests of patches. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -26,7 +26,7 @@ const { value } = fc.letrec((tie) => ({
 }));
 const document = fc.dictionary(key, value, { maxKeys: 4, noNullPrototype: true }) as fc.Arbitrary<Record<string, unknown>>;
 
-/** Where there is something, and where there could be: one step beyond. */
+/** All existing paths, and paths one level below. */
 function pathsOf(at: unknown, path = ""): string[] {
   if (typeof at !== "object" || at === null) return [path];
   const steps = Array.isArray(at)
@@ -82,14 +82,14 @@ test("a JSON patch does what fast-json-patch does with it, or both refuse it", (
   assert.ok(counts.applied > 300 && counts.refused > 300, JSON.stringify(counts));
 });
 
-/** Where the two libraries differ and ours goes with upstream's: the whole document, and the end of a list as a source. */
+/** Excludes operations where upstream's library, which we follow, differs from the reference library. */
 function isComparable({ op, path, ...rest }: Operation): boolean {
   const from = (rest as { from?: string }).from ?? "";
-  // An element that is moved or copied beyond the end of a list: an error by RFC 6902, which the other does not see.
+  // Moving or copying beyond the end of a list: an error by RFC 6902, which the reference library does not detect.
   if ((op === "move" || op === "copy") && /\/\d+$/.test(path)) return false;
   if (path === "" || ((op === "move" || op === "copy") && (from === "" || from.endsWith("/-")))) return false;
-  if (op === "test" && (rest as { value?: unknown }).value === null) return false; // what is not there equals null upstream
-  // What is taken out of a list shifts the places behind it, perhaps the target's.
+  if (op === "test" && (rest as { value?: unknown }).value === null) return false; // upstream treats a missing value as null
+  // Removing a list element shifts the following ones, possibly the target.
   if (op === "move" && (path.startsWith(`${from}/`) || /\/\d+$/.test(from))) return false;
   return op === "add" || op === "move" || op === "copy" || !path.endsWith("/-");
 }
@@ -123,7 +123,7 @@ test("a strategic merge patch made of two objects leads from one to the other, a
   }
 });
 
-/** Elements of merged lists have a key of their own, as the API asks of them; random ones have what chance gave them. */
+/** Makes the merge keys of list elements unique, as the API requires. */
 function withKeys<T>(at: T, type: TypeDescriptor): T {
   const object = at as Record<string, unknown>;
   for (const field of type.fields) {

@@ -3,14 +3,14 @@ import { deepClone } from "../meta/deep-equal.ts";
 import { isJsonObject } from "../meta/json-value.ts";
 
 /**
- * RFC 7386: null removes, objects are merged, everything else replaces.
- * @returns a new document that shares nothing with the arguments, which are left as they were
+ * Applies a JSON merge patch (RFC 7386): null removes a field, objects are merged, all other values replace.
+ * @returns a new document that shares nothing with the arguments
  */
 export function applyMergePatch(document: unknown, patch: unknown): unknown {
   return mergePatchInto(deepClone(document), deepClone(patch));
 }
 
-/** The same, made of the arguments, which it takes over. */
+/** As `applyMergePatch`, but takes ownership of its arguments and may mutate them. */
 export function mergePatchInto(target: unknown, patch: unknown): unknown {
   if (!isJsonObject(patch)) return patch;
   const result: Record<string, unknown> = isJsonObject(target) ? target : {};
@@ -22,7 +22,7 @@ export function mergePatchInto(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-/** The smallest merge patch from one document to the other; undefined when they are the same. */
+/** Creates the smallest merge patch from `original` to `modified`; undefined when they are equal. */
 export function createMergePatch(original: unknown, modified: unknown): unknown {
   if (!isJsonObject(original) || !isJsonObject(modified)) return sameJson(original, modified) ? undefined : modified;
   const patch: Record<string, unknown> = {};

@@ -1,10 +1,10 @@
 import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 
-/** What a strategic merge has to know of a field. */
+/** Strategic merge metadata of a field. */
 export interface PatchField {
-  /** Type of what is inside: of the object itself, or of a list's elements. undefined when the schema does not say. */
+  /** Type of the field's value, or of the elements of a list; undefined when the schema does not have it. */
   readonly inner: FieldType | undefined;
-  /** `merge`, `replace` or none. */
+  /** `merge`, `replace` or undefined. */
   readonly strategy: string | undefined;
   readonly retainKeys: boolean;
   readonly mergeKey: string | undefined;
@@ -12,7 +12,7 @@ export interface PatchField {
 
 const unknownField: PatchField = { inner: undefined, strategy: undefined, retainKeys: false, mergeKey: undefined };
 
-/** @param type of the object that has the field; undefined for objects without schema */
+/** @param type type of the object with the field; undefined for objects without schema */
 export function patchField(type: FieldType | undefined, name: string): PatchField {
   if (type === undefined) return unknownField;
   if (type.kind === "map") return { ...unknownField, inner: innerOf(type.value) };
@@ -32,8 +32,8 @@ function innerOf(type: FieldType): FieldType {
 }
 
 /**
- * The same for a merge, which refuses what is no field.
- * @throws Error in upstream's words (its answer is 500)
+ * As `patchField`, but requires that the schema has the field.
+ * @throws Error with upstream's text (500, as upstream) for an unknown field
  */
 export function mergeField(type: FieldType, name: string): PatchField & { readonly inner: FieldType } {
   if (type.kind === "map" || type.kind === "list") {
@@ -46,7 +46,7 @@ export function mergeField(type: FieldType, name: string): PatchField & { readon
   throw new Error(`unable to find api field in struct ${goName} for the json field ${JSON.stringify(name)}`);
 }
 
-/** The same of a list. */
+/** As `mergeField`, but requires a list. */
 export function mergeListField(type: FieldType, name: string): ReturnType<typeof mergeField> {
   const field = mergeField(type, name);
   const isList = type.kind === "struct" && type.struct.field(name)?.type.kind === "list";
@@ -54,6 +54,7 @@ export function mergeListField(type: FieldType, name: string): ReturnType<typeof
   throw new Error("expected slice or array type, but got: struct");
 }
 
+/** A descriptor as a FieldType. */
 export function structOf(descriptor: TypeDescriptor): FieldType {
   return { kind: "struct", struct: descriptor, goType: descriptor.goName };
 }

@@ -9,7 +9,7 @@ const deployment = structOf(scheme.type("apps/v1.Deployment") as TypeDescriptor)
 const configMap = structOf(scheme.type("core/v1.ConfigMap") as TypeDescriptor);
 const inPod = (spec: object): object => ({ spec: { template: { spec } } });
 
-// The texts are those of kube-apiserver.
+// Error texts are those of upstream's kube-apiserver.
 for (const { value, type = deployment, want } of [
   { value: { metadata: 1 }, want: "cannot restore struct from: int64" },
   { value: { metadata: { finalizers: true } }, want: "cannot restore slice from bool" },

@@ -1,13 +1,13 @@
 /**
- * What a strategic merge has made, held against the types. Upstream's apiserver makes the object from it by reflection and
- * not by its JSON decoder, and says in other words what does not fit.
+ * Type check of the result of a strategic merge. Upstream converts it to an object by reflection instead of its JSON
+ * decoder, so that error texts differ.
  * Source: k8s.io/apimachinery pkg/runtime/converter.go
  */
 import { DecodeFailure, decodeScalar } from "../codec/json-decode.ts";
 import type { FieldType, ScalarKind } from "../schema/descriptor.ts";
 import { goKind } from "./go-text.ts";
 
-/** @throws Error at the first value that does not fit: `cannot restore slice from bool` */
+/** @throws Error for the first value of a wrong type, e.g. `cannot restore slice from bool` */
 export function checkRestorable(value: unknown, type: FieldType): void {
   if (value === null || value === undefined) return;
   const from = goKind(value);
@@ -33,7 +33,7 @@ export function checkRestorable(value: unknown, type: FieldType): void {
   }
 }
 
-/** Go converts between numbers, and from whole ones to strings, which the converter forbids with words of its own. */
+/** Conversions that Go's reflection allows but upstream's converter rejects, with a different text. */
 const convertible: Partial<Record<ScalarKind, readonly string[]>> = {
   string: ["int64"],
   int32: ["float64"],
@@ -54,14 +54,14 @@ function checkScalar(value: unknown, kind: ScalarKind, goType: string): void {
     checkByJson(value, kind, goType);
     return;
   }
-  // Go would wrap a number that is too large around; that is refused too.
+  // Upstream truncates integers that overflow; they are rejected here.
   const tooLarge = kind === "int32" && from === "int64" && (Number(value) | 0) !== Number(value);
   if (fits.includes(from) && !tooLarge) return;
   if (tooLarge || convertible[kind]?.includes(from)) throw new Error(`cannot convert ${from} to ${goType}`);
   throw new Error(`unrecognized type: ${kind}`);
 }
 
-/** Types that read their own JSON, and bytes. */
+/** Types with a custom UnmarshalJSON, and bytes. */
 function checkByJson(value: unknown, kind: ScalarKind, goType: string): void {
   const from = goKind(value);
   if (kind === "bytes" && from !== "string" && from !== "slice") throw new Error(`cannot restore slice from ${from}`);

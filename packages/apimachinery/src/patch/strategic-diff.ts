@@ -8,7 +8,7 @@ import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirectiv
 type Fields = Record<string, unknown>;
 
 /**
- * The strategic merge patch that makes `modified` from `original`; `{}` when they are the same.
+ * Creates the strategic merge patch from `original` to `modified`; `{}` when they are equal.
  * Source: apimachinery pkg/util/strategicpatch/patch.go, CreateTwoWayMergePatch
  */
 export function createTwoWayMergePatch(
@@ -90,7 +90,7 @@ function diffLists(
     .map((item) => ({ [patchDirective]: "delete", [mergeKey]: (item as Fields)[mergeKey] }));
   const list = [...inOrder(changed, after, identify), ...deletions];
   if (list.length > 0) setOwn(patch, key, list);
-  // The lists differ, so either the content or the order has to be said.
+  // The lists differ in content or order; the order directive is needed in both cases.
   setOwn(
     patch,
     orderPrefix + key,

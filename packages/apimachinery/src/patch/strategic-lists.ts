@@ -1,4 +1,4 @@
-/** The lists of a strategic merge. Source: apimachinery pkg/util/strategicpatch/patch.go, mergeSlice */
+/** Strategic merge of lists. Source: apimachinery pkg/util/strategicpatch/patch.go, mergeSlice */
 import { genericServerResponse } from "../errors/status-error.ts";
 import { identifyBy, mergeOrder, positions } from "./element-order.ts";
 import { goKind, goText, goTypeName } from "./go-text.ts";
@@ -6,12 +6,12 @@ import type { mergeField } from "./patch-schema.ts";
 import { badPatchType, type Fields, isObject, patchDirective } from "./strategic-directives.ts";
 
 type ListField = ReturnType<typeof mergeField>;
-/** Merges one element's patch into it. */
+/** Merges a patch into one element. */
 type Merge = (current: Fields, patch: Fields, type: ListField["inner"]) => Fields;
 
 /**
- * @param isDeletion whether the patch lists scalars that are to go
- * @returns the patch alone where the schema does not say that lists are merged
+ * @param isDeletion the patch lists scalars to remove
+ * @returns the merged list; the patch itself when the field's strategy is not `merge`
  */
 export function mergeList(current: unknown[], patch: unknown[], field: ListField, merge: Merge, isDeletion = false): unknown[] {
   if (field.strategy !== "merge") return patch;
@@ -35,7 +35,7 @@ export function mergeList(current: unknown[], patch: unknown[], field: ListField
   );
 }
 
-/** What `$setElementOrder` names stands in its order, what only the server has where the server had it. */
+/** Applies `$setElementOrder`: listed elements get its order, server-only ones keep their relative position. */
 export function putInOrder(
   merged: unknown[],
   order: readonly unknown[],
@@ -49,7 +49,7 @@ export function putInOrder(
   return ordered(merged, order, current, mergeKey);
 }
 
-/** What the patch adds must be in the order list, in the same order. */
+/** @throws Error unless the elements of the patch occur in the order list, in the same order */
 export function checkOrder(list: readonly unknown[], order: readonly unknown[], mergeKey: string | undefined): void {
   if (order.length === 0 || list.length === 0) return;
   const added = mergeKey === undefined ? list : list.filter((item) => expectMap(item)[patchDirective] !== "delete");
@@ -92,7 +92,7 @@ function ordered(
   return mergeOrder(merged, order, current, identify);
 }
 
-/** Each element is looked for in the order list, from its start on, and only an object may stand there until it is found. */
+/** Upstream searches each element from the start of the order list, and fails at the first item that is not an object. */
 function checkOrderElements(order: readonly unknown[], merged: readonly unknown[], mergeKey: string): void {
   const at = order.findIndex((item) => !isObject(item));
   if (at < 0) return;
@@ -101,7 +101,7 @@ function checkOrderElements(order: readonly unknown[], merged: readonly unknown[
   if (merged.some((item) => !before.has(identify(item)))) throw new Error(`value for key ${at} is not a map`);
 }
 
-/** All elements of both lists must be of one kind, and no lists. Go stumbles over null; we say so. */
+/** All elements of both lists must be of one kind other than list. Null is reported with the text of Go's panic. */
 function elementKind(...lists: (readonly unknown[])[]): string {
   let kind: string | undefined;
   for (const item of lists.flat()) {
@@ -115,7 +115,7 @@ function elementKind(...lists: (readonly unknown[])[]): string {
   return kind;
 }
 
-/** Elements with `$patch`: `delete` removes what has their merge key, `replace` takes the patch's other elements alone. */
+/** Elements with `$patch`: `delete` removes the element with that key, `replace` keeps only the patch's other elements. */
 function applyElementDirectives(
   current: readonly Fields[],
   patch: readonly Fields[],
@@ -177,7 +177,7 @@ function requireMergeKeys(mergeKey: string, items: readonly unknown[]): void {
   for (const item of items) requireMergeKey(mergeKey, expectMap(item));
 }
 
-/** @throws Error that upstream answers 500 with */
+/** @throws Error for anything else (500, as upstream) */
 export function expectList(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
   throw new Error(`expected a []interface {}, but received a ${goTypeName(value)}`);
@@ -188,7 +188,7 @@ function expectMap(value: unknown): Fields {
   throw new Error(`expected a map[string]interface {}, but received a ${goTypeName(value)}`);
 }
 
-/** What may stand in a set. Go panics over the others; we answer with its words. */
+/** Returns a scalar unchanged. @throws Error with the text of Go's panic for a value that is not hashable in Go */
 export function hashable(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   throw new Error(`runtime error: hash of unhashable type ${goTypeName(value)}`);

@@ -29,7 +29,7 @@ for (const { name, type, original, patch, want } of [
     },
   },
   {
-    // The server's own elements stand where they stood, relative to those that the patch names.
+    // Server-only elements keep their position relative to those that the patch names.
     name: "puts a new element in front of the elements the patch does not name",
     type: podSpec,
     original: { containers: [{ name: "a" }] },

@@ -1,7 +1,7 @@
 /**
- * Strategic merge patch: a merge patch that knows from the schema which lists are merged, and by which key; with the
- * directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`. What is new to the
- * object is taken as it is, also directives in it, as in every version before 1.28.
+ * Strategic merge patch: a merge patch that also merges lists, by the merge key in the schema. Supports the directives
+ * `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`. Values of new fields are
+ * copied with the directives in them, as upstream does before 1.28.
  * Source: apimachinery pkg/util/strategicpatch/patch.go, StrategicMergeMapPatch
  */
 import { setOwn } from "../codec/json-parse.ts";
@@ -22,25 +22,25 @@ import {
 import { checkOrder, expectList, hashable, mergeList, putInOrder } from "./strategic-lists.ts";
 
 /**
- * @returns a new object that shares nothing with the arguments, which are left as they were; not yet checked by schema
- * @throws StatusError 400 or 422; Error (500 upstream too) for directives that are none and elements without merge key
+ * @returns a new object that shares nothing with the arguments; not yet validated
+ * @throws StatusError 400 or 422; Error (500, as upstream) for invalid directives and elements without merge key
  */
 export function applyStrategicMerge(original: unknown, patch: unknown, descriptor: TypeDescriptor): unknown {
   if (!isObject(patch)) throw badRequest("invalid JSON document");
   return mergeInto(isObject(original) ? deepClone(original) : {}, deepClone(patch), descriptor);
 }
 
-/** The same with both arguments used up; of the patch stays what upstream quotes when the result is no such object. */
+/** As `applyStrategicMerge`, but mutates both arguments; the rest of the patch is what upstream quotes in decoding errors. */
 export function mergeInto(original: Fields, patch: Fields, descriptor: TypeDescriptor): Fields {
   return mergeObject(original, patch, structOf(descriptor));
 }
 
-/** Both are consumed. */
+/** Mutates both arguments. */
 function mergeObject(original: Fields, patch: Fields, type: FieldType): Fields {
   if (Object.hasOwn(patch, patchDirective)) return replaced(patch);
   applyRetainKeys(original, patch);
   applyElementOrders(original, patch, type);
-  // Go visits them in no order; so that an answer is always the same, what is deleted from a list goes first.
+  // Go iterates in random order. Deletions from lists come first here, so that the result is deterministic.
   const [deletions, fields] = [[] as string[], [] as string[]];
   for (const key of Object.keys(patch)) (key.startsWith(deleteDirective) ? deletions : fields).push(key);
   for (const key of deletions) mergeValue(original, fieldOf(key, deleteDirective) || key, patch[key], true, type);
@@ -48,7 +48,7 @@ function mergeObject(original: Fields, patch: Fields, type: FieldType): Fields {
   return original;
 }
 
-/** @param isDeletion whether the value lists what is to go */
+/** @param isDeletion the value lists elements to remove */
 function mergeValue(original: Fields, key: string, value: unknown, isDeletion: boolean, type: FieldType): void {
   if (value === null) {
     delete original[key];
@@ -65,7 +65,7 @@ function mergeValue(original: Fields, key: string, value: unknown, isDeletion: b
   }
 }
 
-/** `$patch` of an object: `replace` takes the patch as it is, `delete` leaves nothing. */
+/** `$patch` of an object: `replace` returns the patch, `delete` an empty object. */
 function replaced(patch: Fields): Fields {
   const directive = patch[patchDirective];
   if (directive === "delete") return {};
@@ -74,7 +74,7 @@ function replaced(patch: Fields): Fields {
   return patch;
 }
 
-/** `$retainKeys` names every field that may stay; the others go. */
+/** `$retainKeys` lists the fields to keep; all others are removed. */
 function applyRetainKeys(original: Fields, patch: Fields): void {
   if (!Object.hasOwn(patch, retainKeysDirective)) return;
   const list = patch[retainKeysDirective];
@@ -88,7 +88,7 @@ function applyRetainKeys(original: Fields, patch: Fields): void {
   for (const key of Object.keys(original)) if (!kept.has(key)) delete original[key];
 }
 
-/** `$setElementOrder/x` together with the patch of `x`: merges both lists and puts the result in order. */
+/** `$setElementOrder/x` with the patch of `x`: merges the lists and sorts the result. */
 function applyElementOrders(original: Fields, patch: Fields, type: FieldType): void {
   for (const directive of Object.keys(patch)) {
     if (!directive.startsWith(orderDirective)) continue;

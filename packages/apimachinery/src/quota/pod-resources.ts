@@ -1,8 +1,8 @@
-/** What a pod asks for as a whole. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits */
+/** Total resources of a pod. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits */
 import type { PodSpec } from "../schema/kinds/core/v1.ts";
 import { addResources, maxResources, quantityIn, type ResourceList } from "./resource-list.ts";
 
-/** The sum of the containers, or one init container where that is more, plus the overhead. */
+/** By resource: the sum over containers or the largest init container, whichever is greater, plus the pod overhead. */
 export function podResources(pod: { spec?: PodSpec }, which: "requests" | "limits"): ResourceList {
   const { spec } = pod;
   let total: ResourceList = {};

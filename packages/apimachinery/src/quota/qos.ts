@@ -7,8 +7,8 @@ export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 const counted = ["cpu", "memory"] as const;
 
 /**
- * BestEffort asks for nothing, Guaranteed limits cpu and memory of every container to what it asks for, the rest is
- * Burstable. Source: pkg/apis/core/v1/helper/qos/qos.go
+ * BestEffort: no requests and limits of cpu and memory. Guaranteed: all containers have limits for both, equal to the
+ * requests. Burstable: all others. Source: pkg/apis/core/v1/helper/qos/qos.go
  */
 export function qosClass({ spec }: { readonly spec?: PodSpec }): QosClass {
   const requests = new Map<string, Quantity>();

@@ -1,25 +1,26 @@
-/** Arithmetic on lists of resources: name → quantity. Source: k8s.io/apiserver pkg/quota/v1/resources.go */
+/** Arithmetic on resource lists (name → quantity). Source: k8s.io/apiserver pkg/quota/v1/resources.go */
 import { Quantity } from "../meta/quantity.ts";
 
 export type ResourceList = Readonly<Record<string, string>>;
 
 const zero = Quantity.parse("0");
 
-/** @returns undefined for a name that is not there or a text that is no quantity. */
+/** @returns undefined for an absent name or an invalid quantity */
 export function quantityIn(list: ResourceList, name: string): Quantity | undefined {
   return Object.hasOwn(list, name) ? Quantity.tryParse(String(list[name])) : undefined;
 }
 
+/** The sum for each name in either list. */
 export function addResources(a: ResourceList, b: ResourceList): ResourceList {
   return combine(a, b, (left, right) => left.add(right));
 }
 
-/** The greater of both, name by name. */
+/** The maximum for each name. */
 export function maxResources(a: ResourceList, b: ResourceList): ResourceList {
   return combine(a, b, (left, right) => (left.cmp(right) < 0 ? right : left));
 }
 
-/** What is more than nothing of a − b. */
+/** a − b for the names of `a`; negative results become zero. */
 export function subtractNonNegative(a: ResourceList, b: ResourceList): ResourceList {
   return Object.fromEntries(
     Object.keys(a).map((name) => {
@@ -33,11 +34,12 @@ export function withoutZeros(list: ResourceList): ResourceList {
   return Object.fromEntries(Object.entries(list).filter(([name]) => quantityIn(list, name)?.isZero === false));
 }
 
+/** Only the given names. */
 export function maskResources(list: ResourceList, names: readonly string[]): ResourceList {
   return Object.fromEntries(Object.entries(list).filter(([name]) => names.includes(name)));
 }
 
-/** Names that are in both lists and exceed the second. */
+/** Names in both lists whose amount in `used` exceeds that in `hard`. */
 export function exceededIn(used: ResourceList, hard: ResourceList): string[] {
   return Object.keys(used).filter((name) => {
     const bound = quantityIn(hard, name);
@@ -45,11 +47,12 @@ export function exceededIn(used: ResourceList, hard: ResourceList): string[] {
   });
 }
 
+/** Names with a negative amount. */
 export function negativeIn(list: ResourceList): string[] {
   return Object.keys(list).filter((name) => (quantityIn(list, name) ?? zero).sign < 0);
 }
 
-/** The same names with the same amounts, however they are written. */
+/** True for equal names and amounts, whatever their notation. */
 export function sameResources(a: ResourceList, b: ResourceList): boolean {
   const names = Object.keys(a);
   if (names.length !== Object.keys(b).length) return false;
@@ -59,7 +62,7 @@ export function sameResources(a: ResourceList, b: ResourceList): boolean {
   });
 }
 
-/** Each amount in its canonical form; what is no quantity is left out. */
+/** Amounts in canonical form; invalid quantities are dropped. */
 export function canonicalResources(list: ResourceList): Record<string, string> {
   return Object.fromEntries(
     Object.keys(list).flatMap((name) => {
@@ -69,7 +72,7 @@ export function canonicalResources(list: ResourceList): Record<string, string> {
   );
 }
 
-/** `cpu=1,pods=3`, by name, as error texts have it. */
+/** The form in error texts, sorted by name: `cpu=1,pods=3`. */
 export function formatResources(list: ResourceList): string {
   return Object.keys(list)
     .sort()

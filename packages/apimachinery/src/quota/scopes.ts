@@ -1,4 +1,4 @@
-/** Does a quota's scope take in this pod? Source: pkg/quota/v1/evaluator/core/pods.go podMatchesScopeFunc */
+/** Scopes of resource quotas. Source: pkg/quota/v1/evaluator/core/pods.go podMatchesScopeFunc */
 import type { Pod, ResourceQuotaSpec } from "../schema/kinds/core/v1.ts";
 import { qosClass } from "./qos.ts";
 
@@ -8,12 +8,13 @@ interface Requirement {
   values?: readonly string[];
 }
 
-/** `spec.scopes` are requirements that something exists. */
+/** All scope requirements of a quota; those in `spec.scopes` have the operator Exists. */
 export function scopesOf(spec: ResourceQuotaSpec | undefined): Requirement[] {
   const plain = (spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: "Exists" }));
   return [...plain, ...((spec?.scopeSelector?.matchExpressions ?? []) as Requirement[])];
 }
 
+/** True when the pod satisfies the scope requirement. */
 export function podMatchesScope(pod: Pod, { scopeName, operator, values = [] }: Requirement): boolean {
   switch (scopeName) {
     case "Terminating":

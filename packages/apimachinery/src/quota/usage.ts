@@ -1,6 +1,5 @@
 /**
- * What one object takes of a quota, and which quotas it counts for. Admission charges with it, the resource quota
- * controller counts with it.
+ * Quota usage of objects, and which quotas they count towards. Used by admission and by the resource quota controller.
  * Source: pkg/quota/v1/evaluator/core, k8s.io/apiserver pkg/quota/v1/generic
  */
 import type { Clock } from "../clock/clock.ts";
@@ -14,25 +13,25 @@ import { podResources } from "./pod-resources.ts";
 import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
 import { podMatchesScope, scopesOf } from "./scopes.ts";
 
-/** How objects of one resource are counted. */
+/** Computes the usage of objects of one resource. */
 export interface QuotaEvaluator {
-  /** Whether admission charges on UPDATE too; CREATE is always charged. */
+  /** True when admission also charges UPDATE; CREATE is always charged. */
   readonly chargesUpdates: boolean;
-  /** Those of the names that this resource can use up. */
+  /** The subset of quota resource names that objects of this resource consume. */
   matching(names: readonly string[]): string[];
   usage(object: KubeObject): ResourceList;
-  /** What a container must say because the quota bounds it; `""` when nothing is missing. */
+  /** Error text when a container lacks requests or limits that the quota requires; `""` when none is missing. */
   missing(required: readonly string[], object: KubeObject): string;
-  /** Whether this change gave something back without a deletion. Source: pkg/quota/v1/install/update_filter.go */
+  /** True when an update may have reduced the usage. Source: pkg/quota/v1/install/update_filter.go */
   replenishes(old: KubeObject, now: KubeObject): boolean;
-  /** Are all scopes of the quota those of the object? */
+  /** True when the object matches all scopes of the quota. */
   inScope(spec: ResourceQuotaSpec | undefined, object: KubeObject): boolean;
 }
 
-/** Resources whose count had a name of its own before `count/…`. */
+/** Resources that can also be counted by plain name, without `count/`. */
 const legacyCounts = new Set(["configmaps", "resourcequotas", "replicationcontrollers", "secrets"]);
 
-/** @param featureEnabled of RecoverVolumeExpansionFailure */
+/** @param featureEnabled queried for RecoverVolumeExpansionFailure */
 export function quotaEvaluator(resource: GroupResource, clock: Clock, featureEnabled: (gate: string) => boolean): QuotaEvaluator {
   if (resource.group === "") {
     switch (resource.resource) {
@@ -61,7 +60,7 @@ function countEvaluator(resource: GroupResource, legacyName?: string): QuotaEval
   };
 }
 
-/** Only pods have scopes: a quota that asks for one takes in nothing else. */
+/** Only pods support scopes: a quota with scopes matches no other objects. */
 function noScopes(spec: ResourceQuotaSpec | undefined): boolean {
   return scopesOf(spec).length === 0;
 }
@@ -79,7 +78,7 @@ const podNames = new Set([
   "limits.memory",
   "limits.ephemeral-storage",
 ]);
-/** What a quota bounds, a container has to say. */
+/** Resources that containers have to specify when a quota limits them. */
 const mustBeSaid = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
 function podEvaluator(clock: Clock): QuotaEvaluator {
@@ -124,12 +123,12 @@ function computeUsage(requests: ResourceList, limits: ResourceList): ResourceLis
   return Object.fromEntries(usage);
 }
 
-/** A pod that ended, or whose deletion is overdue, uses nothing but its place in the store. */
+/** True for a terminated pod, or one whose deletion is overdue: only its object counts. */
 function isOver(pod: Pod & KubeObject, now: number): boolean {
   if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") return true;
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp || deletionGracePeriodSeconds === undefined) return false;
-  return now > (parseTime(deletionTimestamp) ?? now) + Number(deletionGracePeriodSeconds) * 1000; // of 64 bits
+  return now > (parseTime(deletionTimestamp) ?? now) + Number(deletionGracePeriodSeconds) * 1000; // may be a bigint
 }
 
 const serviceNames = ["count/services", "services", "services.nodeports", "services.loadbalancers"];
@@ -158,7 +157,7 @@ const serviceEvaluator: QuotaEvaluator = {
     };
   },
   missing: () => "",
-  // Another type uses other node ports and balancers.
+  // A change of type may release node ports and load balancers.
   replenishes: (old, now) => (old as Service & KubeObject).spec?.type !== (now as Service & KubeObject).spec?.type,
   inScope: noScopes,
 };
@@ -166,7 +165,7 @@ const serviceEvaluator: QuotaEvaluator = {
 const claimNames = ["count/persistentvolumeclaims", "persistentvolumeclaims", "requests.storage"];
 const classSuffix = ".storageclass.storage.k8s.io/";
 
-/** @param recovers claims may ask for less again: what has been set aside for them counts, until it is given back */
+/** @param recovers RecoverVolumeExpansionFailure: requests can shrink, so the larger of request and allocated size counts */
 const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
   chargesUpdates: true,
   matching: (names) =>
@@ -193,7 +192,7 @@ const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
   inScope: noScopes,
 });
 
-/** A claim may ask for parts of a byte, and no quota may say that so much is used. */
+/** Rounds up to whole bytes: claims may request fractions of a byte, which are invalid in a quota's status. */
 function wholeBytes(size: Quantity): string {
   return Quantity.fromValue(size.scaledValue(0), size.format).toString();
 }

@@ -3,12 +3,12 @@ import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../schema/k
 import { listHas } from "../selectors/value-list.ts";
 import { labelOf } from "./labels.ts";
 
-/** Of a node only its name and labels are asked for. */
+/** The part of a node that selectors refer to. */
 interface Selectable {
   readonly metadata: Pick<ObjectMeta, "name"> & { readonly labels?: Readonly<Record<string, string>> };
 }
 
-/** Both the pod's nodeSelector and its required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
+/** Matches nodeSelector and required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
 export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};
   for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labelOf(labels, key) !== value) return false;
@@ -16,7 +16,7 @@ export function matchesNode(pod: Pod, node: Selectable): boolean {
   return required === undefined || (required.nodeSelectorTerms ?? []).some((term) => matchesTerm(term, node));
 }
 
-/** All requirements hold; a term without any matches nothing. */
+/** True when all requirements match; a term without requirements matches nothing. */
 export function matchesTerm(term: NodeSelectorTerm, node: Selectable): boolean {
   const expressions = term.matchExpressions ?? [];
   const fields = term.matchFields ?? [];

@@ -11,7 +11,7 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   );
 }
 
-/** The first taint with one of the effects that nothing tolerates. */
+/** The first taint with one of the effects that no toleration matches. */
 export function untolerated(
   taints: readonly Taint[],
   tolerations: readonly Toleration[],

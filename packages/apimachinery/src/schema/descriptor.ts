@@ -1,30 +1,29 @@
 /**
- * What the codecs, patches, server-side apply and OpenAPI know about a type. Made from the tables in `kinds/`, on first
- * use of each type.
+ * Type metadata for the codecs, patches, server-side apply and OpenAPI. Created lazily from the tables in `kinds/`.
  */
 export interface TypeDescriptor {
-  /** As OpenAPI calls it: `io.k8s.api.core.v1.PodSpec`. */
+  /** OpenAPI name, e.g. `io.k8s.api.core.v1.PodSpec`. */
   readonly name: string;
-  /** `PodSpec`; error texts use it. */
+  /** Go name as in error texts, e.g. `PodSpec`. */
   readonly goName: string;
-  /** `v1`; error texts say `v1.PodSpec`. */
+  /** Last part of the Go package path, e.g. `v1`; error texts have `v1.PodSpec`. */
   readonly goPackage: string;
-  /** Group and version of the table that holds it; `meta.k8s.io` `v1` for shared types. */
+  /** Group and version of the type's table; `meta.k8s.io` and `v1` for shared types. */
   readonly group: string;
   readonly version: string;
-  /** JSON fields in the order Go writes them; fields of inlined structs stand where the struct stands. */
+  /** JSON fields in the order in which Go writes them, with the fields of inlined structs at the position of the struct. */
   readonly fields: readonly FieldDescriptor[];
-  /** Protobuf fields by ascending number. An inlined struct is a message of its own here. */
+  /** Protobuf fields in ascending order. An inlined struct is a nested message. */
   readonly message: readonly MessageField[];
   /** Has `kind` and `apiVersion`. */
   readonly isKind: boolean;
-  /** A struct that server-side apply treats as one value. */
+  /** Server-side apply treats the struct as one value. */
   readonly atomic: boolean;
-  /** Cannot be sent as protobuf (Table). */
+  /** Has no protobuf encoding (Table). */
   readonly jsonOnly: boolean;
   /**
-   * What an empty list that Go always writes is on the wire: `[]` where the type is never stored (reviews, discovery),
-   * `null` where it passes through protobuf, which cannot tell an empty list from none.
+   * How an empty list without omitempty is written in JSON: `[]` for types that are never stored (reviews, discovery),
+   * `null` for others, which pass through protobuf, where empty and nil lists are the same.
    */
   readonly writesEmptyLists: boolean;
   field(name: string): FieldDescriptor | undefined;
@@ -33,23 +32,23 @@ export interface TypeDescriptor {
 export interface FieldDescriptor {
   readonly name: string;
   readonly type: FieldType;
-  /** A Go pointer: its zero value differs from its absence. */
+  /** A pointer in Go: the zero value differs from absence. */
   readonly pointer: boolean;
   readonly omitEmpty: boolean;
   /** Marked `+optional`; for documentation, not for the codecs. */
   readonly optional: boolean;
-  /** Decoded objects always have it: `""`, 0, false, `[]`, `{}` when the input had none. Same rule as the TypeScript types. */
+  /** Present in every decoded object, by default with the zero value. Same rule as for the generated TypeScript types. */
   readonly required: boolean;
   readonly deprecated: boolean;
   readonly unionDiscriminator: boolean;
   readonly listType?: "atomic" | "set" | "map";
   readonly listMapKeys?: readonly string[];
   readonly mapType?: "atomic" | "granular";
-  /** Parts of the strategy: `merge`, `replace`, `retainKeys`. */
+  /** Any of `merge`, `replace`, `retainKeys`. */
   readonly patchStrategy: readonly string[];
   readonly patchMergeKey?: string;
   readonly default?: unknown;
-  /** Go struct that declares it, when it comes from an inlined one. */
+  /** Name of the Go struct that declares the field; differs from the type for fields of inlined structs. */
   readonly declaredBy: string;
 }
 
@@ -66,7 +65,7 @@ export interface MessageField {
 export type FieldType =
   | ScalarType
   | { readonly kind: "struct"; readonly struct: TypeDescriptor; readonly goType: string }
-  /** `wrapped`: protobuf puts the list into a message of its own (named Go slice types). */
+  /** `wrapped`: encoded as a nested message in protobuf (named Go slice types). */
   | { readonly kind: "list"; readonly element: FieldType; readonly wrapped: boolean; readonly goType: string }
   | { readonly kind: "map"; readonly value: FieldType; readonly goType: string };
 
@@ -80,19 +79,19 @@ export type ScalarKind =
   | "bytes"
   /** RFC 3339 text, whole seconds, UTC. */
   | "time"
-  /** The same with six digits. */
+  /** RFC 3339 text with six fractional digits, UTC. */
   | "microTime"
   /** Canonical text. */
   | "quantity"
-  /** number or text. */
+  /** Number or string. */
   | "intOrString"
   /** Any JSON value: RawExtension. */
   | "raw"
   /** An object: FieldsV1. */
   | "fieldsV1"
-  /** Any JSON value inside a CRD's schema. */
+  /** Any JSON value in a schema of a CustomResourceDefinition. */
   | "json"
-  /** Any JSON value that protobuf does not carry. */
+  /** Any JSON value without protobuf encoding. */
   | "any"
   | "schemaOrArray"
   | "schemaOrBool"
@@ -101,7 +100,7 @@ export type ScalarKind =
 export interface ScalarType {
   readonly kind: ScalarKind;
   readonly goType: string;
-  /** Values of a named string type, where Go declares constants. */
+  /** The constants of a named string type. */
   readonly values?: readonly string[];
   /** Marked `+enum`: OpenAPI lists the values. */
   readonly isEnum?: boolean;
@@ -123,8 +122,8 @@ export interface TypeRow {
 }
 
 /**
- * JSON name, type, protobuf number (0 = none), flags (o omitempty, p optional, i inline, d deprecated, u union
- * discriminator), the rest. Types: `*T`, `[]T`, `map:T`, `.T` of the same table, `core/v1.T` of another, or a scalar.
+ * JSON name, type, protobuf field number (0 = none), flags (o omitempty, p optional, i inline, d deprecated, u union
+ * discriminator), extra. Types: `*T`, `[]T`, `map:T`, `.T` in the same table, `core/v1.T` in another one, or a scalar.
  */
 export type FieldRow = [name: string, type: string, number: number, flags: string, extra?: FieldExtra];
 

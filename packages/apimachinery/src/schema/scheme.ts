@@ -12,23 +12,23 @@ import type {
 import { builtInResources, type ResourceRow } from "./kinds/resources.ts";
 import { tables as generatedTables } from "./kinds/tables.ts";
 
-/** The built-in kinds. Descriptors are made on first use and are the same object every time. */
+/** Registry of the built-in types. Descriptors are created lazily and cached. */
 export interface Scheme {
-  /** @returns undefined for kinds that are not built in. */
+  /** @returns undefined for kinds that are not built in */
   kind(gvk: GroupVersionKind): TypeDescriptor | undefined;
-  /** By OpenAPI name (`io.k8s.api.core.v1.PodSpec`) or table and type (`core/v1.PodSpec`). */
+  /** Finds a type by OpenAPI name (`io.k8s.api.core.v1.PodSpec`) or table and name (`core/v1.PodSpec`). */
   type(name: string): TypeDescriptor | undefined;
-  /** All kinds that are an object or list of their own, without those every group version shares (DeleteOptions, …). */
+  /** All kinds, without those shared by all group versions (DeleteOptions, …). */
   kinds(): GroupVersionKind[];
-  /** All types of a group version, kinds or not; empty when it does not exist. */
+  /** All types of a group version, not only kinds; empty for an unknown group version. */
   typesOf(group: string, version: string): TypeDescriptor[];
   groupVersions(): { group: string; version: string }[];
-  /** Row of the resource whose objects have this kind; subresources left out. */
+  /** The resource whose objects have this kind; never a subresource. */
   resourceOf(gvk: GroupVersionKind): ResourceRow | undefined;
   resource(gvr: GroupVersionResource): ResourceRow | undefined;
 }
 
-/** Kinds that every group version accepts under its own name. */
+/** Kinds that are registered in every group version. */
 const sharedKinds = new Set([
   "ListOptions",
   "GetOptions",
@@ -39,17 +39,17 @@ const sharedKinds = new Set([
   "ApplyOptions",
   "WatchEvent",
 ]);
-/** Kinds of meta that are served as `v1` of the core group. */
+/** Meta kinds that are served as `v1` of the core group. */
 const unversionedKinds = new Set(["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"]);
 
-/** Tables whose objects are answers only; their empty lists are written as `[]`. */
+/** Tables of types that are never stored; their empty lists are written as `[]`. */
 const neverStored = new Set(["meta", "authentication", "authorization", "admission", "version", "imagepolicy"]);
 
 const tables = generatedTables as Readonly<Record<string, Table>>;
 const folderByGroup = new Map(Object.entries(tables).map(([folder, table]) => [`${table.group}/${table.version}`, folder]));
 const types = new Map<string, StructType>();
 
-/** `folder` is the table, `core/v1`; `typeName` may be any struct of it. */
+/** @param folder the table, e.g. `core/v1` @param typeName any struct in the table */
 function structType(folder: string, typeName: string): StructType | undefined {
   const key = `${folder}.${typeName}`;
   const known = types.get(key);
@@ -163,7 +163,7 @@ function fieldsOf(row: FieldRow, folder: string, declaredBy: string): FieldDescr
   ];
 }
 
-/** The rule that the generated TypeScript types follow too: what is non-optional there is filled when decoding. */
+/** Same rule as in the generated TypeScript types: decoding sets the properties that are not optional there. */
 function isRequired(name: string, type: FieldType, pointer: boolean, omitEmpty: boolean): boolean {
   if (pointer) return false;
   switch (type.kind) {
@@ -188,7 +188,7 @@ function messageField(row: FieldRow, folder: string, declaredBy: string): Messag
   return { number, name: undefined, type: typeOf(ref, folder), pointer: false, omitEmpty: flags.includes("o"), required: false };
 }
 
-/** Named Go slices that protobuf puts into a message of their own. Source: the `nullable` marker of their declarations */
+/** Named Go slices that are nested messages in protobuf. Source: the `nullable` marker of their declarations */
 const wrappedLists = new Set(["Verbs", "ExtraValue"]);
 
 const scalars: Readonly<Record<string, { kind: ScalarKind; goType: string }>> = {
@@ -275,7 +275,7 @@ export const scheme: Scheme = {
     const cached = kindCache.get(key);
     if (cached !== undefined) return cached;
     const found = findKind(gvk);
-    if (found !== undefined) kindCache.set(key, found); // only kinds that exist: the cache cannot grow from requests
+    if (found !== undefined) kindCache.set(key, found); // only existing kinds, so that requests cannot grow the cache
     return found;
   },
   type: findType,

@@ -11,7 +11,7 @@ const nothing: FieldTerm = { field: "", op: "=", value: "" };
 type Fields = Readonly<Record<string, string>> | undefined | null;
 
 /**
- * Which objects a field selector takes: `metadata.name=a,status.phase!=Running`. Immutable.
+ * An immutable field selector, e.g. `metadata.name=a,status.phase!=Running`.
  * Source: k8s.io/apimachinery pkg/fields/selector.go
  */
 export class FieldSelector {
@@ -19,7 +19,7 @@ export class FieldSelector {
 
   readonly terms: readonly FieldTerm[];
 
-  /** The values that a field may and may not have: users write very many of them for one. */
+  /** Required and excluded values by field, built lazily. Keeps matching fast when a selector has very many terms. */
   #byField: readonly { field: string; wanted: ReadonlySet<string>; unwanted: ReadonlySet<string> }[] | undefined;
 
   private constructor(terms: readonly FieldTerm[]) {
@@ -31,7 +31,7 @@ export class FieldSelector {
     const terms: FieldTerm[] = [];
     for (const part of splitTerms(text).sort()) {
       const term = part === "" ? nothing : parseTerm(part, text);
-      if (term.field !== "" || term.value !== "") terms.push(term); // no field of no value is everything
+      if (term.field !== "" || term.value !== "") terms.push(term); // a term without field and value matches everything
     }
     return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
   }
@@ -49,7 +49,7 @@ export class FieldSelector {
     return this.terms.length === 0;
   }
 
-  /** A field that is not there counts as `""`. */
+  /** Absent fields count as `""`. */
   matches(fields: Fields): boolean {
     this.#byField ??= Map.groupBy(this.terms, ({ field }) => field)
       .entries()
@@ -66,7 +66,7 @@ export class FieldSelector {
     });
   }
 
-  /** The only value that the field may have, when there is one. */
+  /** The value of the first `=` term for the field; undefined when there is none. */
   requiresExact(field: string): string | undefined {
     return this.terms.find((term) => term.field === field && term.op === "=")?.value;
   }
@@ -80,7 +80,7 @@ function escapeValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
 }
 
-/** At commas that are not escaped. */
+/** Splits at unescaped commas. */
 function splitTerms(text: string): string[] {
   if (text === "") return [];
   const terms: string[] = [];

@@ -8,7 +8,7 @@ import { listHas } from "./value-list.ts";
 
 export type Operator = "in" | "notin" | "=" | "==" | "!=" | "gt" | "lt" | "exists" | "!";
 
-/** One condition on one label. `values` are sorted and distinct. */
+/** A requirement on one label. `values` are sorted and distinct. */
 export interface Requirement {
   readonly key: string;
   readonly operator: Operator;
@@ -20,7 +20,7 @@ type Labels = Readonly<Record<string, string>> | undefined | null;
 const binaryOperators = ["in", "notin", "=", "==", "!=", "gt", "lt"] as const;
 
 /**
- * Which objects a label selector takes. Immutable.
+ * An immutable label selector.
  * Source: k8s.io/apimachinery pkg/labels/selector.go
  */
 export class LabelSelector {
@@ -29,7 +29,7 @@ export class LabelSelector {
   /** Matches no object. */
   static readonly nothing = new LabelSelector([], true);
 
-  /** In order of their keys. */
+  /** Sorted by key. */
   readonly requirements: readonly Requirement[];
   readonly #nothing: boolean;
   #text: string | undefined;
@@ -49,7 +49,7 @@ export class LabelSelector {
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
   }
 
-  /** Takes objects that have all of these labels; an empty set takes everything. Values are not checked. */
+  /** Matches objects with all of these labels; an empty set matches everything. Keys and values are not validated. */
   static fromSet(labels: Labels): LabelSelector {
     const requirements = Object.entries(labels ?? {}).map(
       ([key, value]): Requirement => ({ key, operator: "=", values: [value] }),
@@ -58,8 +58,8 @@ export class LabelSelector {
   }
 
   /**
-   * @param selector as it stands in a spec; undefined takes nothing, `{}` takes everything
-   * @throws BadRequest for an operator or a value that is not valid
+   * @param selector a selector of the API; undefined and null match nothing, `{}` matches everything
+   * @throws BadRequest for an invalid operator, key or value
    */
   static fromObject(selector: LabelSelectorObject | undefined | null): LabelSelector {
     if (selector === undefined || selector === null) return LabelSelector.nothing;
@@ -73,12 +73,12 @@ export class LabelSelector {
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
   }
 
-  /** From requirements that are known to be valid. */
+  /** A selector with requirements that are known to be valid. */
   static fromRequirements(requirements: readonly Requirement[]): LabelSelector {
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
   }
 
-  /** True when it takes every object. */
+  /** True when the selector matches every object. */
   get empty(): boolean {
     return !this.#nothing && this.requirements.length === 0;
   }
@@ -93,13 +93,13 @@ export class LabelSelector {
     return true;
   }
 
-  /** Takes what both take. */
+  /** The conjunction of both selectors. */
   and(other: LabelSelector): LabelSelector {
     if (this.#nothing || other.#nothing) return LabelSelector.nothing;
     return LabelSelector.fromRequirements([...this.requirements, ...other.requirements]);
   }
 
-  /** The only value that the label may have, when there is one. */
+  /** The only value that the first requirement on the label allows; undefined when it does not require one value. */
   requiresExact(key: string): string | undefined {
     const requirement = this.requirements.find((one) => one.key === key);
     if (requirement === undefined || requirement.values.length !== 1) return undefined;
@@ -115,16 +115,16 @@ export class LabelSelector {
   }
 }
 
-/** More of them are looked up by key. */
+/** Selectors with more requirements are matched through an index by key. */
 const fewRequirements = 16;
 
 /**
- * Requirements by their keys. Users write tens of thousands of them, and thousands of objects with a few labels each are held
- * against them: only those of the object's own keys have to be looked at.
+ * Requirements by key. A selector may have tens of thousands of requirements and be matched against thousands of objects
+ * with few labels; with the index only the requirements on an object's own keys are evaluated.
  */
 interface Index {
   readonly byKey: ReadonlyMap<string, readonly Requirement[]>;
-  /** Keys that an object must have. */
+  /** Keys that a matching object must have. */
   readonly needed: ReadonlySet<string>;
 }
 
@@ -151,7 +151,7 @@ function matchesIndex({ byKey, needed }: Index, labels: Labels): boolean {
 
 const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "!" };
 
-/** @throws BadRequest listing everything that is wrong with it. */
+/** @throws BadRequest with all validation errors */
 function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
   const errors = checkRequirement(key, operator, values, path);
   if (errors.length > 0) throw badRequest(formatFieldErrors(errors));
@@ -247,7 +247,7 @@ function byKey(requirements: readonly Requirement[]): Requirement[] {
   return [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
 }
 
-/** Recursive descent over the tokens; `in` and `notin` are operators only where one is due. */
+/** Recursive descent parser. `in` and `notin` are identifiers except at the position of an operator. */
 class Parser {
   readonly #tokens: readonly Token[];
   #position = 0;
@@ -309,7 +309,7 @@ class Parser {
     return values;
   }
 
-  /** Values may be empty: `(a,,b)` has the value "" too. */
+  /** Values may be empty: `(a,,b)` includes "". */
   #list(): string[] {
     const values = new Set<string>();
     for (;;) {

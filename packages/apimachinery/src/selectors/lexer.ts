@@ -10,8 +10,8 @@ const special = "=!(),><";
 const blank = " \t\r\n";
 
 /**
- * The tokens of a label selector, the last being `end`. Runs of special characters are cut where the longest known
- * symbol ends; a NUL ends the text.
+ * The tokens of a label selector; the last one is `end`. Special characters form the longest known symbol; a NUL ends the
+ * text.
  * Source: k8s.io/apimachinery pkg/labels/selector.go, Lexer
  */
 export function tokenize(text: string): Token[] {

@@ -1,11 +1,11 @@
-/** Longer lists are looked up in a set. */
+/** Longer lists are converted to a set. */
 const shortList = 8;
 const sets = new WeakMap<readonly string[], ReadonlySet<string>>();
 
 /**
- * Whether a selector's list has a value. Users write lists of tens of thousands, and thousands of objects are held against
- * them: such a list becomes a set once.
- * @param values nobody changes them any more
+ * True when a selector's list contains a value. Lists may have tens of thousands of values and be matched against thousands
+ * of objects; the set for such a list is created once.
+ * @param values must not be mutated afterwards: the set is cached by identity
  */
 export function listHas(values: readonly string[], value: string): boolean {
   if (values.length <= shortList) return values.includes(value);

@@ -17,7 +17,7 @@ interface Received {
   closed: boolean;
 }
 
-/** @returns what a client has of the answer so far */
+/** @returns the part of the response a client has received so far */
 const clients: Readonly<Record<string, (url: string) => { received: Received; stop(): void }>> = {
   "HTTP/2"(url) {
     const received: Received = { text: "", whole: false, closed: false };

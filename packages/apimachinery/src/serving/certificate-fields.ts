@@ -3,10 +3,11 @@ import { readAll, readElement } from "./der.ts";
 import { type Subject, subjectOfName } from "./distinguished-name.ts";
 
 /**
- * What Node does not tell of a certificate. Servers read it of all who come, and need not load what makes certificates for it.
+ * Certificate fields that Node's API does not expose. Kept apart from `certificates.ts`, so that servers need not load the
+ * library that issues certificates.
  */
 
-/** Read from the certificate's own bytes: node's text form cannot tell separators from content. */
+/** Parses the subject from the DER encoding, because Node's text form does not escape separators. */
 export function subjectOf(certificate: X509Certificate): Subject {
   const fields = fieldsOf(certificate);
   const version = fields[0]?.tag === 0xa0 ? 1 : 0; // serial, algorithm, issuer, validity, then the subject
@@ -15,7 +16,7 @@ export function subjectOf(certificate: X509Certificate): Subject {
   return subjectOfName(subject.content);
 }
 
-/** How many intermediates an authority allows below itself; undefined: any number. Source: RFC 5280 4.2.1.9 */
+/** Path length constraint of an authority; undefined: unlimited. Source: RFC 5280 4.2.1.9 */
 export function pathLengthOf(certificate: X509Certificate): number | undefined {
   let length = pathLengths.get(certificate);
   if (length === undefined) {
@@ -32,17 +33,17 @@ function readPathLength(certificate: X509Certificate): number | undefined {
   const extensions = fieldsOf(certificate).find(({ tag }) => tag === 0xa3)?.content;
   if (extensions === undefined) return undefined;
   for (const { content } of readAll(readElement(extensions, 0).content)) {
-    const [id, ...rest] = readAll(content); // whether it is critical, if so, and the value
+    const [id, ...rest] = readAll(content); // an optional `critical` flag and the value
     if (!id?.content.equals(basicConstraints)) continue;
     const value = rest.at(-1)?.content ?? Buffer.alloc(0);
-    // Whether it is an authority, if so, and the length.
+    // An optional `cA` flag and the optional path length.
     const length = readAll(readElement(value, 0).content).find(({ tag }) => tag === 0x02)?.content;
     return length === undefined ? undefined : Number(BigInt(`0x${length.toString("hex") || "0"}`));
   }
   return undefined;
 }
 
-/** Of the part that is signed. */
+/** The fields of the TBSCertificate. */
 function fieldsOf(certificate: X509Certificate): ReturnType<typeof readAll> {
   const [signed] = readAll(readElement(certificate.raw, 0).content);
   return readAll((signed as { content: Buffer }).content);

@@ -92,3 +92,18 @@ test("makes RSA keys for tokens", () => {
   assert.match(keyPem, /^-----BEGIN RSA PRIVATE KEY-----/);
   assert.match(pubPem, /^-----BEGIN PUBLIC KEY-----/);
 });
+
+test("refuses a request whose signature does not fit its key, also where the library throws for it", async () => {
+  const { csrPem } = await newCertificateRequest({ commonName: "system:node:a" });
+  const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\s/g, ""), "base64");
+  const pem = (bytes: Buffer): string =>
+    `-----BEGIN CERTIFICATE REQUEST-----\n${bytes.toString("base64")}\n-----END CERTIFICATE REQUEST-----\n`;
+  const changed = Buffer.from(der);
+  changed[der.length - 1] = (der.at(-1) ?? 0) ^ 1;
+  // A negative number of 33 bytes: longer than the curve's, which the library copies without a check.
+  const long = Buffer.from(
+    "MIIBDzCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQCG2EPvyab3hvNm+USW/VU5jrMlke7CdtMIYIkK8NGhtLGlcriM14e9WdsqLSABbeRebzGEW4Zic/Gf6YxURf9oCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwTAAAIBMAoGCCqGSM49BAMCA0gAMEUCIYDGIWe5fPZBxG7Nk8aUHyhqd3O31T/yk9AX6SBpZNtEywIgFwhoV7o1yDgHNZhY67eabWlYZ0kx5J0j/Yqq7gwQ8iQ=",
+    "base64",
+  );
+  for (const bytes of [changed, long]) await assert.rejects(parseCertificateRequest(pem(bytes)), /does not fit its key/);
+});

@@ -7,8 +7,8 @@ import { readElement } from "./der.ts";
 import { nameToSign, subjectOfName } from "./distinguished-name.ts";
 
 /**
- * Making and signing certificates; the only room that knows @peculiar/x509. Keys are ECDSA P-256, those for service
- * account tokens RSA 2048.
+ * Creates and signs certificates; the only module that uses @peculiar/x509. Keys are ECDSA P-256; service account keys are RSA
+ * 2048.
  */
 x509.cryptoProvider.set(webcrypto as never);
 
@@ -29,19 +29,19 @@ const extendedUsages: Readonly<Record<CertificateUsage, string>> = {
 
 export interface CaOptions {
   readonly commonName: string;
-  /** Default ten years. */
+  /** Default 3650. */
   readonly validDays?: number;
   /** Milliseconds since the epoch from which it is valid; default now. */
   readonly now?: number;
   /** An existing key instead of a new one, PEM. */
   readonly keyPem?: string | undefined;
-  /** An intermediate of this authority instead of a root. */
+  /** Issuer of an intermediate; undefined: a self-signed root. */
   readonly signedBy?: KeyPair;
-  /** How many intermediates may stand below; default any number. */
+  /** Path length constraint; default none. */
   readonly pathLength?: number;
 }
 
-/** An authority, self-signed if nobody else signs it. */
+/** Creates a CA certificate, self-signed unless `signedBy` is given. */
 export async function newCa(options: CaOptions): Promise<KeyPair> {
   const keys = keysOf(options.keyPem);
   const name = subjectName(options.commonName, []);
@@ -72,13 +72,13 @@ export async function newCa(options: CaOptions): Promise<KeyPair> {
 
 export interface CertificateOptions {
   readonly commonName: string;
-  /** Groups of a client. */
+  /** Groups of a client certificate. */
   readonly organizations?: readonly string[];
   readonly dnsNames?: readonly string[];
   readonly ips?: readonly string[];
   readonly usages: readonly CertificateUsage[];
   readonly ca: KeyPair;
-  /** Default a year. It never ends after the authority's. */
+  /** Default 365. The certificate never outlives the authority's. */
   readonly validDays?: number;
   /** Milliseconds since the epoch from which it is valid; default now. */
   readonly now?: number;
@@ -86,7 +86,7 @@ export interface CertificateOptions {
   readonly keyPem?: string | undefined;
 }
 
-/** A key, new unless one is given, with a certificate signed by `ca`. */
+/** Issues a certificate signed by `ca`, with a new key unless one is given. */
 export async function newCertificate(options: CertificateOptions): Promise<KeyPair> {
   const keys = keysOf(options.keyPem);
   const certificate = await sign({
@@ -101,7 +101,7 @@ export async function newCertificate(options: CertificateOptions): Promise<KeyPa
   return { certPem: certificate, keyPem: options.keyPem ?? privatePem(keys.privateKey) };
 }
 
-/** The alternative names of a certificate. */
+/** The DNS names and IP addresses of a certificate's subjectAltName. */
 export function alternativeNamesOf(certPem: string): { dnsNames: string[]; ips: string[] } {
   const names = namesOf(new x509.X509Certificate(certPem));
   const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
@@ -109,9 +109,9 @@ export function alternativeNamesOf(certPem: string): { dnsNames: string[]; ips: 
 }
 
 /**
- * The same certificate with a later end: subject, alternative names, usages and public key stay.
+ * Reissues a certificate with a later end: subject, alternative names, usages and public key stay.
  * @param options.dnsNames names to add, as are `ips`
- * @param options.validDays default a year; it never ends after the authority's
+ * @param options.validDays default 365; the certificate never outlives the authority's
  */
 export async function renewCertificate(options: {
   certPem: string;
@@ -137,7 +137,7 @@ export async function renewCertificate(options: {
   });
 }
 
-/** RSA, as `--service-account-signing-key-file` and `--service-account-key-file` take it. */
+/** Creates an RSA key pair in the formats of `--service-account-signing-key-file` and `--service-account-key-file`. */
 export function newServiceAccountKey(): { keyPem: string; pubPem: string } {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   return {
@@ -146,7 +146,7 @@ export function newServiceAccountKey(): { keyPem: string; pubPem: string } {
   };
 }
 
-/** What a certificate request asks for. */
+/** The contents of a certificate signing request. */
 export interface CertificateRequest {
   readonly commonName: string;
   readonly organizations: string[];
@@ -156,7 +156,7 @@ export interface CertificateRequest {
   readonly uris: string[];
 }
 
-/** A key and a request for its certificate, as a node sends it. @param keyPem an existing key instead of a new one */
+/** Creates a certificate signing request as a node sends it. @param options.keyPem an existing key instead of a new one */
 export async function newCertificateRequest(options: {
   commonName: string;
   organizations?: readonly string[];
@@ -175,11 +175,13 @@ export async function newCertificateRequest(options: {
   return { csrPem: `${request.toString("pem")}\n`, keyPem: privatePem(privateKey) };
 }
 
-/** @throws Error when the PEM is no request, or its signature does not fit its key. */
+/** @throws Error when the PEM is not a certificate request, or when its signature does not match its key */
 export async function parseCertificateRequest(csrPem: string): Promise<CertificateRequest> {
   if (!csrPem.includes("-----BEGIN CERTIFICATE REQUEST-----")) throw new Error("PEM block type must be CERTIFICATE REQUEST");
   const request = new x509.Pkcs10CertificateRequest(csrPem);
-  if (!(await request.verify())) throw new Error("the signature of the certificate request does not fit its key");
+  // A signature whose numbers do not fit the key's curve throws in the library, with a RangeError or an error of WebCrypto.
+  const isSigned = await request.verify().catch(() => false);
+  if (!isSigned) throw new Error("the signature of the certificate request does not fit its key");
   const names = namesOf(request);
   const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
   return {
@@ -191,7 +193,7 @@ export async function parseCertificateRequest(csrPem: string): Promise<Certifica
   };
 }
 
-/** The content of the subject's SEQUENCE. */
+/** The content of the subject's SEQUENCE, in DER. */
 function subjectBytes(request: x509.Pkcs10CertificateRequest): Buffer {
   return readElement(Buffer.from(request.subjectName.toArrayBuffer()), 0).content;
 }
@@ -204,8 +206,8 @@ function namesOf(holder: x509.Pkcs10CertificateRequest | x509.X509Certificate): 
 }
 
 /**
- * Signs what a request asks for: its key, its subject's usual attributes, its alternative names; nothing else of it.
- * @param usages upstream's names of key usages: `digital signature`, `client auth`, …
+ * Signs a certificate request. Takes over only its public key, the standard attributes of its subject and its alternative names.
+ * @param options.usages upstream's names of key usages: `digital signature`, `client auth`, …
  * @throws Error for an unknown usage
  */
 export async function signCertificateRequest(options: {
@@ -223,7 +225,7 @@ export async function signCertificateRequest(options: {
     (all, [usage, flag]) => (options.usages.includes(usage) ? all | flag : all),
     0,
   );
-  // In the table's order and each once, however the request lists them.
+  // Deduplicated and in the table's order, independent of the request's.
   const extended = new Set(
     Object.entries(extendedUsageOids).flatMap(([usage, oid]) => (options.usages.includes(usage) ? [oid] : [])),
   );
@@ -329,18 +331,21 @@ interface Validity {
   notAfter: Date;
 }
 
-/** Clocks differ a little: valid since five minutes ago. */
+/** Starts five minutes in the past, to tolerate clock skew. */
 function validity(ms: number, now = Date.now()): Validity {
   return { notBefore: new Date(now - 300_000), notAfter: new Date(now + ms) };
 }
 
-/** A certificate that outlives its authority would be taken for valid until the authority's end surprises everybody. */
+/**
+ * Truncates the validity to the authority's: the chain is invalid after that anyway, and the certificate's own dates should show
+ * it.
+ */
 function notBeyond(ca: KeyPair, { notBefore, notAfter }: Validity): Validity {
   const end = new x509.X509Certificate(ca.certPem).notAfter;
   return { notBefore, notAfter: end < notAfter ? end : notAfter };
 }
 
-/** Positive, 127 bits. */
+/** A random positive serial number of 127 bits. */
 function newSerial(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] as number) & 0x3f) | 0x40;
@@ -378,7 +383,7 @@ async function toPublic(key: KeyObject): Promise<CryptoKey> {
   return key.toCryptoKey(keyAlgorithm(key) as never, true, ["verify"]);
 }
 
-/** SEC1 and PKCS#1, which are the forms that upstream writes. */
+/** Exports as SEC1 or PKCS#1, the formats that upstream writes. */
 function privatePem(key: KeyObject): string {
   return key.export({ type: key.asymmetricKeyType === "rsa" ? "pkcs1" : "sec1", format: "pem" }) as string;
 }

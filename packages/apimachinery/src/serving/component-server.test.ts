@@ -298,7 +298,7 @@ function write(t: TestContext, name: string, text: string): string {
   return path;
 }
 
-/** As much of an API server as a component asks: reviews, and one config map with its watch. jane's readers may. */
+/** Starts a minimal API server: reviews, and one ConfigMap with its watch. The group `readers` is authorized. */
 async function startApi(t: TestContext, port = 0) {
   const asked: string[] = [];
   const watchers = new Set<(event: object) => void>();

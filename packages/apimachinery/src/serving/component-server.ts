@@ -19,7 +19,7 @@ import { newDebugPages } from "./pprof.ts";
 import { selfSignedPair } from "./self-signed.ts";
 import { parseSniCertKey } from "./tls-options.ts";
 
-/** The flags of a component's own port, as the tables of the controller manager and the scheduler have them. */
+/** Flags of a component's secure port, as in the flag tables of the controller manager and the scheduler. */
 export interface ComponentServingFlags extends TrustFlags {
   readonly "secure-port": number;
   readonly "bind-address": string;
@@ -46,31 +46,30 @@ export interface ComponentServerOptions {
   readonly log: RootLogger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** Name → throws when it is not well. Without any there is `ping`. */
+  /** Health checks by name; a check that throws has failed. Without any, `ping` is served. */
   readonly checks: Readonly<Record<string, () => void | Promise<void>>>;
-  /** As `checks`, for what a restart would not mend: shown, and answered for by name, without failing the page. */
+  /** Checks that are listed and can be queried by name, but do not fail the page: a restart would not repair them. */
   readonly informativeChecks?: Readonly<Record<string, () => void | Promise<void>>>;
-  /** The configuration in force, by its name. */
+  /** Effective configuration by name, for /configz. */
   readonly configz: () => Readonly<Record<string, unknown>>;
-  /** More pages of metrics, by their path: `/metrics/resources`. */
+  /** Additional metrics pages by path: `/metrics/resources`. */
   readonly metricsPages?: Readonly<Record<string, () => Promise<string>>>;
 }
 
 export interface ComponentServer {
   readonly port: number;
   /**
-   * Rejects with a ConfigError when settings of the cluster that must be looked up cannot be: a server that is ready
-   * refuses to tell them. Never resolves.
+   * Rejects with a ConfigError when the cluster's authentication configuration cannot be looked up because a ready API server
+   * refuses the request. Never resolves.
    */
   readonly failed: Promise<never>;
-  /** Lets what runs come to its end for `graceMs`, then cuts it off. */
+  /** Graceful shutdown: running requests are aborted after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
 /**
- * /healthz, /livez, /readyz, /metrics, /configz of the controller manager and the scheduler, behind delegated
- * authentication and authorization, with /debug/pprof/ where --profiling is on. Without a certificate a self-signed one
- * is made.
+ * Serves /healthz, /livez, /readyz, /metrics and /configz of the controller manager and the scheduler, and /debug/pprof/ with
+ * --profiling, behind delegated authentication and authorization. Without a certificate a self-signed one is created.
  * @returns undefined when --secure-port is 0
  * @throws ConfigError when it cannot listen
  */
@@ -125,7 +124,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
   }
 }
 
-/** @throws ConfigError for a kubeconfig or a file of certificates that is none */
+/** @throws ConfigError for an invalid kubeconfig or certificate file */
 async function guardOf(
   options: ComponentServerOptions,
   signal: AbortSignal,
@@ -172,7 +171,7 @@ async function guardOf(
         if (!signal.aborted) reject(new ConfigError((err as Error).message, { cause: err }));
       });
     });
-    failed.catch(() => {}); // who does not look at it goes on
+    failed.catch(() => {}); // avoids an unhandled rejection when the caller ignores it
     return { guard, failed };
   } catch (err) {
     throw new ConfigError((err as Error).message, { cause: err });
@@ -194,7 +193,7 @@ async function tlsOptions(name: string, flags: ComponentServingFlags): Promise<T
     ...(given.certFile === "" ? await selfSignedPair(made) : given),
     clientCaFile: flags["client-ca-file"] || undefined,
     clientCaFiles: [flags["requestheader-client-ca-file"]].filter((file) => file !== ""),
-    // Authorities may also come from the cluster, and change.
+    // Authorities may also come from the cluster, later.
     requestClientCertificate: true,
     sni: flags["tls-sni-cert-key"].map(parseSniCertKey),
     minVersion: flags["tls-min-version"] || undefined,

@@ -10,52 +10,55 @@ import { Roster } from "./roster.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
 export interface ConnectionsOptions {
-  /** Without it, plain HTTP/1.1. */
+  /** TLS settings; undefined: plain HTTP/1.1. */
   readonly tls?: TlsOptions | undefined;
   readonly handler: ExchangeHandler;
   readonly log: Logger;
-  /** How often connections are looked through for those that exceed their times. Default 5 s. */
+  /** Interval of the timeout checks. Default 5 s. */
   readonly headersCheckMs?: number | undefined;
-  /** How long a client may read nothing of an answer that is being written; then it is cut off. Default 60 s. */
+  /** Time limit for a client that reads nothing of a response being written; then it is disconnected. Default 60 s. */
   readonly readTimeoutMs?: number | undefined;
-  /** How long a client may take for an answer that is complete; then it is cut off. Default: as long as it wants. */
+  /** Time limit for a client to read a complete response; then it is disconnected. Default: none. */
   readonly answerTimeoutMs?: number | undefined;
 }
 
-/** A connection whose protocol is ours. */
+/** A connection whose protocol is implemented here and not by Node. */
 export interface ServedConnection {
-  /** Requests that are under way. */
+  /** Number of running requests. */
   readonly size: number;
-  /** Tells the client to go, and lets what is under way come to its end. */
+  /** Graceful shutdown: notifies the client and completes running requests. */
   leave(): void;
-  /** Takes no more requests. */
+  /** Accepts no more requests. */
   close(): void;
-  /** Ends it when the client has exceeded its times. To be called now and then. */
+  /** Enforces the connection's timeouts. To be called periodically. @param now `performance.now()` */
   check(now: number): void;
 }
 
-/** An exchange as it is served. */
+/** The server's view of an exchange. */
 export interface ServedExchange extends Exchange {
-  /** In the server's roster. */
+  /** Index in the server's set of exchanges. */
   place: number;
-  /** There were more header fields than a request may have. */
+  /** The header fields exceeded the limit and are truncated. */
   readonly isCut: boolean;
-  /** Is the whole answer given? The client may not have taken it. */
+  /** The handler has ended the response; the client may not have received all of it. */
   readonly isAnswered: boolean;
-  /** When it was found to be so, as `performance.now()`. */
+  /** When a check first found `isAnswered`, as `performance.now()`. */
   answeredMs: number | undefined;
-  /** When the client was last waited for and has not read since, as `performance.now()`. */
+  /** Since when the handler has been waiting for the client to read, as `performance.now()`; undefined when it is not. */
   readonly unreadMs: number | undefined;
-  /** The server's drain ran out, or the client did not take its answer. */
+  /** Aborts the exchange: the shutdown's grace period is over, or the client does not read. */
   abort(): void;
 }
 
 export const defaultCheckMs = 5_000;
 const defaultReadTimeoutMs = 60_000;
-/** At the end, for clients to hear of it. */
+/** Time for clients to see the final GOAWAY. */
 const goodbyeMs = 1_000;
 
-/** What is open, so that it can be drained; and what is served without asking anybody. */
+/**
+ * Tracks open sockets, connections and exchanges for timeouts and shutdown, and dispatches requests to the handler. Answers
+ * invalid requests itself.
+ */
 export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #sockets = new Set<Socket>();
@@ -63,7 +66,7 @@ export class Connections {
   readonly #gate = newRequestGate();
   readonly #exchanges = new Roster<ServedExchange>();
   #draining = false;
-  /** An exchange or a connection has ended while this drains. */
+  /** Called during shutdown when an exchange or a socket has ended. */
   #onLess: (() => void) | undefined;
   readonly #sweeper: NodeJS.Timeout;
 
@@ -100,7 +103,7 @@ export class Connections {
     });
   }
 
-  /** Tells a client that it forgot about TLS. @param wrapped by TLS, which has read its request */
+  /** Answers a plain HTTP request on a TLS port. @param wrapped the TLS socket, which has consumed the request */
   refusePlain(wrapped: TLSSocket): void {
     const ends = ["remotePort", "remoteAddress", "localPort", "localAddress"] as const;
     const plain = [...this.#sockets].find((socket) => ends.every((end) => socket[end] === wrapped[end]));
@@ -121,9 +124,9 @@ export class Connections {
   }
 
   /**
-   * Runs the handler; whatever it throws ends here.
-   * @param client who takes turns with other clients where requests have to wait
-   * @param handled called when it is done
+   * Runs the handler and answers its errors. Never rejects.
+   * @param client identity for fair queueing between clients
+   * @param handled called when the handler has returned
    */
   async serve(exchange: ServedExchange, client: string, handled?: () => void): Promise<void> {
     this.#exchanges.add(exchange);
@@ -177,14 +180,14 @@ export class Connections {
     }
     await this.#until(() => this.#exchanges.size === 0, graceMs);
     for (const exchange of this.#exchanges.all()) exchange.abort();
-    // Who is told which requests nobody has seen can send them elsewhere; who is only cut off has to guess.
+    // A final GOAWAY tells clients which requests were not processed and can be retried; a closed socket does not.
     http.closeIdleConnections();
     for (const connection of this.#connections) connection.close();
     await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Resolves when it is so, or after `limitMs`. */
+  /** Resolves when the condition holds, or after `limitMs`. */
   async #until(isSo: () => boolean, limitMs: number): Promise<void> {
     if (limitMs === 0 || isSo()) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -203,10 +206,10 @@ const forgotTls = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request t
 /** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
 const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
 
-/** An escape that is none, before the query. */
+/** An invalid percent escape in the path. */
 const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;
 
-/** What Go's server answers by itself, as it does `OPTIONS *`: nobody behind it sees such a request. */
+/** Answered by Go's server itself, like `OPTIONS *`, before any handler. */
 function refuseUrl(exchange: Exchange): void {
   exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
 }

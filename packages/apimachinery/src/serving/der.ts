@@ -1,12 +1,12 @@
-/** One element of DER: what X.509 is written in. Source: ITU-T X.690 */
+/** One DER element. Source: ITU-T X.690 */
 export interface Element {
   readonly tag: number;
   readonly content: Buffer;
-  /** Where the next element begins. */
+  /** Offset of the next element. */
   readonly end: number;
 }
 
-/** @throws Error when the bytes end within the element */
+/** @throws Error for truncated or malformed input */
 export function readElement(bytes: Buffer, at: number): Element {
   const tag = bytes[at];
   let length = bytes[at + 1];
@@ -33,6 +33,7 @@ export function readAll(content: Buffer): Element[] {
   return elements;
 }
 
+/** Decodes a string element by its tag. */
 export function readString({ tag, content }: Element): string {
   if (tag === 0x1e) return Buffer.from(content).swap16().toString("utf16le"); // BMPString
   return content.toString(tag === 0x14 ? "latin1" : "utf8"); // T61String, and all others

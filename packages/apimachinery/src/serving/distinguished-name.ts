@@ -1,22 +1,19 @@
 import { readAll, readString } from "./der.ts";
 
-/**
- * What an X.509 Name says, read from its own bytes: text forms cannot tell separators from content, and what a user
- * writes into a name must come out of a signature as it went in.
- */
+/** The parts of an X.509 Name that identify a user, parsed from DER: text forms do not escape separators. */
 export interface Subject {
-  /** `""` when there is none. */
+  /** `""` without a common name. */
   readonly commonName: string;
-  /** In the order of the certificate, repeated ones too. */
+  /** In the order of the certificate, duplicates included. */
   readonly organizations: string[];
 }
 
-/** By the last bytes of their object identifiers below 2.5.4. Source: RFC 5280 appendix A.1 */
+/** DER content of the object identifiers. Source: RFC 5280 appendix A.1 */
 const commonName = "550403";
 const serialNumber = "550405";
 const organization = "55040a";
 
-/** What a signer takes over, in the order in which it writes it. Source: Go crypto/x509/pkix, Name.ToRDNSequence */
+/** Attributes that are copied into a signed certificate, in output order. Source: Go crypto/x509/pkix, Name.ToRDNSequence */
 const takenOver: readonly { der: string; oid: string }[] = [
   { der: "550406", oid: "2.5.4.6" }, // country
   { der: organization, oid: "2.5.4.10" },
@@ -29,7 +26,7 @@ const takenOver: readonly { der: string; oid: string }[] = [
   { der: serialNumber, oid: "2.5.4.5" },
 ];
 
-/** Values by the hexadecimal object identifier of their type. @param name the content of the Name's SEQUENCE */
+/** Values by attribute type (DER of the object identifier, in hex). @param name the content of the Name's SEQUENCE */
 function attributesOf(name: Buffer): Map<string, string[]> {
   const attributes = new Map<string, string[]>();
   for (const set of readAll(name)) {
@@ -37,7 +34,7 @@ function attributesOf(name: Buffer): Map<string, string[]> {
       const [oid, value] = readAll(attribute.content);
       if (oid === undefined || value === undefined) continue;
       const type = oid.content.toString("hex");
-      // A name has one common name and one serial number: the last that it gives.
+      // Of repeated common names or serial numbers the last one counts, as in Go.
       const before = type === commonName || type === serialNumber ? [] : (attributes.get(type) ?? []);
       attributes.set(type, [...before, readString(value)]);
     }
@@ -51,10 +48,12 @@ export function subjectOfName(name: Buffer): Subject {
   return { commonName: attributes.get(commonName)?.[0] ?? "", organizations: attributes.get(organization) ?? [] };
 }
 
-/** One relative name: values by object identifier, each said to be text so that nobody looks for escapes in it. */
+/** One RDN: values by object identifier, typed as UTF8String so that the library does not interpret escapes. */
 export type RelativeName = Record<string, { utf8String: string }[]>;
 
-/** What a certificate says of a request's subject: the attributes that everyone reads alike, all values of one in one set. */
+/**
+ * The subject of a signed certificate for a request's subject: the known attributes, with all values of one attribute in one RDN.
+ */
 export function nameToSign(name: Buffer): RelativeName[] {
   const attributes = attributesOf(name);
   return takenOver.flatMap(({ der, oid }) => {

@@ -2,13 +2,13 @@ import { ResponseHeaders } from "./exchange-parts.ts";
 
 const clientGone = "the client went away";
 
-/** What an exchange is over either protocol: headers that are set before the answer, a client that may go, a place in the server's roster. */
+/** State common to exchanges of all protocols: early headers, client disconnection, index in the server's set. */
 export abstract class ExchangeBase {
   bytesWritten = 0;
   place = -1;
   answeredMs: number | undefined;
   onUnread: (() => void) | undefined;
-  /** When the client was last waited for and has not read since, as `performance.now()`. */
+  /** Since when the handler has been waiting for the client to read, as `performance.now()`; undefined when it is not. */
   unreadMs: number | undefined;
   protected readonly answerHeaders = new ResponseHeaders();
   #controller: AbortController | undefined;
@@ -24,13 +24,13 @@ export abstract class ExchangeBase {
     return this.#controller.signal;
   }
 
-  /** Nobody takes an answer any more. */
+  /** Marks the exchange as aborted: the response cannot be delivered. */
   protected setGone(reason = clientGone): void {
     this.#isGone = true;
     this.#controller?.abort(new Error(reason));
   }
 
-  /** @param drained resolves when the client has read */
+  /** Tracks a wait for the client. @param drained resolves when the client has read */
   protected async whenRead(drained: Promise<void>): Promise<void> {
     this.unreadMs = performance.now();
     this.onUnread?.();

@@ -6,7 +6,7 @@ export type HeaderValue = string | number | string[];
 
 type Header = [name: string, value: HeaderValue];
 
-/** Headers that filters set before the answer is known. Names are kept in lower case; a list, since there are few. */
+/** Headers that filters set before the response is known. Names are in lower case. A list, because there are few. */
 export class ResponseHeaders {
   readonly #headers: Header[] = [];
 
@@ -21,7 +21,7 @@ export class ResponseHeaders {
     else before[1] = [...(Array.isArray(before[1]) ? before[1] : [String(before[1])]), value];
   }
 
-  /** These and the answer's own, which win. */
+  /** These headers and those of the response, which win. */
   merged(own: OutgoingHttpHeaders): Iterable<Header> {
     const all = this.#headers.slice();
     for (const name in own) {
@@ -42,20 +42,21 @@ function put(headers: Header[], name: string, value: HeaderValue): void {
 }
 
 /**
- * For a request's fields by their names in lower case. Without a prototype: a client may call its fields what it likes. `authorization`
- * should be put in last: it is taken away when it has been looked at, and taking another makes a hash table of them.
+ * Creates an object for request fields by lower-case name. It has no prototype, because clients choose the names. Set
+ * `authorization` last: it is deleted after authentication, and deleting any other than the last property turns the object into a
+ * dictionary.
  */
 export function newRequestFields(): IncomingHttpHeaders {
   return new (RequestFields as unknown as new () => IncomingHttpHeaders)();
 }
 
-// `Object.create(null)` makes hash tables; these share their shapes.
+// `Object.create(null)` creates dictionary-mode objects; these have hidden classes.
 function RequestFields(): void {}
 RequestFields.prototype = Object.create(null);
 
 const canonical = new Map<string, string>();
 
-/** `content-type` → `Content-Type`, as Go writes names over HTTP/1.1. @throws TypeError for what is no name */
+/** `content-type` → `Content-Type`, as Go writes names over HTTP/1.1. @throws TypeError for an invalid name */
 export function canonicalHeader(name: string): string {
   let form = canonical.get(name);
   if (form === undefined) {
@@ -66,17 +67,18 @@ export function canonicalHeader(name: string): string {
   return form;
 }
 
+/** Whether a response with this status may have a body. */
 export function bodyMayFollow(status: number): boolean {
   return status >= 200 && status !== 204 && status !== 304;
 }
 
-/** Without the mapping prefix that a dual-stack socket puts before IPv4 addresses. */
+/** Strips the `::ffff:` prefix of IPv4-mapped addresses on dual-stack sockets. */
 export function plainAddress(address: string | undefined): string {
   if (address === undefined) return "";
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }
 
-/** Resolves when the writable takes more; rejects when it is gone. */
+/** Resolves when the writable accepts more data; rejects when it is closed. */
 export function whenDrained(writable: Writable): Promise<void> {
   if (writable.destroyed || writable.closed) return Promise.reject(new Error("the client went away"));
   if (!writable.writableNeedDrain) return Promise.resolve();
@@ -94,16 +96,16 @@ export function whenDrained(writable: Writable): Promise<void> {
   });
 }
 
-/** Of an answer that has no content, whatever is given to it. */
+/** The stream of a response without a body; discards all writes. */
 export const nowhere: ResponseStream = { write: () => true, drained: () => Promise.resolve(), end() {} };
 
-/** Of a request whose body is not there, or not all of it. */
+/** Error text when the client disconnects before its body is complete. */
 export const goneInRequest = "the client went away while it sent its request";
 
 let dateSecond = 0;
 let dateText = "";
 
-/** The time of day for a Date header, made once a second. */
+/** Value of the Date header, computed once a second. */
 export function httpDate(): string {
   const second = Math.floor(Date.now() / 1000);
   if (second !== dateSecond) {

@@ -20,7 +20,7 @@ before(async () => {
   ca = await newCa({ commonName: "ca", now: Date.now() - 20 * dayMs });
 });
 
-/** A server that knows nobody, and what it writes into its log. */
+/** Starts a server without client authorities and collects its log. */
 async function start(t: TestContext, serving: KeyPair) {
   const folder = mkdtempSync(join(tmpdir(), "cox-expired-"));
   t.after(() => rmSync(folder, { recursive: true }));

@@ -4,7 +4,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { ServingCertificate } from "./tls-options.ts";
 
 export interface ExpiryLog {
-  /** At the start, after files were read again, and when a client broke a handshake off. */
+  /** Checks all certificates: called after a reload and after a failed handshake. */
   look(): void;
   close(): void;
 }
@@ -12,7 +12,10 @@ export interface ExpiryLog {
 const hourMs = 3_600_000;
 const atMostEveryMs = 60_000;
 
-/** Says in the log which serving certificates are not valid at this time: clients only break their handshakes off. Once an hour, and when asked. */
+/**
+ * Logs serving certificates outside their validity period, since clients only abort their handshakes. Checks at the start, once
+ * an hour and on `look`; logs at most once a minute.
+ */
 export function newExpiryLog(certificates: () => readonly ServingCertificate[], log: Logger, clock: Clock): ExpiryLog {
   let saidAt = Number.NEGATIVE_INFINITY;
   const look = (): void => {

@@ -20,13 +20,13 @@ import { startHttpServer } from "./https-server.ts";
 let tls: TestPair;
 before(async () => {
   tls = await testPair();
-  mock.method(console, "error", () => {}); // where Express tells of errors
+  mock.method(console, "error", () => {}); // Express prints errors there
 });
 
 interface Served {
-  /** The server's port and whom to trust. */
+  /** The server's port and CA. */
   readonly to: Pick<Asked, "port" | "ca">;
-  /** Emits `done` when the application has done with a request. */
+  /** Emits `done` when the application has finished a request. */
   readonly events: EventEmitter;
 }
 
@@ -174,7 +174,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const done = once(events, "done");
     const answer = await openAnswer(protocol, to);
     assert.equal(answer.headers["content-length"], undefined);
-    // Neither the sockets nor we hold so much: it stands still until somebody reads.
+    // Buffers hold less than this, so the source stops until the client reads.
     let last = -1;
     const isStill = (): boolean => {
       const still = made === last;

@@ -5,14 +5,14 @@ import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { ExchangeRequest } from "./express-request.ts";
 import { ExchangeResponse } from "./express-response.ts";
 
-/** What Express adds to each request and answer, over ours in place of node's. */
+/** Express' prototypes of requests and responses, on top of ours instead of Node's. */
 const requestLayer = layerOver(ExchangeRequest.prototype, express.request);
 const responseLayer = layerOver(ExchangeResponse.prototype, express.response);
 
 /**
- * Serves an Express application over any exchange. From then on the application, and what is mounted below it, serves
- * nothing else. Errors are shown without their stack.
- * @returns resolves when the answer is complete or the client gone
+ * Serves an Express application over any exchange. The application, and everything mounted below it, can serve nothing else
+ * afterwards. Errors are shown without their stack.
+ * @returns a handler that resolves when the response is complete or the client has disconnected
  */
 export function expressHandler(app: Express): ExchangeHandler {
   app.set("env", "production");
@@ -35,7 +35,7 @@ function serve(app: Express, exchange: Exchange): Promise<void> {
   });
 }
 
-/** Express gives each request its own prototype, so that ours has to be below it. */
+/** Express sets the prototype of each request to `app.request`, so ours has to be further up the chain. */
 function layerOver(base: object, layer: object): object {
   return Object.create(base, Object.getOwnPropertyDescriptors(layer));
 }

@@ -3,19 +3,19 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { Exchange } from "./exchange.ts";
 
-/** An exchange's request as Express and what it is built of want it: node's `IncomingMessage`, as far as they look. */
+/** Adapts an exchange's request to the parts of Node's `IncomingMessage` that Express and its dependencies use. */
 export class ExchangeRequest extends Readable {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly method: string;
-  /** Express shortens it for what is mounted at a path. */
+  /** Express strips the mount path from it. */
   url: string;
   readonly httpVersion: Exchange["httpVersion"];
   readonly httpVersionMajor: number;
   readonly httpVersionMinor: number;
   readonly socket: ExchangeSocket;
   readonly upgrade: boolean;
-  /** The body has been read to its end. */
+  /** The whole body was read. */
   complete = false;
   aborted = false;
   readonly #exchange: Exchange;
@@ -39,7 +39,7 @@ export class ExchangeRequest extends Readable {
     return this.socket;
   }
 
-  /** The body is asked for only when somebody reads it. */
+  /** The body is requested only when it is read. */
   override _read(): void {
     if (this.#source !== undefined) this.#source.resume();
     else if (this.upgrade) this.#end();
@@ -48,7 +48,7 @@ export class ExchangeRequest extends Readable {
 
   #readFrom(source: NodeJS.ReadableStream): void {
     this.#source = source;
-    if (!source.readable) this.#end(); // a filter has read it
+    if (!source.readable) this.#end(); // a filter has consumed it
     source.on("data", (chunk: Buffer) => {
       if (!this.push(chunk)) source.pause();
     });
@@ -65,7 +65,7 @@ export class ExchangeRequest extends Readable {
     this.push(null);
   }
 
-  /** Who gives a request up that is not read to its end breaks it off. */
+  /** Destroying an incompletely read request aborts the exchange. */
   override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
     if (!this.complete) {
       this.aborted = true;
@@ -77,8 +77,8 @@ export class ExchangeRequest extends Readable {
 }
 
 /**
- * What is looked at of a request's connection, and what ends this request alone: the connection itself may carry others.
- * Emits `close` when the client has gone away.
+ * The parts of a socket that frameworks use. Destroying it aborts this request only, because the connection may carry others.
+ * Emits `close` when the client has disconnected.
  */
 export class ExchangeSocket extends EventEmitter {
   readonly remoteAddress: string;

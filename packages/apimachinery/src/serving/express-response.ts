@@ -8,17 +8,17 @@ type EndCallback = () => void;
 type HeaderList = readonly (readonly [name: string, value: OutgoingHttpHeader])[];
 
 /**
- * An exchange's answer as Express and what it is built of want it: node's `ServerResponse`, as far as they look. What is
- * given in one `end()` is sent with its length, the rest as a stream. Headers that filters set on the exchange are sent
- * too and not shown here; those set here win.
+ * Adapts an exchange's response to the parts of Node's `ServerResponse` that Express and its dependencies use. A body passed to
+ * one `end()` is sent with `content-length`, anything else as a stream. Headers that filters have set on the exchange are sent
+ * too, but are not visible here; those set here win.
  */
 export class ExchangeResponse extends Writable {
   statusCode = 200;
-  /** Taken and not sent: HTTP/2 has none, and over HTTP/1.1 each status has its own. */
+  /** Accepted and ignored: HTTP/2 has no reason phrases, and over HTTP/1.1 the standard one is sent. */
   statusMessage = "";
   req: ExchangeRequest;
   readonly #exchange: Exchange;
-  /** By name in lower case. */
+  /** Keys in lower case. */
   readonly #headers = new Map<string, OutgoingHttpHeader>();
   #headIsFixed = false;
   #stream: ResponseStream | undefined;
@@ -44,7 +44,7 @@ export class ExchangeResponse extends Writable {
     return this.writableEnded;
   }
 
-  /** @throws TypeError for what is no header's name or value; Error when the headers are sent */
+  /** @throws TypeError for an invalid name or value; Error when the headers are sent */
   setHeader(name: string, value: number | string | readonly string[]): this {
     validateHeaderName(name);
     validateHeaderValue(name, value as string);
@@ -83,7 +83,7 @@ export class ExchangeResponse extends Writable {
     throw Object.assign(err, { code: "ERR_HTTP_HEADERS_SENT" });
   }
 
-  /** Nothing is sent before the first byte of the body, as with node. Headers: an object, pairs, or a flat list. */
+  /** Sends nothing before the first byte of the body, as in Node. Headers: an object, pairs, or a flat list. */
   writeHead(status: number, headers?: OutgoingHttpHeaders | HeaderList | OutgoingHttpHeader[]): this;
   writeHead(status: number, reason: string, headers?: OutgoingHttpHeaders | HeaderList | OutgoingHttpHeader[]): this;
   writeHead(status: number, ...rest: unknown[]): this {
@@ -112,7 +112,7 @@ export class ExchangeResponse extends Writable {
     return super.end(callback);
   }
 
-  /** To HEAD an application may tell the length of a body that it does not give. */
+  /** A response to HEAD may have a `content-length` without a body. */
   #tellsLengthOnly(chunk: unknown): boolean {
     return this.req.method === "HEAD" && !chunk && this.hasHeader("content-length");
   }
@@ -152,7 +152,7 @@ export class ExchangeResponse extends Writable {
     }
   }
 
-  /** An answer that is given up is broken off, if it is ours: the exchange's deadline may have answered before. */
+  /** Destroying an incomplete response aborts the exchange, unless another response was sent (by the request deadline). */
   override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
     if (!this.#isAnswered && (this.#stream !== undefined || !this.#exchange.headersSent)) this.#exchange.destroy();
     done(err);
@@ -165,7 +165,7 @@ function pairsOf(headers: unknown): HeaderList {
   return Array.from({ length: Math.ceil(headers.length / 2) }, (_, i) => [headers[2 * i], headers[2 * i + 1]] as const);
 }
 
-/** @throws TypeError for what is neither text nor bytes */
+/** @throws TypeError for a chunk that is neither a string nor bytes */
 function bytesOf(chunk: unknown, encoding: BufferEncoding | undefined): Buffer | undefined {
   if (chunk === undefined || chunk === null) return undefined;
   if (typeof chunk === "string") return Buffer.from(chunk, encoding);

@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 import { type Clock, realClock } from "../clock/clock.ts";
 
 /**
- * Calls `changed` after the content of one of the files changed. Directories are watched (files are often replaced
- * through a link), and everything is read again once a minute for file systems that tell nothing.
+ * Calls `changed` after the content of one of the files changed. Watches directories, because files are often replaced through a
+ * symlink, and rereads everything once a minute, for file systems without notifications.
  */
 export function watchFiles(files: readonly string[], changed: () => void, clock: Clock = realClock): { close(): void } {
   let known: string | undefined;
@@ -22,7 +22,7 @@ export function watchFiles(files: readonly string[], changed: () => void, clock:
   const soon = (): void => {
     if (pending || closed) return;
     pending = true;
-    // Writers replace certificate and key one after the other: give them the time.
+    // Certificate and key are replaced one after the other; wait for both.
     clock.after(100, () => void look());
   };
   void look();
@@ -33,7 +33,7 @@ export function watchFiles(files: readonly string[], changed: () => void, clock:
       watcher.on("error", () => watcher.close());
       watchers.push(watcher);
     } catch {
-      // The minute's look has to do.
+      // The periodic check has to suffice.
     }
   }
   const timer = clock.every(60_000, () => void look());

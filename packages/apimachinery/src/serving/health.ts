@@ -4,26 +4,25 @@ import type { Exchange } from "./exchange.ts";
 
 export interface HealthCheck {
   readonly name: string;
-  /** Throws or rejects with the reason, which goes to the log and not to the one who asks. */
+  /** Throws or rejects with the reason, which is logged and not shown on the page. */
   run(): void | Promise<void>;
-  /** Its failure is listed, and is the answer to who asks for it by name, but does not fail the page. */
+  /** A failure is listed, and reported when the check is queried by name, but does not fail the page. */
   readonly informative?: boolean;
-  /** Of a check that passes, something that whoever asks for all of it has to know. */
+  /** Warning of a passing check, shown with `?verbose`. */
   warning?(): Promise<string | undefined>;
 }
 
 const plain = { "content-type": "text/plain; charset=utf-8" };
 const headers = { ...plain, "x-content-type-options": "nosniff" };
 
-/** `/readyz/etcd?verbose` → page `readyz`, check `etcd`; undefined for a path that is no page of health. */
+/** `/readyz/etcd?verbose` → page `readyz`, check `etcd`; undefined for any other path. */
 export function healthPage(path: string): { page: string; check: string } | undefined {
   const match = /^\/(healthz|livez|readyz)(?:\/(.+))?$/.exec(path);
   return match === null ? undefined : { page: match[1] as string, check: match[2] ?? "" };
 }
 
 /**
- * Answers one page of health from its checks: `ok`, or the list of checks with what failed. `?verbose` lists them
- * always, `?exclude=name` leaves one out.
+ * Answers a health page: `ok`, or the list of checks when one failed. `?verbose` always lists them, `?exclude=name` skips one.
  * @param single name of one check, `""` for the whole page
  * Source: k8s.io/apiserver pkg/server/healthz/healthz.go
  */

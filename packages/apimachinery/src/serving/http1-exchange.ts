@@ -9,16 +9,18 @@ import type { ResponseStream } from "./exchange.ts";
 import { ExchangeBase } from "./exchange-base.ts";
 import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";
 
-/** How much of a body that is too large is read and thrown away before the connection is cut. */
+/** Bytes of an oversized body that are read and discarded before the connection is closed. */
 const discardedBytes = 64 << 20;
 
-/** After an answer that did not wait for the whole request, the rest of it may come for so long. */
+/** Time limit for the rest of a request after the response was sent. */
 const lingerMs = 5_000;
 
-/** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
+/**
+ * One request over HTTP/1.1 on Node's server. For upgrades, a ServerResponse is created only when the handler sends a response.
+ */
 export class Http1Exchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "1.1" as const;
-  /** Node refuses such requests. */
+  /** Node rejects oversized headers itself. */
   readonly isCut = false;
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
   readonly #request: IncomingMessage;
@@ -48,7 +50,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
     });
   }
 
-  /** Who sends a request byte by byte would keep the connection for ever. */
+  /** A client that sends its body byte by byte would keep the connection open forever. */
   #linger(): void {
     const request = this.#request;
     if (request.complete || this.upgrade !== undefined) return;
@@ -92,7 +94,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
       let discarded = 0;
       const tooLarge = (): void => {
         request.off("data", onData);
-        // A client that is cut off while it still sends never gets to read the answer.
+        // A client disconnected while sending never reads the response.
         request.on("data", (chunk: Buffer) => {
           discarded += chunk.length;
           if (discarded > discardedBytes) request.destroy();
@@ -104,7 +106,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
         else bytes.push(chunk);
       };
       if (Number(request.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
-      if (request.destroyed) return reject(new Error(goneInRequest)); // nothing more is heard of it
+      if (request.destroyed) return reject(new Error(goneInRequest)); // emits no further events
       request.on("data", onData);
       request.once("end", () => resolve(bytes.take()));
       request.once("close", () => {
@@ -168,12 +170,12 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
   #writeHead(response: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
     const all: OutgoingHttpHeaders = {};
     for (const [name, value] of this.answerHeaders.merged(headers)) all[canonicalHeader(name)] = value;
-    // That a connection stays open goes without saying in HTTP/1.1, and Go does not say it.
+    // Keep-alive is the default in HTTP/1.1, and Go does not send the header.
     if (response.shouldKeepAlive && this.#request.httpVersion === "1.1") response.removeHeader("connection");
-    response.writeHead(status, STATUS_CODES[status] ?? "unknown", all); // or it says what it said when this failed before
+    response.writeHead(status, STATUS_CODES[status] ?? "unknown", all); // a failed call may have left another text
   }
 
-  /** A plain answer to a request for an upgrade: made on the raw socket, which ends with it. */
+  /** Creates a plain response to an upgrade request on the raw socket, which is closed after it. */
   #answer(): ServerResponse {
     if (this.#response !== undefined) return this.#response;
     const response = new ServerResponse(this.#request);

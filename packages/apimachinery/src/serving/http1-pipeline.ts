@@ -3,27 +3,27 @@ import type { Socket } from "node:net";
 
 interface Waiting {
   readonly request: IncomingMessage;
-  /** undefined: an upgrade. */
+  /** undefined for an upgrade. */
   readonly response: ServerResponse | undefined;
   readonly serve: () => void;
 }
 
-/** A client that has sent so many requests ahead is not read until they are served. */
+/** Number of pipelined requests at which reading stops. */
 const mostWaiting = 16;
 
 /**
- * The requests of one connection of node's HTTP/1.1 server, served one after the other as they came. Node hands over all that it finds in
- * what was read, and would have a handler run for each of them.
+ * Serves pipelined requests of one HTTP/1.1 connection sequentially. Node emits all requests it finds in a chunk and would run
+ * their handlers concurrently.
  * Source: Go net/http server.go, conn.serve
  */
 export class Http1Pipeline {
   readonly #socket: Socket;
   #current: Waiting | undefined;
-  /** Of those that came; it may be answered already. */
+  /** The last request received; it may be answered already. */
   #last: Waiting | undefined;
   #waiting: Waiting[] = [];
   #isPaused = false;
-  /** The connection cannot be read any more; called when all that came before is answered. */
+  /** Set when parsing has failed; called when all earlier requests are answered. */
   #onFailed: ((isAnswered: boolean) => void) | undefined;
 
   constructor(socket: Socket) {
@@ -38,18 +38,21 @@ export class Http1Pipeline {
     this.#push({ request, response, serve });
     if (this.#waiting.length < mostWaiting || this.#isPaused) return;
     this.#isPaused = true;
-    this.#socket.on("resume", this.#pause); // node resumes it for each request whose body it has read
+    this.#socket.on("resume", this.#pause); // Node resumes the socket after each request body
     this.#pause();
   }
 
-  /** The last request of the connection. Behind so many others that the socket is paused, it ends the connection. */
+  /**
+   * Adds an upgrade, which is the last request of its connection. Destroys the connection if it is paused because of too many
+   * requests.
+   */
   addUpgrade(request: IncomingMessage, serve: () => void): void {
-    // Node has given up the listeners that would have a paused socket read again.
+    // Node has removed the listeners that would resume a paused socket.
     if (this.#isPaused) this.#socket.destroy();
     else this.#push({ request, response: undefined, serve });
   }
 
-  /** The request that is served has been answered. */
+  /** Reports that the current request is answered. */
   answered(): void {
     this.#current = undefined;
     if (this.#socket.destroyed) return;
@@ -64,8 +67,9 @@ export class Http1Pipeline {
   }
 
   /**
-   * What came last cannot be read.
-   * @param refuse called after all requests before it are answered; told whether the broken one was answered early, or is being so
+   * Reports a parse error.
+   * @param refuse called after all earlier requests are answered; `isAnswered` is true when a response to the broken request was
+   * already started
    */
   fail(refuse: (isAnswered: boolean) => void): void {
     const isBody = this.#last?.request.complete === false;

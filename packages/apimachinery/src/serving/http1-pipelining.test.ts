@@ -17,10 +17,10 @@ before(async () => {
 });
 
 const pipelined = 1500;
-/** Of the longest turn of the event loop: 100 ms with threefold slack. */
+/** Upper bound of an event-loop turn: 100 ms with threefold slack. */
 const longestTurnMs = 300;
 
-/** Computes for about 1 ms, as an uncached request does, after some steps that only wait for microtasks, as filters do. */
+/** Uses about 1 ms of CPU time, like an uncached request, after some microtasks, like filters. */
 function newHandler() {
   const state = { running: 0, most: 0, handled: 0 };
   const handler: ExchangeHandler = async (exchange) => {
@@ -107,7 +107,7 @@ for (const isPlain of [false, true]) {
     await waitFor(() => handled === 1, { what: "the first request" });
     const many = 400_000;
     const ahead = get("/ahead").repeat(1000);
-    // The kernel takes several MB for either side; what is beyond that stays with the client.
+    // Socket buffers of both sides hold several MB; anything beyond that stays with the client.
     let sent = 0;
     const write = (): void => {
       while (sent < many && socket.write(ahead)) sent += 1000;

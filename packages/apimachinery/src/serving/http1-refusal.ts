@@ -1,15 +1,15 @@
 import type { Duplex } from "node:stream";
 
-/** So long the client may read what it is told: closed with bytes that nobody read, the connection would take that with it. */
+/** Time for the client to read the response: closing with unread input resets the connection, which discards it. */
 const lingerMs = 500;
 
 /**
- * What Go's server says of a request over HTTP/1.1 that cannot be read; of one that does not come in time it says nothing.
- * @param isAnswered an answer to it is under way already
+ * Answers an unparsable HTTP/1.1 request as Go's server does. After a timeout nothing is sent.
+ * @param isAnswered whether a response to it was already started
  * Source: Go net/http server.go, conn.serve
  */
 export function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Duplex, isAnswered: boolean): void {
-  if (socket.writableEnded) return; // it has been told, and sends on
+  if (socket.writableEnded) return; // already answered; the client keeps sending
   if (code === "ERR_HTTP_REQUEST_TIMEOUT" || isAnswered || !socket.writable) {
     socket.destroy();
     return;

@@ -1,4 +1,4 @@
-/** How connections and their streams begin, live and end. Source: RFC 9113, sections 3 to 6 */
+/** Life cycle of connections and streams. Source: RFC 9113, sections 3 to 6 */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ import { holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
-/** `/hold` is never answered, the others say how long the body was. */
+/** `/hold` is never answered, other paths report the length of the body. */
 const handler: ExchangeHandler = async (exchange) => {
   if (exchange.url === "/hold") return void (await once(exchange.signal, "abort"));
   const body = await exchange.body(1_000_000);
@@ -51,7 +51,7 @@ test("3.4 preface: one that is not finished holds the connection no longer than 
   const clients = await Promise.all([bench.connect({ isSilent: true }), bench.connect({ isSilent: true }), bench.connect()]);
   const [, slow, quick] = clients;
   slow.send(preface.subarray(0, 10));
-  // Who sent all of it is not meant.
+  // A client that has sent the whole preface is not affected.
   quick.send(getFrame(1, "/hold"));
   await quick.ping();
   await advance(200, () => bench.server.connections === 1, "the end of those that do not begin");
@@ -72,7 +72,7 @@ test("3.4 preface: SETTINGS of the server are the first that it sends, and allow
 test("4.3 field blocks: what a request asked to remember is known to those behind it, whatever became of it", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, String(exchange.headers["a"])));
   const client = await bench.connect();
-  // Two with a field that makes it malformed, and one that the client takes back.
+  // Two malformed requests, and one that the client resets.
   client.send(
     headersFrame(1, Buffer.concat([literalBlock(requestFields("GET", "/", [["Upper", "x"]])), indexedBlock([["a", "1"]])])),
     headersFrame(3, Buffer.concat([literalBlock([["connection", "x"]]), indexedBlock([["a", "2"]])])),
@@ -102,7 +102,7 @@ for (const { name, send, want } of [
     client.send(send, getFrame(3));
     const outcome = await client.outcome(3);
     if (outcome !== "status 200") assert.equal(outcome, want);
-    // Those that are free to come late are no error.
+    // Frames that may arrive late are no error.
     else if (want === undefined) assert.equal(client.resetCode(1), undefined);
   });
 }

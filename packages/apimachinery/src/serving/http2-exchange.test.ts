@@ -1,4 +1,4 @@
-/** What a handler has of its exchange over HTTP/2, and what the client sees of it, frame by frame. */
+/** The handler's view of an exchange over HTTP/2, and the resulting frames. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -16,11 +16,11 @@ import type { HttpServer } from "./https-server.ts";
 interface Held {
   readonly server: HttpServer;
   readonly client: RawClient;
-  /** The first request's. */
+  /** The exchange of the first request. */
   readonly exchange: Exchange;
 }
 
-/** A request on stream 1 that is not answered by itself. `/good` is. */
+/** Opens a request on stream 1 whose response is left to the test. `/good` is answered at once. */
 async function hold(t: TestContext, options: { post?: boolean; window?: number } = {}): Promise<Held> {
   const asked: Exchange[] = [];
   const bench = await startHttp2Bench(t, async (one) => {
@@ -51,7 +51,7 @@ for (const { name, leave } of [
       leave(client);
       await once(exchange.signal, "abort");
       assert.equal(exchange.isGone, true);
-      // What it does then is in vain, and does no harm.
+      // Responding to an aborted exchange has no effect.
       if (stream === undefined) exchange.respond(200, {}, "too late");
       assert.equal(stream?.write("too late") ?? false, false);
       stream?.end("too late");
@@ -228,12 +228,12 @@ test("a second answer is ignored, and logged", async (t) => {
   assert.deepEqual(logged, ["an answer was given twice"]);
 });
 
-/** Of each GOAWAY: the last stream, and the code. */
+/** Last stream id and error code of each GOAWAY. */
 function goodbyes(client: RawClient): [last: number, code: number][] {
   return client.of("goAway").map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
 }
 
-// Both wait for the second that clients get to hear what the server says.
+// Both wait for the grace period of one second.
 suite("in a second", { concurrency: true }, () => {
   test("goAway: the client hears of it before requests are refused, and what runs comes to its end", async (t) => {
     const { client, exchange } = await hold(t);

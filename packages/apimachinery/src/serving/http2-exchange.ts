@@ -100,7 +100,7 @@ export class Http2Exchange extends ExchangeBase implements ServedExchange {
 
   bodyStream(): NodeJS.ReadableStream {
     const stream = this.#stream;
-    /** What the reader has not taken, the client may not send anew. */
+    /** Data that is not consumed yet, so that its flow-control window stays closed. */
     const held = new GatheredBytes();
     let isWanted = false;
     const give = (): void => {
@@ -133,7 +133,7 @@ export class Http2Exchange extends ExchangeBase implements ServedExchange {
     return readable;
   }
 
-  /** What came of a body that nobody has read goes with its stream, also when it was whole. */
+  /** Reports the end of the stream as an error of the body. A body that was received but not read is lost with its stream. */
   #whenGone(failed: (err: Error) => void): void {
     if (this.#stream.isClosed) failed(new Error(goneInRequest));
     else this.#bodyFailed = failed;
@@ -198,13 +198,13 @@ export class Http2Exchange extends ExchangeBase implements ServedExchange {
     this.#connection.leave();
   }
 
-  /** @throws TypeError for a value that cannot be sent */
+  /** @throws TypeError for an invalid header value */
   #fields(status: number, headers: OutgoingHttpHeaders, length?: number): string[] {
     const all = [":status", String(status)];
     let isDated = false;
     for (const [name, value] of this.answerHeaders.merged(headers)) {
       if (connectionFields.has(name) || (name === "content-length" && length !== undefined)) continue;
-      if (name === "date") isDated = true; // a proxied answer has its own
+      if (name === "date") isDated = true; // a proxied response has its own
       for (const one of Array.isArray(value) ? value : [String(value)]) {
         validateHeaderValue(name, one);
         all.push(name, one);
@@ -220,7 +220,7 @@ const readAheadBytes = 16 * 1024;
 
 function ignore(): void {}
 
-/** Fields of which a request has one; of more, the first one counts, as node does it for HTTP/1.1. */
+/** Fields that must not be repeated; of several the first one counts, as in Node's HTTP/1.1. */
 const singleFields: ReadonlySet<string> = new Set(
   (
     "age authorization content-encoding content-language content-length content-location content-md5 content-range content-type " +

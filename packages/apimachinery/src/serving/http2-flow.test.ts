@@ -1,4 +1,4 @@
-/** What the windows of either side let through, to the byte. Source: RFC 9113, sections 5.2 and 6.9 */
+/** Flow control of both directions, to the byte. Source: RFC 9113, sections 5.2 and 6.9 */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
@@ -29,14 +29,14 @@ const handler: ExchangeHandler = (exchange) => {
   stream.end();
 };
 
-/** Bytes that tell where they stand. */
+/** Bytes that depend on their position. */
 function pattern(length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, at) => (at * 31 + (at >> 8)) & 0xff));
 }
 
 const initialWindow = (bytes: number) => [[settings.initialWindowSize, bytes]] as const;
 
-/** How many bytes came, when all that could come is here: twice, since an answer may be on its way to the socket. */
+/** Bytes received once everything allowed has arrived. Pings twice, because the response may be queued behind the first reply. */
 async function received(client: RawClient, stream: number, want: number): Promise<number> {
   await client.until(() => client.body(stream).length >= want || client.isClosed, `${want} bytes on ${stream}`);
   await client.ping();
@@ -98,7 +98,7 @@ test("6.9.1: streams share the connection's window, and none waits for one whose
   await client.until(() => all() >= defaultWindowBytes, "the connection's window");
   await client.ping();
   assert.equal(all(), defaultWindowBytes);
-  // Headers need none.
+  // Headers are not subject to flow control.
   client.send(headersFrame(7, requestFields("HEAD", "/100")), getFrame(9, "/0"));
   await Promise.all([client.answer(7), client.answer(9)]);
   client.send(settingsFrame(initialWindow(0)), windowFrame(0, 200_000));
@@ -152,7 +152,7 @@ test("6.9.2: a window that SETTINGS make smaller may be below nothing, and has t
   assert.equal(await received(client, 1, 5000), 5000);
   client.send(windowFrame(1, 1));
   assert.equal(await received(client, 1, 5001), 5001);
-  // A larger one opens those that wait by the difference.
+  // Raising the initial window widens open streams by the difference.
   client.send(settingsFrame(initialWindow(3000)));
   assert.equal(await received(client, 1, 7001), 7001);
   client.send(settingsFrame(initialWindow(0)), settingsFrame(initialWindow(3000)));
@@ -203,7 +203,7 @@ for (const { name, send, want } of [
 test("6.9: the window of a stream that nobody reads from is not exceeded, or it ends", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url === "/good") return exchange.respond(204, {});
-    exchange.bodyStream(); // and nobody reads it
+    exchange.bodyStream(); // never read
     await once(exchange.signal, "abort");
   });
   const client = await bench.connect();
@@ -253,7 +253,7 @@ test("6.9: what fills up frames counts, and is given back though nobody reads it
   assert.equal(String((await client.answer(1)).body), String(frames));
 });
 
-/** What becomes of a body of which the first part is there when the handler begins. */
+/** Handlers that differ in what they do with a body whose first part has arrived. */
 const fates: Readonly<Record<string, ExchangeHandler>> = {
   "nobody reads": (exchange) => exchange.respond(200, {}),
   "is read": async (exchange) => exchange.respond(200, {}, String((await exchange.body(1e6)).length)),
@@ -273,7 +273,7 @@ const fates: Readonly<Record<string, ExchangeHandler>> = {
 for (const [fate, then] of Object.entries(fates)) {
   test(`6.9: a body that ${fate} costs the connection's window as much as is given back`, async (t) => {
     const bench = await startHttp2Bench(t, async (exchange) => {
-      await new Promise(setImmediate); // the beginning of the body is there, and waits
+      await new Promise(setImmediate); // the first part of the body has arrived and is queued
       await then(exchange);
     });
     const client = await bench.connect();

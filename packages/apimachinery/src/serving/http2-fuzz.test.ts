@@ -1,4 +1,4 @@
-/** Frames at random: whatever comes, the server breaks none of its own rules, does not fail, and forgets the client. */
+/** Random frames: the server must not violate the protocol itself, must not fail, and must release the client's state. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -79,7 +79,7 @@ const anyFrame = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(fc.nat(15), flag, streamId, octets).map((args) => frame(...args)) },
 );
 
-/** After the end of a stream nothing comes of it but its RST_STREAM, and after that nothing. */
+/** After END_STREAM only RST_STREAM may follow on a stream, and after RST_STREAM nothing. */
 function checkOrder(client: RawClient): void {
   const over = new Map<number, "ended" | "reset">();
   for (const { type, flag, stream } of client.frames) {
@@ -107,7 +107,7 @@ test("frames at random, in pieces of any size", async (t) => {
           client.socket.write(bytes.subarray(at, at + piece));
           await new Promise(setImmediate);
         }
-        // Unfinished headers let nothing else through.
+        // With an incomplete header block no reply may come until the connection ends.
         await client.until(() => client.isClosed || client.frames.length > 2, "anything");
         checkOrder(client);
         const codes = client.of("goAway").map(({ payload }) => payload.readUInt32BE(4));

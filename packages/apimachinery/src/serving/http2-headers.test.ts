@@ -5,7 +5,7 @@ import { continuationFrame, headersFrame, literalBlock, requestFields } from "..
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 
-/** Fields that are remembered (RFC 7541, 6.2.1), each with a value of no bytes. */
+/** Literals with incremental indexing (RFC 7541, 6.2.1) and empty values. */
 const inserted = (name: (at: number) => string, count: number): Buffer =>
   Buffer.concat(
     Array.from({ length: count }, (_, at) => {

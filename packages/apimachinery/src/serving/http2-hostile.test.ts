@@ -1,4 +1,4 @@
-/** Clients that mean harm: each is bounded, ended, or does no more than others may, and nobody else waits for it. */
+/** Hostile clients: each is limited or disconnected, and other clients are still served. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -26,7 +26,7 @@ import type { ExchangeHandler, ResponseStream } from "./exchange.ts";
 
 const MB = 2 ** 20;
 
-/** `/hold` waits for its client to go, `/big` is 2 MB, the others are answered at once. */
+/** `/hold` waits until its client disconnects, `/big` is 2 MB, other paths are answered at once. */
 const handler: ExchangeHandler = async (exchange) => {
   if (exchange.url === "/hold") await once(exchange.signal, "abort");
   else if (exchange.url === "/big") exchange.respond(200, {}, big);
@@ -34,7 +34,7 @@ const handler: ExchangeHandler = async (exchange) => {
 };
 const big = Buffer.alloc(2 * MB, "x");
 
-/** Another client is served, and soon. */
+/** Checks that another client is served promptly. */
 async function servesOthers(bench: Http2Bench): Promise<void> {
   const cpu = process.cpuUsage();
   const other = await bench.connect();
@@ -45,7 +45,7 @@ async function servesOthers(bench: Http2Bench): Promise<void> {
   other.socket.destroy();
 }
 
-/** What this process works and holds more than before. Client and server are both in it: wide bounds. */
+/** Measures CPU time and memory growth. Client and server share the process, hence the wide bounds. */
 function newGauge(): () => { cpuMs: number; heldBytes: number } {
   const cpu = process.cpuUsage();
   const before = heldBytes();
@@ -61,7 +61,7 @@ const emptyContinuation = continuationFrame(1, Buffer.alloc(0), 0);
 const unfinished = headersFrame(1, literalBlock(requestFields("GET", "/")), end);
 const manySettings = settingsFrame(Array.from({ length: 270 }, (_, i) => [settings.initialWindowSize, i] as const));
 
-/** What goes out once, then what goes out again and again. */
+/** Bytes sent once, then bytes sent repeatedly. */
 const floods: Readonly<Record<string, { first?: readonly Buffer[]; again: Buffer; times?: number; isHarmless?: true }>> = {
   "SETTINGS without content": { again: settingsFrame([]) },
   "SETTINGS that change every window": { first: [getFrame(1, "/hold")], again: manySettings, times: 2000 },
@@ -107,7 +107,7 @@ test("PINGs of a client that does not read fill up no memory", async (t) => {
   await client.ping();
   client.socket.pause();
   const gauge = newGauge();
-  // Until the server stops to read, or ends it: the kernel takes several MB for either side.
+  // Sends until the server stops reading or closes: socket buffers of both sides hold several MB.
   const chunk = Buffer.concat(Array(1000).fill(pingFrame("12345678")));
   let isStopped = false;
   client.socket.once("close", () => {
@@ -130,7 +130,7 @@ test("rapid reset: no more handlers run at a time than streams may, and the clie
     async (exchange) => {
       if (exchange.url === "/") return exchange.respond(200, {});
       most = Math.max(most, ++now);
-      await finish.promise; // it does not look at its signal
+      await finish.promise; // ignores its signal
       now--;
     },
     { maxConcurrentStreams: 50 },
@@ -164,7 +164,7 @@ test("resets that the server is made to send are counted like those of the clien
     await once(exchange.signal, "abort");
   });
   const client = await bench.connect();
-  // A window that is too wide ends the stream (CVE-2025-8671).
+  // An overflow of the window resets the stream (CVE-2025-8671).
   for (let at = 0; at < 10_000 && !client.isClosed; at += 100) {
     const pairs = Array.from({ length: 100 }, (_, i) => 1 + 2 * (at + i));
     await client.flood(
@@ -253,7 +253,7 @@ for (const { name, window, stop } of [
     if (window === 1) client.send(...streams.map((stream) => windowFrame(stream, 1)));
     await advance(80, () => bench.server.active === 0, "the answers to be given up");
     client.socket.resume();
-    // What the kernel took before can be whole.
+    // Responses that were already in the socket buffers may be complete.
     const isOver = (stream: number): boolean => client.isWhole(stream) || client.resetCode(stream) !== undefined;
     await client.until(() => streams.every(isOver) || client.isClosed, "their ends");
     assert.ok(streams.some((stream) => !client.isWhole(stream)));
@@ -277,7 +277,7 @@ test("a handler that writes for a client that does not read is held back, and to
     write: () => one.write(chunk),
     drained: () => one.drained(),
   }));
-  // The kernel's buffers take several MB; a turn of the loop between, or nothing leaves.
+  // Socket buffers hold several MB. Yields to the event loop, as nothing is sent otherwise.
   let isFull = false;
   for (; written < 1000 && !isFull; written++) {
     if (write()) continue;
@@ -286,7 +286,7 @@ test("a handler that writes for a client that does not read is held back, and to
       isFull = false;
     });
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 100))]);
-    if (isFull) await settle(); // the process may have slept all that time: what came meanwhile is read now
+    if (isFull) await settle(); // the process may have been suspended; process what has arrived meanwhile
   }
   assert.ok(isFull, "it could write without end");
   const rejected = assert.rejects(drained());
@@ -319,13 +319,13 @@ test("headers that are not finished hold the connection no longer than headersTi
 
 test("of all unfinished headers those that have been so for longest go when they become too many", async (t) => {
   const bench = await startHttp2Bench(t, handler, { maxHeaderBytes: 8 * MB });
-  // 4 MB in 256 frames: seventeen of them are more than all may hold together.
+  // 4 MB in 256 frames; seventeen such blocks exceed the process-wide limit.
   const parts = Buffer.concat(Array(255).fill(continuationFrame(1, Buffer.alloc(16_384), 0)));
   const clients: RawClient[] = [];
   for (let i = 0; i < 17; i++) {
     const client = await bench.connect();
     clients.push(client);
-    await client.ping(); // its acknowledgement of SETTINGS is out
+    await client.ping(); // its SETTINGS acknowledgement was sent
     await client.flood(Buffer.concat([headersFrame(1, Buffer.alloc(16_384), end), parts]), 1);
   }
   const [first, second] = clients as [RawClient, RawClient];
@@ -401,7 +401,7 @@ test("a client that takes its leave and asks on is served no more than it must b
 
 test("rapid reset over many connections is stopped too, and nobody else at that address", async (t) => {
   const bench = await startHttp2Bench(t, handler);
-  const resets = 900; // fewer than one connection may
+  const resets = 900; // below the limit of one connection
   const pairs = (from: number): Buffer => Buffer.concat([getFrame(from, "/hold"), resetFrame(from)]);
   let ended = 0;
   for (let connection = 0; connection < 4; connection++) {
@@ -428,8 +428,8 @@ test("rapid reset over many connections is stopped too, and nobody else at that 
 
 test("resets that the server is made to send are counted across connections", async (t) => {
   const bench = await startHttp2Bench(t, handler);
-  const provoked = 900; // fewer than one connection may
-  // A window that is too wide ends the stream (CVE-2025-8671).
+  const provoked = 900; // below the limit of one connection
+  // An overflow of the window resets the stream (CVE-2025-8671).
   const pair = (stream: number): Buffer => Buffer.concat([getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)]);
   const outcomes: string[] = [];
   for (let connection = 0; connection < 4; connection++) {

@@ -1,4 +1,4 @@
-/** Other people's clients over our HTTP/2: node's and curl's. */
+/** Interoperability with other HTTP/2 clients: Node's and curl's. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -14,7 +14,7 @@ import type { ExchangeHandler } from "./exchange.ts";
 
 const MB = 2 ** 20;
 
-/** Says how many bytes it was sent and their digest; `/big` gives 50 MB, in pieces of many sizes. */
+/** Responds with the length and digest of the body; `/big` responds with 50 MB, written in chunks of many sizes. */
 const handler: ExchangeHandler = async (exchange) => {
   if (exchange.url === "/big") {
     const stream = exchange.stream(200, {});

@@ -1,4 +1,4 @@
-/** Requests that are none: no handler sees them, or none takes them for whole. Source: RFC 9113, section 8.1.1 */
+/** Malformed requests: they reach no handler, or their body fails. Source: RFC 9113, section 8.1.1 */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { flags } from "../http2/frames.ts";

@@ -1,4 +1,4 @@
-/** What a handler sees of the requests that clients write, and they of its answer. Source: RFC 9113, section 8 */
+/** Requests as handlers see them, and their responses. Source: RFC 9113, section 8 */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StatusError } from "../errors/status-error.ts";
@@ -24,7 +24,7 @@ interface Seen {
   body: string;
 }
 
-/** Says what it was asked. */
+/** Responds with the request. */
 const mirror: ExchangeHandler = async (exchange) => {
   const { method, url, headers } = exchange;
   const body = String(await exchange.body(1_000_000));
@@ -164,7 +164,7 @@ for (const name of [
     const { status, body } = await client.answer(1);
     assert.equal(status, 200);
     assert.ok(JSON.parse(String(body)).includes("a"));
-    // That of all requests is empty, and has none itself.
+    // The shared prototype of header objects is empty and has no prototype itself.
     assert.deepEqual([Object.getPrototypeOf(prototype), Reflect.ownKeys(prototype as object)], [null, []]);
     assert.deepEqual(Object.keys(Object.prototype), []);
   });
@@ -179,7 +179,7 @@ test("8.2 fields: hundreds of them reach the handler", async (t) => {
   assert.deepEqual(seenIn(body).headers, { host: "localhost", ...Object.fromEntries(many) });
 });
 
-/** HEADERS, and as many CONTINUATION frames as the block needs. */
+/** Splits a block into HEADERS and CONTINUATION frames. */
 function cutBlock(stream: number, block: Buffer): Buffer[] {
   const frames = [headersFrame(stream, block.subarray(0, 16_384), flags.endStream)];
   for (let at = 16_384; at < block.length; at += 16_384)

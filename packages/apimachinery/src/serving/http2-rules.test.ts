@@ -1,4 +1,4 @@
-/** Single frames as a client may send them, right or wrong, and what comes of that. Source: RFC 9113, sections 4 to 6 */
+/** Valid and invalid frames of a client and the server's reaction. Source: RFC 9113, sections 4 to 6 */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
-/** `/hold` is never answered, the others say how long the body was. */
+/** `/hold` is never answered, other paths report the length of the body. */
 const handler: ExchangeHandler = async (exchange) => {
   if (exchange.url === "/hold") return void (await once(exchange.signal, "abort"));
   const body = await exchange.body(1_000_000);
@@ -32,15 +32,15 @@ const handler: ExchangeHandler = async (exchange) => {
 
 interface Rules {
   readonly section: string;
-  /** Of the request on stream 1; any of these. */
+  /** Accepted outcomes of the request on stream 1. */
   readonly want: readonly string[];
-  /** What goes out after preface and SETTINGS, in one piece. */
+  /** Sent after preface and SETTINGS, in one write. */
   readonly cases: Readonly<Record<string, Buffer | readonly Buffer[]>>;
 }
 
 const answered = ["status 200"];
 const connection = (code: string): string[] => [`connection ${code}`];
-/** A connection may be ended for what needs to end only a stream (5.4.2). */
+/** A stream error may be treated as a connection error (5.4.2). */
 const streamOrConnection = (code: string): string[] => [`stream ${code}`, `connection ${code}`];
 
 const typed = (type: number, stream: number, payload: Buffer, flag = 0): Buffer => frame(type, flag, stream, payload);

@@ -219,7 +219,7 @@ for (const { name, sent, want } of [
   { name: "that does not come to its end", sent: "GET / HTTP/1.1\r\nHost: x\r\n", want: "" },
 ]) {
   test(`HTTP/1.1: a request ${name} is answered ${JSON.stringify(want.slice(0, 12))}, and shown to nobody`, async (t) => {
-    // The others are answered, however long their way is.
+    // The other requests are answered, so they get a generous timeout.
     const headersTimeoutMs = want === "" ? 200 : 60_000;
     const options = { tls: undefined, headersTimeoutMs, headersCheckMs: 20 };
     const server = await start(t, () => assert.fail("a handler was called"), options);
@@ -288,7 +288,7 @@ test("HTTP/1.1: a body that was not read before its client went away is not wait
   const server = await start(t, async (exchange) => {
     begun.resolve();
     await once(exchange.signal, "abort");
-    await new Promise(setImmediate); // all that the client's end brings about is over
+    await new Promise(setImmediate); // let all events of the disconnection run
     said.resolve(await exchange.body(1000).then(String, (err: Error) => err.message));
   });
   const request = httpsRequest({ host: "127.0.0.1", port: server.port, ca: ca.certPem, agent: false, method: "POST" });
@@ -461,7 +461,7 @@ test("servers share a port when each of them asks for that, and both get connect
   const first = await start(t, answering("first"), { reusePort: true });
   await start(t, answering("second"), { reusePort: true, port: first.port });
   await assert.rejects(start(t, answering("third"), { port: first.port }), { code: "EADDRINUSE" });
-  // The kernel chooses by the client's port: 64 connections to one of two is a chance of 1 in 10^19.
+  // The kernel selects a listener by the client's port: with 64 connections the chance of hitting only one of two is 1 in 10^19.
   for (let tries = 0; tries < 64 && answered.size < 2; tries++) {
     const session = http2Session(t, first);
     const stream = session.request({ ":path": "/" });

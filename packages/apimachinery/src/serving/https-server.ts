@@ -24,39 +24,39 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly port: number;
   /** Default all addresses, IPv4 and IPv6. */
   readonly bindAddress?: string | undefined;
-  /** More processes may listen on this port. */
+  /** Sets SO_REUSEPORT, so that other processes can listen on the same port. */
   readonly reusePort?: boolean | undefined;
-  /** Streams at a time on one HTTP/2 connection. Default 250. */
+  /** SETTINGS_MAX_CONCURRENT_STREAMS. Default 250. */
   readonly maxConcurrentStreams?: number | undefined;
   readonly headersTimeoutMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;
   /** A connection without a request is closed after this. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined;
   readonly maxHeaderBytes?: number | undefined;
-  /** Only HTTP/1.1, for servers that peers expect to be so. */
+  /** Disables HTTP/2, for servers whose clients expect HTTP/1.1. */
   readonly http1Only?: boolean | undefined;
-  /** A TLS handshake failed (a metric counts them). */
+  /** Called for each failed TLS handshake, e.g. to count it. */
   readonly onHandshakeError?: ((err: Error) => void) | undefined;
 }
 
 export interface HttpServer {
   readonly port: number;
   readonly address: string;
-  /** Exchanges that are not answered yet. */
+  /** Number of unanswered exchanges. */
   readonly active: number;
-  /** That are open, in a handshake too. */
+  /** Number of open sockets, including those in a handshake. */
   readonly connections: number;
-  /** Stops listening, lets what runs come to its end for `graceMs`, then cuts it off. */
+  /** Stops listening and aborts requests that still run after `graceMs`. Default 0. */
   close(graceMs?: number): Promise<void>;
-  /** Reads the TLS files again now. @throws Error and keeps the old ones when they do not fit. */
+  /** Reloads the TLS files. @throws Error when they are invalid; the old ones stay */
   reloadCertificates(): void;
-  /** Closes connections that have no request. */
+  /** Closes connections without a running request. */
   closeIdle(): void;
 }
 
 /**
- * HTTP/1.1 and HTTP/2 on one TLS port, split by ALPN, or plain HTTP/1.1. Every request becomes one Exchange.
- * @throws Error when the port is taken or the certificate does not load
+ * Serves HTTP/1.1 and HTTP/2 on one TLS port (ALPN), or plain HTTP/1.1. Every request becomes one Exchange.
+ * @throws Error when the port is taken or the certificate is invalid
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const connections = new Connections(options);
@@ -110,7 +110,7 @@ function tryReload(tls: TlsListener, log: Logger): void {
   }
 }
 
-/** How long a client may take over a request's headers, and until the next one. */
+/** Time limits for the headers of a request, and between requests. */
 function timesOf({ headersTimeoutMs = 32_000, idleTimeoutMs = 90_000 }: HttpServerOptions) {
   return { headersTimeoutMs, idleTimeoutMs };
 }
@@ -121,7 +121,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
   const { headersTimeoutMs, idleTimeoutMs } = timesOf(options);
   const settings: ServerOptions & { shouldUpgradeCallback: (request: IncomingMessage) => boolean } = {
     headersTimeout: headersTimeoutMs,
-    // A body may take as long as the request's own deadline allows.
+    // Bodies are limited by the request's own deadline.
     requestTimeout: 0,
     keepAliveTimeout: idleTimeoutMs,
     connectionsCheckingInterval: options.headersCheckMs ?? defaultCheckMs,
@@ -141,7 +141,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     return pipeline;
   };
   const server = createServer(settings, (request: IncomingMessage, response: ServerResponse) => {
-    // Node drops what it has read behind a request with an upgrade that is ignored: the client has to send it again.
+    // Node drops data it has read behind a request whose upgrade is ignored; with `Connection: close` the client sends it again.
     if (/\bupgrade\b/i.test(request.headers.connection ?? "")) response.shouldKeepAlive = false;
     const exchange = new Http1Exchange(request, response, undefined, options.log);
     const pipeline = pipelineOf(request.socket);
@@ -165,7 +165,10 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
   return server;
 }
 
-/** Exec, attach, port-forward and proxied websockets; any other wish to upgrade, or one with a body, is answered as if it were not there. */
+/**
+ * True for the upgrades that handlers support (SPDY and WebSocket). Any other upgrade, or one with a body, is served as an
+ * ordinary request.
+ */
 function isKnownUpgrade(request: IncomingMessage): boolean {
   if (request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0) return false;
   const wanted = (request.headers.upgrade ?? "").toLowerCase();
@@ -187,13 +190,13 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
       else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
-      if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // neither logged nor counted upstream
+      if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // neither logged nor counted, as upstream
       options.onHandshakeError?.(err);
       log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
       socket.destroy();
     },
   });
-  // Never listening itself, it would not look for connections that send no headers.
+  // This server never listens itself; without the event it would not check header timeouts.
   http.emit("listening");
   return listener;
 }
@@ -231,12 +234,12 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
   if (client === undefined) connection.refuse();
 }
 
-/** Who takes turns with other clients. */
+/** Identity of a client for fair queueing. */
 function clientOf(socket: Socket): string {
   return `${plainAddress(socket.remoteAddress)} ${socket instanceof TLSSocket ? fingerprintOf(socket) : ""}`;
 }
 
-/** Of a certificate that an authority vouches for: any other a client can make anew for each connection. */
+/** Only of verified certificates: a client could create any number of others. */
 function fingerprintOf(socket: TLSSocket): string {
   return socket.authorized ? (socket.getPeerX509Certificate()?.fingerprint256 ?? "") : "";
 }
@@ -262,7 +265,7 @@ function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: 
   connections.add(connection);
 }
 
-/** "0.0.0.0" means both families, as Go's wildcard does; on a machine without IPv6 it is IPv4 alone. */
+/** "0.0.0.0" listens on both families, as Go's wildcard does; on a host without IPv6 on IPv4 only. */
 async function listen(server: NetServer, options: HttpServerOptions): Promise<void> {
   const wildcard = options.bindAddress === undefined || options.bindAddress === "" || options.bindAddress === "0.0.0.0";
   const hosts = wildcard ? ["::", "0.0.0.0"] : [options.bindAddress as string];

@@ -7,7 +7,7 @@ import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { answerMetrics } from "./metrics-page.ts";
 
-/** As many series as an API server with 150 definitions has, which each controller lists and watches: 15 MB of text. */
+/** About as many series as an API server with 150 custom resources watched by each controller: 15 MB of text. */
 function largeRegistry() {
   const registry = newMetricsRegistry({ processMetrics: true });
   const labels = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];

@@ -3,11 +3,11 @@ import { createGzip, type Gzip } from "node:zlib";
 import type { MetricsRegistry } from "../metrics/registry.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 
-/** Fast rather than small: names and labels repeat in every line. */
+/** The fastest level suffices: names and labels repeat in every line. */
 const gzipLevel = 1;
 
 /**
- * Answers with all metrics, as they are rendered and the client reads them; compressed where it takes that.
+ * Streams all metrics with backpressure, gzipped if the client accepts that.
  * Source: prometheus/client_golang promhttp/http.go
  */
 export async function answerMetrics(exchange: Exchange, metrics: Pick<MetricsRegistry, "chunks" | "contentType">): Promise<void> {

@@ -2,7 +2,7 @@ import { goQuote } from "../meta/go-quote.ts";
 import type { Exchange } from "./exchange.ts";
 
 /**
- * Filters tell of their own failures in plain text, not as a Status.
+ * Sends an error of a filter: plain text, not a Status.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go InternalError
  */
 export function answerInternalError(exchange: Exchange, err: Error): void {

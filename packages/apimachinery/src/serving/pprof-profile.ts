@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { Line, Location, Profile, Function as ProfileFunction, Sample, StringTable, ValueType } from "pprof-format";
 
 /**
- * V8's profiles in the form that `go tool pprof` reads: gzipped profile.proto.
+ * Converts a V8 CPU profile to gzipped profile.proto, the format of `go tool pprof`.
  * Source: github.com/google/pprof proto/profile.proto
  */
 export function cpuProfile(profile: Profiler.Profile): Buffer {
@@ -38,11 +38,11 @@ export function cpuProfile(profile: Profiler.Profile): Buffer {
   );
 }
 
-/** What V8 tells beside what node's types know. */
+/** Fields that V8 sends but Node's types lack. */
 type HeapNode = HeapProfiler.SamplingHeapProfileNode & { id?: number };
 type HeapSamples = HeapProfiler.SamplingHeapProfile & { samples?: readonly { nodeId: number }[] };
 
-/** Memory that was allocated while sampling ran and is still in use. */
+/** Converts a V8 heap profile: memory allocated during sampling that is still in use. */
 export function heapProfile(profile: HeapSamples): Buffer {
   const parts = new Parts();
   const samples: Sample[] = [];
@@ -65,7 +65,7 @@ export function heapProfile(profile: HeapSamples): Buffer {
   );
 }
 
-/** The tables that samples point into. */
+/** The string, function and location tables of a profile. */
 class Parts {
   readonly #strings = new StringTable();
   readonly #functions = new Map<string, ProfileFunction>();

@@ -7,14 +7,14 @@ import { cpuProfile, heapProfile } from "./pprof-profile.ts";
 
 export interface DebugPages {
   handles(path: string): boolean;
-  /** @param path one that it handles, without the query */
+  /** @param path without the query; `handles` returns true for it */
   handle(exchange: Exchange, path: string): Promise<void>;
-  /** Paths for the list at `/`. */
+  /** Paths for the index at `/`. */
   readonly paths: readonly string[];
 }
 
 const text = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
-/** Of flags. Source: k8s.io/apiserver pkg/server/routes/flags.go, writePlainText */
+/** Content type of /debug/flags. Source: k8s.io/apiserver pkg/server/routes/flags.go, writePlainText */
 const bareText = { ...text, "content-type": "text/plain" };
 const root = "/debug/pprof";
 const longestSeconds = 300;
@@ -29,8 +29,8 @@ const profiles: readonly (readonly [name: string, description: string])[] = [
 ];
 
 /**
- * /debug/pprof/ over node's inspector, in the form that `go tool pprof` reads, and /debug/flags/v, which changes the
- * verbosity of the log. Both are for those whom authorization lets in.
+ * /debug/pprof/ on top of Node's inspector, in the format of `go tool pprof`, and /debug/flags/v, which changes the log
+ * verbosity. The caller has to authorize requests.
  * Source: k8s.io/apiserver pkg/server/routes/profiling.go, flags.go
  */
 export function newDebugPages({ log, clock = realClock }: { log: RootLogger; clock?: Clock }): DebugPages {
@@ -103,7 +103,7 @@ export function newDebugPages({ log, clock = realClock }: { log: RootLogger; clo
   };
 }
 
-/** As net/http redirects: with a link for those who read HTML. */
+/** Redirects as net/http does, with an HTML link for GET. */
 function toIndex(exchange: Exchange): Promise<void> | void {
   const headers = { location: `${root}/`, "content-type": "text/html; charset=utf-8" };
   exchange.respond(302, headers, exchange.method === "GET" ? `<a href="${root}/">Found</a>.\n\n` : "");
@@ -121,7 +121,7 @@ function indexPage(): string {
   return `<html><head><title>/debug/pprof/</title></head><body><h1>/debug/pprof/</h1><table>${rows.join("")}</table></body></html>\n`;
 }
 
-/** Counts of open handles and requests, the nearest that this runtime has to a list of goroutines. */
+/** Counts of active handles and requests, the closest equivalent of a goroutine list. */
 function waitingFor(): string {
   const counts = new Map<string, number>();
   for (const name of process.getActiveResourcesInfo()) counts.set(name, (counts.get(name) ?? 0) + 1);

@@ -1,12 +1,12 @@
-/** What a roster holds: it remembers where it stands, -1 where it does not. */
+/** An element of a Roster: `place` is its index, -1 when it is not in the set. */
 export interface Listed {
   place: number;
 }
 
 /**
- * The members that come and go with every request. Not a Set: a Set that has outgrown its table leaves one behind that
- * points to the next, and once one of them has reached the old generation, all that come after it survive every young
- * collection with whatever stood in them: 10 of 18 MB where 2 would, and a third of the CPU of a small request.
+ * A set of objects that are added and removed with every request. Replaces Set because of garbage collection: a Set that outgrows
+ * its table leaves the old table with a pointer to the next. Once one of these is in the old generation, all later tables survive
+ * young collections with everything they held: 10 of 18 MB instead of 2, and a third of the CPU time of a small request.
  */
 export class Roster<T extends Listed> {
   readonly #members: T[] = [];
@@ -15,7 +15,7 @@ export class Roster<T extends Listed> {
     return this.#members.length;
   }
 
-  /** A member that is there already stays where it is. */
+  /** No effect when the member is present. */
   add(member: T): void {
     if (member.place >= 0) return;
     member.place = this.#members.length;
@@ -32,7 +32,7 @@ export class Roster<T extends Listed> {
     member.place = -1;
   }
 
-  /** As they are now, in no order. */
+  /** A copy of the current members, unordered. */
   all(): readonly T[] {
     return [...this.#members];
   }

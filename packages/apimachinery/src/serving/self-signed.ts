@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { makeFolderSync } from "../files/make-folder.ts";
 
 export interface SelfSignedOptions {
-  /** `--cert-dir`; `""`: the pair lives in memory and ends with the process. */
+  /** `--cert-dir`; `""`: the pair is kept in memory only. */
   readonly certDir: string;
-  /** Names the files: `apiserver` → `apiserver.crt`, `apiserver.key`. */
+  /** Base name of the files: `apiserver` → `apiserver.crt`, `apiserver.key`. */
   readonly pairName: string;
   readonly host: string;
   readonly dnsNames: readonly string[];
@@ -13,8 +13,7 @@ export interface SelfSignedOptions {
 }
 
 /**
- * A certificate for a server that was given none, signed by an authority of its own that is forgotten at once. A pair
- * that is in the directory already is used again.
+ * Creates a serving certificate signed by a temporary CA whose key is discarded. An existing pair in the directory is reused.
  * Source: k8s.io/apiserver pkg/server/options/serving.go, MaybeDefaultWithSelfSignedCerts
  */
 export async function selfSignedPair(
@@ -23,7 +22,7 @@ export async function selfSignedPair(
   const certFile = join(options.certDir, `${options.pairName}.crt`);
   const keyFile = join(options.certDir, `${options.pairName}.key`);
   if (options.certDir !== "" && isReadable(certFile) && isReadable(keyFile)) return { certFile, keyFile };
-  // What makes certificates takes longer to load than all else of a server, and few need one made.
+  // Loaded on demand: the certificate library takes longer to load than the rest of a server, and few servers need it.
   const { newCa, newCertificate } = await import("./certificates.ts");
   const stamp = Math.floor(Date.now() / 1000);
   const ca = await newCa({ commonName: `${options.host}-ca@${stamp}`, validDays: 365 });

@@ -1,6 +1,6 @@
 /**
- * Requests that node's HTTP/1.1 does not see, and those on the same connection that it does. Without TLS it sees all of them: what a client
- * is told must be the same.
+ * Requests that bypass Node's HTTP/1.1 server, and those on the same connection that do not. Without TLS, Node's server handles
+ * all of them; the responses must be the same.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ async function start(
 
 interface Client {
   readonly socket: Socket;
-  /** All that came. */
+  /** All received text. */
   text(): string;
 }
 
@@ -57,7 +57,7 @@ const comparable = (text: string): string =>
   text.replaceAll(/^Date: .*$/gm, "Date:").replaceAll(/y{100,}/g, ({ length }) => `${length} y`);
 const chunk = Buffer.alloc(300_000, "y");
 
-/** Answers in all forms there are. @param seen is given each exchange */
+/** Responds in every form an exchange offers. @param seen collects the exchanges */
 function answers(seen: Exchange[] = []): ExchangeHandler {
   return async (exchange) => {
     seen.push(exchange);
@@ -71,7 +71,7 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
         const response = exchange.stream(200, { "content-type": "text/plain" });
         response.write("some ä");
         response.write("");
-        await new Promise(setImmediate); // node joins what is written at once
+        await new Promise(setImmediate); // Node coalesces writes of one tick
         response.write(Buffer.from("more"));
         await new Promise(setImmediate);
         response.end("end");
@@ -175,7 +175,7 @@ test("a body after simple requests arrives whole", async (t) => {
   assert.equal(server.active, 0);
 });
 
-// No large answers: of requests that come before those are taken, node's server loses some over TLS ("Parse Error: Paused").
+// No large responses: of requests pipelined behind unread ones, Node's server loses some over TLS ("Parse Error: Paused").
 const pieces = fc.constantFrom(
   ...[get("/a"), get("/empty-stream"), get("/b", "A: b", "C:"), get("/none"), get("/same", "Accept: c")],
   ...[get("/a", "Content-Length: 0"), get("/a", "A: b", "a: c"), lines("HEAD /a HTTP/1.1", "Host: x")],

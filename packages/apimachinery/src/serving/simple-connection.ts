@@ -6,28 +6,28 @@ import { SimpleHeadReader } from "./simple-head.ts";
 import { SimpleOutput } from "./simple-output.ts";
 
 export interface SimpleConnectionOptions {
-  /** For the first request to come. */
+  /** Time limit for the first request. */
   readonly headersTimeoutMs: number;
-  /** For each other one. */
+  /** Time limit between requests. */
   readonly idleTimeoutMs: number;
   readonly log: Logger;
 }
 
 export interface SimpleConnectionEvents {
   request(exchange: SimpleExchange): void;
-  /** The exchange has come to its end, one way or another. */
+  /** The exchange is complete or aborted. */
   done(exchange: SimpleExchange): void;
-  /** The client sent anything else. From now on the socket is that of the callee, and nothing is under way on it. */
+  /** The client sent anything but a simple request. The callee takes over the idle socket and the bytes already read. */
   handOver(bytes: Buffer): void;
   closed(): void;
 }
 
-/** What may come while a request is answered; beyond it nothing more is read. */
+/** Bytes buffered while a request is being answered; above it the socket is paused. */
 const mostHeldBytes = 16 * 1024;
 
 /**
- * A connection over HTTP/1.1 as long as its client sends simple requests, one after the other. Node's own makes two streams with a
- * dozen events of each; it gets the connection with the first request that is not simple, and keeps it.
+ * Serves an HTTP/1.1 connection for as long as its client sends simple requests sequentially. Node's server creates two streams
+ * with a dozen events each per request; it takes over the connection at the first request that is not simple.
  */
 export class SimpleConnection {
   readonly socket: TLSSocket;
@@ -37,11 +37,11 @@ export class SimpleConnection {
   readonly #events: SimpleConnectionEvents;
   readonly #reader = new SimpleHeadReader();
   #exchange: SimpleExchange | undefined;
-  /** Came before its turn. */
+  /** Data received before the current request was answered. */
   #held: GatheredBytes | undefined;
   #isLeaving = false;
   #hasServed = false;
-  /** Something came since the last check. */
+  /** Data was received since the last check. */
   #isBusy = true;
   #idleSince = 0;
 
@@ -56,12 +56,12 @@ export class SimpleConnection {
     socket.on("close", this.#onClose);
   }
 
-  /** Requests that are under way. */
+  /** Number of running requests. */
   get size(): number {
     return this.#exchange === undefined ? 0 : 1;
   }
 
-  /** The answer that is under way is the last one. */
+  /** Closes the connection after the current response. */
   leave(): void {
     this.#isLeaving = true;
     if (this.#exchange === undefined) this.socket.destroySoon();
@@ -71,7 +71,7 @@ export class SimpleConnection {
     this.leave();
   }
 
-  /** Ends it when the client has exceeded its times. To be called now and then. */
+  /** Enforces the timeouts. To be called periodically. @param now `performance.now()` */
   check(now: number): void {
     if (this.#isBusy || this.#exchange !== undefined) {
       this.#isBusy = false;
@@ -83,7 +83,7 @@ export class SimpleConnection {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#isLeaving && this.#exchange === undefined) return; // the end is on its way
+    if (this.#isLeaving && this.#exchange === undefined) return; // the connection is closing
     if (this.#exchange !== undefined) {
       this.#held ??= new GatheredBytes();
       this.#held.push(chunk);
@@ -101,7 +101,7 @@ export class SimpleConnection {
     this.#events.request(this.#exchange);
   };
 
-  /** The client has taken the answer; before that it gets no other, or answers that it does not read would pile up. */
+  /** The response was written to the socket. The next request is served only then, or unread responses would pile up. */
   readonly #onAnswered = (): void => {
     const exchange = this.#exchange;
     if (exchange === undefined) return;
@@ -126,7 +126,7 @@ export class SimpleConnection {
     this.#events.handOver(bytes);
   }
 
-  /** Node ends our side too, in the next turn. */
+  /** Node ends the writable side as well, in the next event-loop turn. */
   readonly #onEnd = (): void => {
     if (this.#exchange?.isAnswered === true) this.output.flush();
     else this.#exchange?.gone();

@@ -10,18 +10,18 @@ import { bodyMayFollow, canonicalHeader, httpDate, newRequestFields, nowhere, pl
 import type { SimpleHead } from "./simple-head.ts";
 import type { SimpleOutput } from "./simple-output.ts";
 
-/** One request without a body over HTTP/1.1. See SimpleConnection. */
+/** One GET request without a body over HTTP/1.1. See SimpleConnection. */
 export class SimpleExchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "1.1" as const;
   readonly method = "GET";
   readonly isCut = false;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;
-  /** No request may follow on this connection; the client is told so. */
+  /** The connection is closed after this response, which says so. */
   isLast = false;
   readonly #request: SimpleHead;
   readonly #log: Logger;
-  /** When the client has taken the answer. */
+  /** Called when the response was written to the socket. */
   readonly #onAnswered: () => void;
   readonly #output: SimpleOutput;
   #received: IncomingHttpHeaders | undefined;
@@ -58,7 +58,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
     return this.#isAnswered;
   }
 
-  /** The client takes no answer any more. */
+  /** Reports that the client has disconnected. */
   gone(): void {
     if (this.#isAnswered) return;
     this.setGone();
@@ -109,10 +109,10 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
-    // What it writes would come into the answer of another.
+    // A second stream would write into the response of a later request.
     if (this.headersSent) throw new Error("an answer was given twice");
     const output = this.#output;
-    // An answer that is passed on may have said how long it is.
+    // A proxied response may have a known length.
     const isChunked = headers["content-length"] === undefined && bodyMayFollow(status);
     const head = `${this.#head(status, headers, "")}${isChunked ? "Transfer-Encoding: chunked\r\n" : ""}\r\n`;
     const end = (): void => {
@@ -147,9 +147,9 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
   }
 
   /**
-   * @param length a line of its own
-   * @returns all of an answer's head that does not depend on how it is sent
-   * @throws TypeError for a value that cannot be sent
+   * Builds the status line and the headers, without those that depend on the framing.
+   * @param length the `Content-Length` line, or `""`
+   * @throws TypeError for an invalid header value
    */
   #head(status: number, headers: OutgoingHttpHeaders, length: string): string {
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
@@ -157,7 +157,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
     for (const [name, value] of this.answerHeaders.merged(headers)) {
       if (name === "connection" && value === "close") this.isLast = true;
       else if (connectionFields.has(name) || (name === "content-length" && length !== "")) continue;
-      if (name === "date") isDated = true; // a proxied answer has its own
+      if (name === "date") isDated = true; // a proxied response has its own
       for (const one of Array.isArray(value) ? value : [String(value)]) {
         validateHeaderValue(name, one);
         text += `${canonicalHeader(name)}: ${one}\r\n`;

@@ -1,25 +1,27 @@
-/** A request over HTTP/1.1 as nearly all of them are: GET, a path, and fields that say nothing of the connection. */
+/**
+ * The most common form of an HTTP/1.1 request: GET with a path, and without fields that affect the connection or announce a body.
+ */
 export interface SimpleHead {
-  /** As the client sent it. */
+  /** Path and query, unmodified. */
   readonly url: string;
-  /** Name, value, name, value, … as they came. */
+  /** Name, value, name, value, … in wire order. */
   readonly fields: readonly string[];
-  /** The names in lower case, no two alike. */
+  /** The names in lower case, without duplicates. */
   readonly names: readonly string[];
 }
 
-/** Longer ones are rare, and may come in pieces. */
+/** Longer heads are rare and may arrive in several chunks. */
 const longestHeadBytes = 8 * 1024;
 
-/** Each is compared with all before it. */
+/** Bounds the quadratic search for duplicates. */
 const mostFields = 64;
 
-/** What one connection sends. Clients repeat their fields with each request: those of the last one are not read again. */
+/** Parses the requests of one connection. Clients repeat their fields with each request, so the last field block is cached. */
 export class SimpleHeadReader {
   #block = "";
   #fields: Fields | undefined;
 
-  /** @returns undefined when the bytes are anything but one whole simple request, right or wrong */
+  /** @returns undefined unless the bytes are exactly one simple request */
   read(bytes: Buffer): SimpleHead | undefined {
     if (bytes.length > longestHeadBytes) return undefined;
     const text = bytes.toString("latin1");
@@ -42,14 +44,14 @@ const visible = /^[!-~]+$/;
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const printable = /^[\t -~]*$/;
 
-/** Of a body, of the connection, or of what comes next. */
+/** Fields that announce a body or affect the connection. */
 const notSimple: ReadonlySet<string> = new Set(
   "content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding upgrade".split(" "),
 );
 
 type Fields = Omit<SimpleHead, "url">;
 
-/** @param block with the end of the line before it, and an empty line at its end */
+/** @param block starts with the CRLF of the request line and ends with an empty line */
 function fieldsOf(block: string): Fields | undefined {
   if (!block.endsWith("\r\n\r\n")) return undefined;
   const fields: string[] = [];

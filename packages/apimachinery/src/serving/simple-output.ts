@@ -2,13 +2,13 @@ import type { Duplex } from "node:stream";
 import { takePieces } from "../http2/pieces.ts";
 import { giveSlabBack, largestSlabBytes, takeSlab } from "../http2/slabs.ts";
 
-/** Beyond so many bytes that wait, who writes more should await `drained`. */
+/** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;
 const gone = "the client went away";
 
 /**
- * What a connection sends, one answer after the other. It waits as references, so that a thousand slow watchers of one event hold one
- * event, and is copied once, when the socket takes it: into memory that is used again.
+ * Output of an HTTP/1.1 connection, one response after the other. Data is queued by reference, so that a thousand slow watchers
+ * of one event share its bytes, and copied once, into a pooled buffer, when the socket accepts it.
  */
 export class SimpleOutput {
   readonly #socket: Duplex;
@@ -24,7 +24,7 @@ export class SimpleOutput {
     this.#socket = socket;
   }
 
-  /** A whole answer, at once. @param head of latin1 @param onEnd when the socket has taken it */
+  /** Writes a complete response. @param head latin1 @param onEnd called when the socket has accepted it */
   answer(head: string, body: Buffer, onEnd: () => void): void {
     const length = head.length + body.length;
     this.#onEnd = onEnd;
@@ -38,7 +38,7 @@ export class SimpleOutput {
     this.#write(slab, length);
   }
 
-  /** Goes out at the end of the turn, with what else comes until then. @param bytes not to be changed any more */
+  /** Queues data, which is written at the end of the event-loop turn. @param bytes must not be modified any more */
   push(bytes: Buffer): void {
     if (this.#isClosed) return;
     this.#pieces.push(bytes);
@@ -46,7 +46,7 @@ export class SimpleOutput {
     this.#schedule();
   }
 
-  /** Nothing more comes of this answer. @param onEnd when the socket has taken it */
+  /** Ends the response. @param onEnd called when the socket has accepted it */
   end(onEnd: () => void): void {
     this.#onEnd = onEnd;
     this.#schedule();
@@ -56,7 +56,7 @@ export class SimpleOutput {
     return this.#unsent >= highWaterBytes;
   }
 
-  /** Resolves when there is room; rejects when the client is gone. */
+  /** Resolves when the queue is below the high-water mark; rejects when the client has disconnected. */
   drained(): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error(gone));
     if (!this.isFull) return Promise.resolve();
@@ -64,14 +64,14 @@ export class SimpleOutput {
     return this.#drained.promise;
   }
 
-  /** Hands over what is there: nothing can be sent after this turn. */
+  /** Writes queued data immediately: nothing can be sent after this event-loop turn. */
   flush(): void {
     for (const piece of this.#pieces) this.#socket.write(piece);
     this.#pieces = [];
     this.#unsent = 0;
   }
 
-  /** The client takes nothing any more. */
+  /** Discards queued data: the client has disconnected. */
   close(): void {
     this.#isClosed = true;
     this.#pieces = [];

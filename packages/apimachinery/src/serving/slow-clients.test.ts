@@ -1,4 +1,4 @@
-/** Clients that take their time: each is let go after its timeout, and nobody else waits for it. */
+/** Slow clients: each is disconnected after its timeout and does not delay others. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
@@ -13,7 +13,7 @@ import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { type HttpServer, startHttpServer } from "./https-server.ts";
 
-/** COX_TEST_LONG: five thousand, held long enough to be there all at once. */
+/** COX_TEST_LONG: five thousand clients, held long enough to be connected at the same time. */
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const crowd = isLong
   ? { count: 5000, timeoutMs: 30_000, asks: 300, dripMs: 1000 }
@@ -32,14 +32,14 @@ const handler: ExchangeHandler = async (exchange) => {
   if (exchange.url === "/lazy") return respondLazily(exchange);
   if (exchange.url === "/big") return exchange.respond(200, {}, big);
   if (exchange.url === "/echo") return exchange.respond(200, {}, await exchange.body(1_000_000));
-  // As the filters do: an answer at the deadline, whether the body is there or not.
+  // As with the server's deadline filter: a response at the deadline, even if the body is incomplete.
   const body = exchange.body(1_000_000);
   const late = new Promise<undefined>((resolve) => setTimeout(resolve, 300, undefined).unref());
   const bytes = await Promise.race([body.catch(() => undefined), late]);
   exchange.respond(bytes === undefined ? 504 : 200, {}, bytes);
 };
 
-/** Writes only while its client reads, as lists and watches do. */
+/** Writes with backpressure, as lists and watches do. */
 async function respondLazily(exchange: Exchange): Promise<void> {
   const answer = exchange.stream(200, {});
   for (let at = 0; at < 512 && !exchange.isGone; at++) if (!answer.write(lazyPiece)) await answer.drained();
@@ -76,7 +76,7 @@ function drip(socket: Socket, first: string, rest: string): void {
 const attacks: Readonly<Record<string, (port: number) => Socket>> = {
   "half a TLS handshake": (port) => {
     const socket = connectTcp(port, "127.0.0.1");
-    // The beginning of a ClientHello's record.
+    // The start of a ClientHello record.
     drip(socket, "", "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03");
     return socket;
   },
@@ -189,7 +189,7 @@ for (const { name, connect } of [
     const checks = clock.mock.callCount();
     await waitFor(() => clock.mock.callCount() > checks + 3, { what: "checks of the server" });
     assert.equal(seen.aborted, false, "cut off before 60 s");
-    // What the kernel still takes for the client counts as read, so the time may have to pass once more.
+    // Data accepted by the client's socket buffer counts as read, so the timeout may have to elapse once more.
     const cutOff = (): boolean => {
       passedMs += 6_000;
       return seen.aborted && isEnded(server);
@@ -200,7 +200,8 @@ for (const { name, connect } of [
 
 test("hundreds of them at once hold nobody up, and all their descriptors come back", async (t) => {
   const server = await start(t);
-  // One that is there already: where handshakes of hundreds take longer than one may, a new one would be let go with them.
+  // Reuses an established connection: while hundreds of handshakes exceed the handshake timeout, a new one would be dropped with
+  // them.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   assert.equal(await ask(server.port, agent), 200);
@@ -212,7 +213,7 @@ test("hundreds of them at once hold nobody up, and all their descriptors come ba
     const socket = (kinds[i % kinds.length] as (port: number) => Socket)(server.port);
     socket.on("error", () => {});
     sockets.push(socket);
-    // The attackers are in this process too: their handshakes must not come all in one turn.
+    // The attackers share this process: their handshakes must not all fall into one event-loop turn.
     if (i % 50 === 49) await new Promise(setImmediate);
   }
   if (isLong) await waitFor(() => server.connections >= crowd.count / 3, { timeoutMs: 60_000, what: "the crowd" });

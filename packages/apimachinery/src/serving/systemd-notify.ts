@@ -5,10 +5,10 @@ import type { Logger } from "../logging/logger.ts";
 const run = promisify(execFile);
 
 /**
- * Tells systemd that this service is ready (units with `Type=notify`); does nothing where no NOTIFY_SOCKET is given, and never fails.
- * Node has no datagram sockets, so systemd's own program sends it: as if from us when it runs as root, otherwise the unit needs
- * `NotifyAccess=all`.
- * @param env the process's own, for tests
+ * Notifies systemd that this service is ready (`Type=notify`). Does nothing without NOTIFY_SOCKET, and never fails. Node has no
+ * datagram sockets, so `systemd-notify` sends the message: in the name of this process when it runs as root, otherwise the unit
+ * needs `NotifyAccess=all`.
+ * @param env for tests; default the environment of the process
  * Source: sd_notify(3); coreos/go-systemd daemon.SdNotify
  */
 export async function notifySystemd(log: Logger, env: NodeJS.ProcessEnv = process.env): Promise<void> {

@@ -1,4 +1,4 @@
-/** What the --tls-* flags change of the handshake, seen by clients. */
+/** Effects of the --tls-* flags on the handshake, seen from clients. */
 import assert from "node:assert/strict";
 import type { X509Certificate } from "node:crypto";
 import { once } from "node:events";
@@ -93,7 +93,7 @@ async function rsaPair(): Promise<KeyPair> {
   return { certPem: await signCertificateRequest({ csrPem, ca, usages, ...validity }), keyPem };
 }
 
-/** Makes a pair of files named after the certificate, and answers the flag's value. */
+/** Writes a certificate and a key file. @returns the value for --tls-sni-cert-key */
 async function pairFiles(directory: string, name: string, dnsNames: string[]): Promise<string> {
   const pair = await newCertificate({ commonName: name, dnsNames, usages: ["server"], ca });
   const [cert, key] = [join(directory, `${name}.crt`), join(directory, `${name}.key`)];
@@ -141,11 +141,11 @@ test("--tls-sni-cert-key: who asks for no name is shown the certificate of the a
   const flags = [
     `${first}:127.0.0.2`,
     `${await pairFiles(directory, "second", [])}:127.0.0.3,::1,127.0.0.2`,
-    // An address counts where it is written only.
+    // An IP address counts only when listed explicitly.
     await pairFiles(directory, "127.0.0.4", []),
   ];
   const options = { cert: serving.certPem, key: serving.keyPem, sni: flags.map(parseSniCertKey) };
-  // A machine may have no IPv6.
+  // The machine may lack IPv6.
   const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
   const server = await start(t, options, { bindAddress: hasIpv6 ? "::" : "0.0.0.0" });
   const shown = async (host: string, servername?: string) =>

@@ -1,6 +1,4 @@
-/**
- * A listener whose connections are TLS: which certificate each client is shown, and new ones after their files changed.
- */
+/** A TLS listener that selects the certificate for each client and reloads changed files. */
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket, type Server as TlsServer } from "node:tls";
 import { type Clock, realClock } from "../clock/clock.ts";
@@ -14,23 +12,23 @@ export interface TlsListenerOptions {
   readonly handshakeTimeoutMs: number;
   readonly log: Logger;
   readonly clock?: Clock;
-  /** Before the handshake. */
+  /** Called before the handshake. */
   onConnection(socket: Socket): void;
   onSecure(socket: TLSSocket): void;
-  /** Has to end the connection: one whose handshake takes too long would stay. */
+  /** Has to destroy the socket: Node does not close it after a handshake timeout. */
   onHandshakeError(err: NodeJS.ErrnoException, socket: TLSSocket): void;
 }
 
 export interface TlsListener {
   /** Not listening yet. */
   readonly server: Server;
-  /** Reads all files again. @throws Error and keeps the old ones when they do not fit. */
+  /** Reloads all files. @throws Error when they are invalid; the old ones stay */
   reload(): void;
 }
 
 /**
- * The certificate is that of the name the client asks for; of the address it connected to when it asks for none; else the
- * default one.
+ * Creates a listener, which does not listen yet. It presents the certificate for the client's server name (SNI); without SNI the
+ * one for the local address; otherwise the default one.
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/tlsconfig.go GetConfigForClient
  */
 export function newTlsListener(options: TlsListenerOptions): TlsListener {
@@ -46,7 +44,7 @@ export function newTlsListener(options: TlsListenerOptions): TlsListener {
   };
   const contextFor = (name: string) => loaded.contextFor(name);
   const main = newTlsServer(loaded.context, contextFor, watched);
-  // Only a server has a certificate for those who ask for none, so each address that has one gets a server.
+  // Without SNI a TLS server always presents its default certificate, so each address with a certificate has its own server.
   const byAddress = new Map<string, TlsServer>();
   for (const [address, context] of loaded.byAddress) byAddress.set(address, newTlsServer(context, contextFor, watched));
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 }, (socket) => {
@@ -74,7 +72,7 @@ function newTlsServer(
   const server = createTlsServer({
     ...context,
     ALPNProtocols: alpnProtocols,
-    // The authenticator decides what a certificate is worth; `authorized` tells whether the chain holds.
+    // The authenticator verifies certificates; `authorized` reports whether OpenSSL accepts the chain.
     requestCert: asksForCertificates(tls),
     rejectUnauthorized: false,
     handshakeTimeout: handshakeTimeoutMs,
@@ -91,7 +89,7 @@ function newTlsServer(
   return server;
 }
 
-/** An IPv4 client of a socket for both families is at an IPv4 address. */
+/** Maps IPv4-mapped addresses of a dual-stack socket to IPv4. */
 function localAddressOf(socket: Socket): string {
   return (socket.localAddress ?? "").replace(/^::ffff:(?=[0-9.]+$)/, "");
 }

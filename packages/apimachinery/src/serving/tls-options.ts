@@ -11,7 +11,7 @@ import {
 
 export interface ServingCertificate {
   readonly certificate: X509Certificate;
-  /** Undefined for one that was given as text. */
+  /** Undefined for a certificate given as PEM. */
   readonly file: string | undefined;
 }
 
@@ -20,29 +20,29 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
-/** What a TLS server shows and asks for. Files are read again when they change. */
+/** Certificates and settings of a TLS server. Files are reloaded when they change. */
 export interface TlsOptions {
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
   /** PEM, instead of files. */
   readonly cert?: string | Buffer | undefined;
   readonly key?: string | Buffer | undefined;
-  /** Client certificates are asked for and checked against these; one that fails is for the authenticator to refuse. */
+  /** Requests client certificates and verifies them against these authorities; the authenticator refuses invalid ones. */
   readonly clientCaFile?: string | undefined;
-  /** More files of the same kind (`--requestheader-client-ca-file`). */
+  /** Additional authorities (`--requestheader-client-ca-file`). */
   readonly clientCaFiles?: readonly string[] | undefined;
   readonly clientCa?: string | Buffer | undefined;
-  /** Asks for a certificate also without such files: whom to trust is known elsewhere. */
+  /** Requests client certificates even without such files: the authorities are configured elsewhere. */
   readonly requestClientCertificate?: boolean | undefined;
-  /** Other certificates by the name the client asks for; without `names` those of the certificate itself. */
+  /** Certificates by server name; without `names` the certificate's own names are used. */
   readonly sni?: readonly (CertificateFiles & { names?: readonly string[] })[] | undefined;
   /** Go's name: `VersionTLS12`. */
   readonly minVersion?: string | undefined;
-  /** Go's names: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`. Those of TLS 1.3 are always on. */
+  /** Go's names: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`. TLS 1.3 suites are always enabled. */
   readonly cipherSuites?: readonly string[] | undefined;
 }
 
-/** Go's names of the suites that can be chosen, and OpenSSL's. Source: component-base/cli/flag/ciphersuites_flag.go */
+/** Go's names of the selectable suites, with OpenSSL's. Source: component-base/cli/flag/ciphersuites_flag.go */
 export const cipherSuites: Readonly<Record<string, string>> = {
   TLS_AES_128_GCM_SHA256: "TLS_AES_128_GCM_SHA256",
   TLS_AES_256_GCM_SHA384: "TLS_AES_256_GCM_SHA384",
@@ -86,10 +86,13 @@ export const tlsVersionNames: readonly string[] = Object.keys(versions);
 
 const tls13Suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
-/** Upstream still serves these; the runtime's OpenSSL is built without them. */
+/** Upstream still supports these; Node's OpenSSL is built without them. */
 const removed = /_RC4_|_3DES_/;
 
-/** @throws Error `Cipher suite X not supported or doesn't exist`; another one for RC4 and 3DES. */
+/**
+ * @returns an OpenSSL cipher list; undefined for no names
+ * @throws Error `Cipher suite X not supported or doesn't exist`; another one for RC4 and 3DES
+ */
 export function opensslCiphers(names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
   const list = names.map((name) => {
@@ -109,8 +112,8 @@ function opensslVersion(name: string | undefined): SecureVersion {
 }
 
 /**
- * One value of --tls-sni-cert-key: `cert.pem,key.pem` or `cert.pem,key.pem:*.example.com,192.0.2.1,2001:db8::1`.
- * @throws Error for another form
+ * Parses a value of --tls-sni-cert-key: `cert.pem,key.pem` or `cert.pem,key.pem:*.example.com,192.0.2.1,2001:db8::1`.
+ * @throws Error for any other form
  */
 export function parseSniCertKey(text: string): CertificateFiles & { names: string[] } {
   const colon = text.indexOf(":");
@@ -125,14 +128,14 @@ export function parseSniCertKey(text: string): CertificateFiles & { names: strin
   return { certFile, keyFile, names: names === undefined ? [] : trimmed(names) };
 }
 
-/** Every file that the options name, for watching. */
+/** All files the options refer to, for watching. */
 export function filesOf(options: TlsOptions): string[] {
   const files = [options.certFile, options.keyFile, options.clientCaFile, ...(options.clientCaFiles ?? [])];
   for (const { certFile, keyFile } of options.sni ?? []) files.push(certFile, keyFile);
   return [...new Set(files.filter((file) => file !== undefined && file !== ""))] as string[];
 }
 
-/** Are clients asked for a certificate? */
+/** Whether client certificates are requested. */
 export function asksForCertificates(options: TlsOptions): boolean {
   const { requestClientCertificate, clientCaFile, clientCaFiles = [], clientCa } = options;
   return requestClientCertificate === true || clientCaFile !== undefined || clientCaFiles.length > 0 || clientCa !== undefined;
@@ -140,21 +143,21 @@ export function asksForCertificates(options: TlsOptions): boolean {
 
 export interface LoadedTls {
   readonly certificates: readonly ServingCertificate[];
-  /** Of the default certificate. */
+  /** Context of the default certificate. */
   readonly context: SecureContextOptions;
-  /** For clients that ask for no name, by the address that they connected to. */
+  /** Contexts for clients without SNI, by local address. */
   readonly byAddress: ReadonlyMap<string, SecureContextOptions>;
   contextFor(serverName: string): SecureContext;
 }
 
-/** Reads all files. @throws Error when one is missing or does not fit. */
+/** Loads all files. @throws Error when one is missing or invalid */
 export function loadTls(options: TlsOptions): LoadedTls {
   const shared: SecureContextOptions = { minVersion: opensslVersion(options.minVersion) };
-  // A resumed session knows the client's certificate but not the intermediates it came with: it could not be verified.
+  // A resumed session contains the client's certificate but not its intermediates, so the chain could not be verified.
   if (asksForCertificates(options)) shared.secureOptions = constants.SSL_OP_NO_TICKET;
   const ciphers = opensslCiphers(options.cipherSuites ?? []);
   if (ciphers !== undefined) shared.ciphers = ciphers;
-  // OpenSSL's own level of security refuses the signatures of TLS 1.0 and 1.1, whatever the least version is.
+  // OpenSSL's default security level refuses the signatures of TLS 1.0 and 1.1, independent of the minimum version.
   if (shared.minVersion === "TLSv1" || shared.minVersion === "TLSv1.1") {
     shared.ciphers = `${ciphers ?? DEFAULT_CIPHERS}:@SECLEVEL=0`;
   }
@@ -162,7 +165,7 @@ export function loadTls(options: TlsOptions): LoadedTls {
     .filter((file) => file !== undefined && file !== "")
     .map((file) => readFileSync(file as string));
   if (options.clientCa !== undefined) ca.push(options.clientCa);
-  // Without an own list node would trust every public authority.
+  // Without a CA list Node would trust all public authorities.
   shared.ca = ca;
   const cert = options.cert ?? readFileSync(options.certFile as string);
   const key = options.key ?? readFileSync(options.keyFile as string);
@@ -182,15 +185,15 @@ export function loadTls(options: TlsOptions): LoadedTls {
     byAddress: new Map([...byName].filter(([name]) => isIP(name) !== 0).map(([name, { own }]) => [name, own])),
     contextFor(serverName) {
       const name = serverName.toLowerCase().replace(/\.$/, "");
-      // A wildcard stands for one label.
+      // A wildcard matches one label.
       const named = byName.get(name) ?? byName.get(name.replace(/^[^.]*/, "*"));
-      // As Go's TLS does: before the default one, any that is for this name, whatever it was meant for.
+      // As in Go's TLS: before falling back to the default certificate, any certificate that is valid for the name.
       return (named ?? [main, ...pairs].find(({ certificate }) => isFor(certificate, name)) ?? main).context;
     },
   };
 }
 
-/** By its alternative names alone. */
+/** Checks subjectAltName only, not the common name. */
 function isFor(certificate: X509Certificate, name: string): boolean {
   return certificate.checkHost(name, { subject: "never" }) !== undefined;
 }
@@ -203,7 +206,7 @@ interface SniPair {
 }
 
 /**
- * Names that were written stand before names of certificates, and earlier pairs before later ones.
+ * Explicit names take precedence over names of certificates, and earlier pairs over later ones.
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/named_certificates.go
  */
 function pairsByName(pairs: readonly SniPair[]): Map<string, SniPair> {
@@ -216,7 +219,7 @@ function pairsByName(pairs: readonly SniPair[]): Map<string, SniPair> {
   return new Map([...found, ...written]);
 }
 
-/** Without the addresses that it is for: they count only where they are written. */
+/** IP addresses are left out: they count only when given explicitly. */
 function namesOf(certificate: X509Certificate): string[] {
   const names = (certificate.subjectAltName ?? "").split(", ").filter((part) => part.startsWith("DNS:"));
   const commonName = /^CN=(.*)$/m.exec(certificate.subject)?.[1];

@@ -1,4 +1,4 @@
-/** The verb of a request on one object, as authorizers know it; of a collection `get` and `delete` mean more. */
+/** Authorization verbs of requests on a single object. On collections, GET and DELETE map to other verbs. */
 export const verbOfMethod: Readonly<Record<string, string>> = {
   POST: "create",
   GET: "get",

@@ -7,9 +7,10 @@ import type {
 } from "../schema/kinds/internal/v1alpha1.ts";
 
 /**
- * The status of a StorageVersion when these API servers write the resource: whether they agree on a version, and since
- * when. API servers add themselves with it, the controller manager takes away those that are gone.
- * @param current as it is stored; stays as it was
+ * Computes the status of a StorageVersion from the API servers that write the resource: the common encoding version, if
+ * there is one, and the AllEncodingVersionsEqual condition. API servers use it to add themselves, the controller manager to
+ * remove servers that no longer exist.
+ * @param current the stored object; not mutated
  * Source: k8s.io/apiserver pkg/storageversion/updater.go SetCommonEncodingVersion
  */
 export function statusWith(

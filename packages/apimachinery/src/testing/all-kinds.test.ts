@@ -19,7 +19,7 @@ const nameOf = (gvk: GroupVersionKind): string => `${formatGroupVersion(gvk)} ${
 const some = (gvk: GroupVersionKind, numRuns: number): Record<string, unknown>[] =>
   fc
     .sample(arbitraryObject(scheme.kind(gvk) as TypeDescriptor), { numRuns, seed: 20211207 })
-    // `v1` has kinds whose table is that of meta.
+    // Some kinds of `v1` are in the table of meta.
     .map((object) => ({ ...object, apiVersion: formatGroupVersion(gvk), kind: gvk.kind }));
 
 test("every kind comes out of protobuf as it went in", () => {
@@ -65,7 +65,7 @@ test("every kind comes out of JSON and of YAML as it went in", () => {
       assert.equal(encodeJsonText(decodeJson(text, gvk).object, gvk), text, nameOf(gvk));
       const yaml = encodeObject(object, yamlMediaType);
       const back = decodeObject(yaml, yamlMediaType, gvk).object as KubeObject;
-      // YAML sorts the keys of what has no schema.
+      // The YAML writer sorts keys of values without schema, so re-encode before comparing.
       assert.deepEqual(decodeJson(encodeJsonText(back, gvk), gvk).object, object, `${nameOf(gvk)}\n${yaml}`);
     }
   }

@@ -5,13 +5,13 @@ import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 
 type Fields = Record<string, unknown>;
-/** From 0 up to, but not including, 1. */
+/** Returns a number in [0, 1). */
 type Random = () => number;
 
 /**
- * Objects of a type as a client may send them: some fields, each with a value of its type, strange ones among them. What the
- * API would refuse for its meaning (names, enumerations) is in them too. Kinds name themselves. A failure is repeated by
- * the seed and path that fast-check prints.
+ * Arbitrary objects of a type: a random subset of fields with well-typed values, including unusual ones. Values that
+ * validation would reject (names, enumerations) occur, too. Kinds have apiVersion and kind set. Failures are reproduced
+ * with the seed and path that fast-check prints.
  * @param type a kind or any other struct
  */
 export function arbitraryObject(type: TypeDescriptor): fc.Arbitrary<Fields> {
@@ -27,11 +27,11 @@ const maxDepth = 7;
 function anObject(type: TypeDescriptor, depth: number, random: Random): Fields {
   const object: Fields = {};
   if (depth > maxDepth) return object;
-  // Wide types get fewer of their fields, so that objects stay small.
+  // Types with many fields get a smaller share of them, so that objects stay small.
   const share = Math.min(0.7, 6 / type.fields.length);
   for (const field of type.fields) {
     if (random() > share) continue;
-    // Protobuf does not carry the kind of an object inside another.
+    // Protobuf does not encode apiVersion and kind of nested objects.
     if (type.isKind && (field.name === "apiVersion" || field.name === "kind")) continue;
     object[field.name] = aValue(field.type, depth, random);
   }
@@ -134,7 +134,7 @@ function below(n: number, random: Random): number {
   return Math.floor(random() * n);
 }
 
-/** mulberry32: the same seed gives the same numbers on every machine. */
+/** mulberry32: a deterministic generator of numbers in [0, 1). */
 export function randomOf(seed: number): Random {
   let state = seed | 0;
   return () => {

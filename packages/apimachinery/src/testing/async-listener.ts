@@ -1,8 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 
 /**
- * An async function as an event listener or request handler of a test's server. When it rejects, the streams among its arguments are
- * destroyed, so that the peer waits for no answer, and the error is thrown again where the test runner sees it.
+ * Adapts an async function to an event listener or request handler. When it rejects, the streams among its arguments are
+ * destroyed, so that the peer does not wait for a response, and the error is rethrown as an uncaught exception, which
+ * fails the test.
  */
 export function asyncListener<Args extends unknown[]>(handle: (...args: Args) => Promise<unknown>): (...args: Args) => void {
   return (...args) => {

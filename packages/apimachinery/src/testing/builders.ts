@@ -13,7 +13,7 @@ import type {
   Taint,
 } from "../schema/kinds/core/v1.ts";
 
-/** The smallest valid objects of each kind, as a server would give them; what a test is about is named in its call. */
+/** Builders of minimal valid objects, as a server would return them; tests pass only the properties that matter. */
 interface MetaOptions {
   name?: string;
   namespace?: string;
@@ -62,7 +62,7 @@ function controllerReference({ apiVersion, kind, metadata }: NonNullable<MetaOpt
 export interface PodOptions extends MetaOptions {
   phase?: string;
   ready?: boolean;
-  /** When it became ready (or not), RFC 3339. */
+  /** Last transition of the Ready condition, RFC 3339. */
   readySince?: string;
   nodeName?: string;
   podIP?: string;

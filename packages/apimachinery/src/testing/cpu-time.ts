@@ -1,6 +1,6 @@
 /**
- * How long this thread computes at something, in ms. By the clock a test would also tell what else the machine has to do, and by
- * `process.cpuUsage()` what V8's other threads compile and collect.
+ * CPU time of this thread for the work, in ms. Wall-clock time would depend on the load of the machine, and
+ * `process.cpuUsage()` includes V8's compiler and garbage collector threads.
  */
 export function cpuMsOf(work: () => void): number {
   const before = process.threadCpuUsage();
@@ -10,9 +10,8 @@ export function cpuMsOf(work: () => void): number {
 }
 
 /**
- * The least of up to three measurements of one thing. What a shared machine and the collector of garbage put into them comes now and
- * then, and only adds; what takes long by itself does so each time.
- * @param enough below it one is enough
+ * The minimum of up to three measurements. Noise from other processes and garbage collection is occasional and only adds.
+ * @param enough stops as soon as a measurement is below this value
  */
 export async function leastOf(enough: number, measure: (round: number) => Promise<number>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
@@ -20,7 +19,7 @@ export async function leastOf(enough: number, measure: (round: number) => Promis
   return least;
 }
 
-/** The longest turn of the event loop while something is done, in ms of this thread's CPU; least of rounds, which each do it anew. */
+/** The longest event-loop turn during the work, in ms of this thread's CPU time; the minimum of up to three rounds. */
 export function longestTurnOf(enoughMs: number, work: (round: number) => Promise<void>): Promise<number> {
   return leastOf(enoughMs, async (round) => {
     const turns = measureTurns();
@@ -28,7 +27,7 @@ export function longestTurnOf(enoughMs: number, work: (round: number) => Promise
       await work(round);
       return turns.stop();
     } finally {
-      turns.stop(); // or a test that fails never ends
+      turns.stop(); // else the measuring immediates keep a failed test running
     }
   });
 }

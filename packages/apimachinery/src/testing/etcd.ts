@@ -10,7 +10,7 @@ export interface TestEtcd {
   /** `http://127.0.0.1:<port>` */
   readonly endpoint: string;
   readonly pid: number;
-  /** Idempotent; the shared one stops with the process and needs no call. */
+  /** Idempotent. The shared etcd stops with the process and needs no call. */
   stop(): Promise<void>;
 }
 
@@ -21,22 +21,22 @@ interface TestContext {
 let shared: Promise<TestEtcd> | undefined;
 
 /**
- * A real etcd that all tests of this process share, on free ports, in its own directory; it ends with the process.
- * Tests keep apart by key prefix.
+ * A real etcd on free ports with its own data directory, shared by all tests of the process and stopped with it. Tests
+ * use separate key prefixes.
  */
 export function startEtcd(_t?: TestContext): Promise<TestEtcd> {
   shared ??= startOwnEtcd();
   return shared;
 }
 
-/** An etcd for one test, which may stop, pause or compact it. */
+/** A separate etcd for one test, which may stop, pause or compact it. */
 export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[] = []): Promise<TestEtcd> {
   const directory = mkdtempSync(join(tmpdir(), "cox-etcd-"));
   let lastOutput = "";
   for (let attempt = 1; ; attempt++) {
     const [clientPort, peerPort] = await Promise.all([freePort(), freePort()]);
     const endpoint = `http://127.0.0.1:${clientPort}`;
-    // However this process ends, killed too, its etcd ends with it.
+    // The parent death signal stops etcd even when this process is killed.
     const flags = ["--pdeathsig", "KILL", "etcd", ...etcdFlags(directory, endpoint, `http://127.0.0.1:${peerPort}`, extraFlags)];
     const child = spawn("setpriv", flags, {
       stdio: ["ignore", "ignore", "pipe"],
@@ -70,7 +70,7 @@ export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[
 function owned(child: ChildProcess, endpoint: string, directory: string, t: TestContext | undefined): TestEtcd {
   const kill = (): void => {
     child.kill("SIGKILL");
-    // It may write for a moment yet, and nobody can wait any more for its end.
+    // An exit handler cannot wait for the child, which may still be writing files; hence the retries.
     rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
   };
   process.once("exit", kill);
@@ -90,7 +90,7 @@ function owned(child: ChildProcess, endpoint: string, directory: string, t: Test
   return { endpoint, pid: child.pid as number, stop };
 }
 
-/** A member that is a cluster of its own. */
+/** Flags of a single-member cluster. */
 export function etcdFlags(directory: string, client: string, peer: string, extra: readonly string[]): string[] {
   const flags = {
     "--data-dir": directory,
@@ -116,8 +116,8 @@ export async function isHealthy(endpoint: string): Promise<boolean> {
 const given = new Set<number>();
 
 /**
- * A TCP port of 127.0.0.1 that nothing listens on right now. It is none that the kernel gives to connections and to who listens on any
- * port (32768 and above), so that nobody comes to it by chance before it is used, or while it is to be one where nobody listens.
+ * An unused TCP port of 127.0.0.1 outside the ephemeral range (32768 and above), so that the kernel does not assign it to
+ * another socket before it is used, or while a test relies on nothing listening there.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

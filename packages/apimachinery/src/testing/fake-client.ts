@@ -17,46 +17,46 @@ import { FieldSelector } from "../selectors/field-selector.ts";
 import { LabelSelector } from "../selectors/label-selector.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 
-/** One request that the code under test made. */
+/** A recorded request of the code under test. */
 export interface Action {
   readonly verb: "get" | "list" | "create" | "update" | "patch" | "delete" | "deletecollection" | "watch";
   readonly resource: string;
   readonly namespace: string;
-  /** `""` for collections, and for creates with generateName. */
+  /** `""` for collections and for creates with generateName. */
   readonly name: string;
   /** `""` for the object itself. */
   readonly subresource: string;
-  /** What was sent: the object, the patch, the delete options. */
+  /** The request body: object, patch or delete options. */
   readonly sent?: unknown;
 }
 
-/** Answers in place of the store: gives the answer, throws it, or gives undefined to let the store answer. */
+/** Overrides the response to a request: returns or throws it; undefined for the default behaviour. */
 export type Reaction = (action: Action) => unknown;
 
 /**
- * A client over objects in memory that behaves as an API server does as far as controllers can tell: versions and
- * conflicts, generations, status apart from spec, finalizers, watches that start anywhere. No validation, no defaults,
- * no admission; a Pod is deleted at once.
+ * An in-memory client that emulates an API server for controllers: resource versions and conflicts, generations, the
+ * status subresource, finalizers, watches from any version. No validation, defaulting or admission; Pods are deleted
+ * without grace period.
  */
 export interface FakeClient extends Client {
-  /** Every request so far, in order. */
+  /** All requests so far, in order. */
   readonly actions: readonly Action[];
-  /** The requests that change something. */
+  /** The mutating requests. */
   readonly writes: readonly Action[];
   clearActions(): void;
-  /** Stores objects as they are, as if someone else had written them; watches see it. */
+  /** Stores objects unchanged, as if written by another client; watches receive events. */
   put<T extends KubeObject>(ref: ResourceRef, ...objects: T[]): void;
-  /** Removes an object, finalizers or not. */
+  /** Removes an object regardless of finalizers. */
   remove(ref: ResourceRef, key: ObjectKey): void;
   object<T extends KubeObject = Unstructured>(ref: ResourceRef, key: ObjectKey): T | undefined;
   objects<T extends KubeObject = Unstructured>(ref: ResourceRef, namespace?: string): T[];
-  /** @param verb or resource `*` for any; the reaction added last is asked first. */
+  /** @param verb a verb or `*` @param resource a resource or `*` @param reaction takes precedence over earlier ones */
   react(verb: Action["verb"] | "*", resource: string, reaction: Reaction): void;
-  /** Watches that start at a version up to this one are answered 410 from now on. */
+  /** From now on, watches from the current or an earlier version fail with 410. */
   compact(): void;
-  /** Ends all watches, as a server does now and then. */
+  /** Ends all watches, as servers do from time to time. */
   endWatches(): void;
-  /** Answers to `raw`, by path. */
+  /** Responses of `raw` by path. */
   readonly rawAnswers: Map<string, unknown>;
 }
 
@@ -108,7 +108,7 @@ export function newFakeClient(
     if (found === undefined) throw notFound(ref, target.name);
     return found;
   };
-  /** Records the request and lets reactions answer it. */
+  /** Records a request; returns the result of the first reaction that responds, else of `answer`. */
   const asked = <T>(action: Action, answer: () => T): T => {
     actions.push(action);
     for (const { verb, resource, reaction } of reactions.toReversed()) {
@@ -338,7 +338,7 @@ const withStatus = new Set(
     .map(({ group, resource }) => `${group}/${resource.slice(0, -"/status".length)}`),
 );
 
-/** What an update through this subresource may change. */
+/** Merges an update into the stored object: only what the subresource may change. */
 function merged(ref: ResourceRef, stored: Unstructured, sent: Unstructured, subresource: string): Unstructured {
   const { metadata } = stored;
   const fixed = { uid: metadata.uid, creationTimestamp: metadata.creationTimestamp, resourceVersion: metadata.resourceVersion };
@@ -403,7 +403,7 @@ function patched(ref: ResourceRef, stored: Unstructured, { type, body }: Patch):
   return applyMergePatch(copy, body) as Unstructured;
 }
 
-/** `status.phase` of an object, as text; `""` for what is not there. */
+/** A field by path, e.g. `status.phase`, as a string; `""` when it is absent. */
 function fieldValue(object: Unstructured, path: string): string {
   let value: unknown = object;
   for (const part of path.split("."))
@@ -411,7 +411,7 @@ function fieldValue(object: Unstructured, path: string): string {
   return value === undefined || value === null ? "" : String(value);
 }
 
-/** An object that starts or ceases to match is an object that comes or goes. */
+/** The event as a watch with selectors sees it: ADDED when the object starts to match, DELETED when it ceases to. */
 function seenBy(
   matches: (object: Unstructured) => boolean,
   event: ObjectEvent<Unstructured>,

@@ -1,12 +1,12 @@
 import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What a driver of flex volumes writes that did as it was asked. */
+/** Shell command that prints the successful response of a flex volume driver. */
 export const success = `echo '{"status":"Success"}'`;
 
 /**
- * Writes a driver's program: a script that notes what it is asked, an argument a line, in the file `asked` beside it, and
- * runs the line of `answers` for the command; of others it says that it does not know them.
+ * Installs a driver executable: a script that appends its arguments, one per line, to the file `asked` in its directory, and
+ * runs the script in `answers` for the command. Other commands are reported as not supported.
  * @param dir `<plugin dir>/vendor~driver`
  */
 export async function installFlexDriver(dir: string, name: string, answers: Readonly<Record<string, string>>): Promise<void> {
@@ -21,7 +21,7 @@ export async function installFlexDriver(dir: string, name: string, answers: Read
     "",
   ].join("\n");
   await mkdir(dir, { recursive: true });
-  // A program that runs cannot be written to.
+  // Write and rename: writing to a running executable fails with ETXTBSY.
   const fresh = join(dir, `.${name}.new`);
   await writeFile(fresh, text);
   await chmod(fresh, 0o755);

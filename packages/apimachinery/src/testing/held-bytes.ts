@@ -5,7 +5,7 @@ setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 setFlagsFromString("--no-expose-gc");
 
-/** What this process holds, when all that nobody needs is gone. */
+/** Memory in use in bytes (heap and external) after a full garbage collection. */
 export function heldBytes(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();

@@ -8,15 +8,14 @@ import { waitFor } from "./wait-for.ts";
 
 export interface Http2Bench {
   readonly server: HttpServer;
-  /** Whom its clients trust. */
+  /** CA certificate of the server, PEM. */
   readonly ca: string;
   connect(options?: Partial<RawClientOptions>): Promise<RawClient>;
 }
 
 /**
- * `performance.now()` stands still unless it is moved: how long a client of HTTP/2 takes is up to the test then, and not to how busy
- * the machine is.
- * @returns moves it, until something is so
+ * Freezes `performance.now()`, so that timeouts in HTTP/2 tests do not depend on the load of the machine.
+ * @returns a function that advances the time by `stepMs` repeatedly until the condition holds
  */
 export function holdTime(t: TestContext): (stepMs: number, isSo: () => boolean, what: string) => Promise<void> {
   let now = performance.now();
@@ -32,7 +31,7 @@ export function holdTime(t: TestContext): (stepMs: number, isSo: () => boolean, 
 
 let pair: Promise<TestPair> | undefined;
 
-/** A server with this handler and clients that write frames by hand; all of it ends with the test. */
+/** A server with the handler, and clients that write raw frames; closed when the test ends. */
 export async function startHttp2Bench(
   t: TestContext,
   handler: ExchangeHandler,

@@ -1,4 +1,4 @@
-/** Asks an HTTPS server over either protocol, on a connection of its own. */
+/** A request to an HTTPS server, sent on a new connection. */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 
 export interface Asked {
   readonly port: number;
-  /** Whom to trust. */
+  /** Trusted CA certificate, PEM. */
   readonly ca: string;
   readonly method?: string | undefined;
   readonly path?: string | undefined;
@@ -18,10 +18,10 @@ export interface Asked {
 export interface OpenAnswer {
   readonly status: number;
   readonly headers: Record<string, unknown>;
-  /** Names of headers as they were sent. */
+  /** Header names as sent by the server. */
   readonly names: readonly string[];
   readonly body: Readable;
-  /** Goes away without reading on. */
+  /** Aborts the request without reading the rest of the body. */
   leave(): void;
 }
 
@@ -54,12 +54,12 @@ const open: Record<Protocol, (asked: Asked) => Promise<OpenAnswer>> = {
   },
 };
 
-/** @returns when the headers are there */
+/** Resolves when the response headers have arrived. */
 export function openAnswer(protocol: Protocol, asked: Asked): Promise<OpenAnswer> {
   return open[protocol](asked);
 }
 
-/** @throws Error when the body breaks off */
+/** Sends a request and reads the whole response. @throws Error when the body is incomplete */
 export async function askOver(protocol: Protocol, asked: Asked): Promise<WholeAnswer> {
   const { status, headers, names, body } = await openAnswer(protocol, asked);
   const chunks: Buffer[] = await body.toArray();

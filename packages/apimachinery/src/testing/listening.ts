@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 
 /**
- * Has a server listen on a free port of the loopback interface until the test ends, and its connections with it, whatever becomes of
- * them.
+ * Starts a server on a free port of 127.0.0.1. At the end of the test the server and its open connections are closed;
+ * errors of connections are ignored.
  * @returns the port
  */
 export async function listening(t: { after(fn: () => void): void }, server: Server): Promise<number> {

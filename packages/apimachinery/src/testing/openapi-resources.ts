@@ -3,7 +3,7 @@ import type { OpenApiResource, OpenApiSubresource } from "../schema/openapi/docu
 
 const connects = new Set(["attach", "exec", "log", "portforward", "proxy"]);
 
-/** Every built-in resource with its subresources, as a server that serves all of them would describe them. */
+/** All built-in resources with their subresources, as input for the OpenAPI documents. */
 export function everyResource(): OpenApiResource[] {
   return builtInResources
     .filter(({ resource }) => !resource.includes("/"))

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { waitFor } from "./wait-for.ts";
 
-/** Resolves when all of it stands still: threads stop one after the other, and what is asked meanwhile may be answered. */
+/** Sends SIGSTOP and waits until all threads have stopped; until then the process may still respond. */
 export async function pauseProcess(pid: number): Promise<void> {
   process.kill(pid, "SIGSTOP");
   await waitFor(() => threadsOf(pid).every((stat) => /\) T /.test(stat)), { what: `process ${pid} to stand still` });

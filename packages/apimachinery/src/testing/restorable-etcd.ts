@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { etcdFlags, freePort, isHealthy } from "./etcd.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** An etcd that can be put back to what it held before, under the same address. */
+/** An etcd whose data can be restored to an earlier state, at the same address. */
 export interface RestorableEtcd {
   /** `http://127.0.0.1:<port>` */
   readonly endpoint: string;
-  /** Keeps a copy of the data as they are on disk now; etcd goes on. */
+  /** Copies the current data directory; etcd continues to run. */
   save(): void;
-  /** Stops etcd, puts back what `save` kept, and starts it. */
+  /** Stops etcd, restores the copy made by `save`, and starts etcd. */
   restore(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export async function startRestorableEtcd(t: { after(fn: () => void | Promise<vo
   let child: ChildProcess;
 
   const start = async (): Promise<void> => {
-    // However this process ends, killed too, its etcd ends with it.
+    // The parent death signal stops etcd even when this process is killed.
     child = spawn("setpriv", ["--pdeathsig", "KILL", "etcd", ...flags], { stdio: "ignore" });
     await waitFor(() => isHealthy(endpoint), { timeoutMs: 120_000, what: "etcd to answer" });
   };
@@ -41,7 +41,7 @@ export async function startRestorableEtcd(t: { after(fn: () => void | Promise<vo
   return {
     endpoint,
     save() {
-      // A process that stands still leaves its files as a crash would: the log has all that was acknowledged.
+      // The files of a stopped process are crash-consistent: the WAL has all acknowledged writes.
       child.kill("SIGSTOP");
       try {
         rmSync(backup, { recursive: true, force: true });

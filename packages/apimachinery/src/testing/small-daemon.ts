@@ -1,4 +1,4 @@
-/** A program that does what --mode says, for the tests of its process: exit codes, signals, what is printed. */
+/** A program with various behaviours, selected by --mode, for tests of exit codes, signals and output. */
 import { once } from "node:events";
 import { flags, section } from "../flags/flags.ts";
 import { ConfigError, runMain } from "../flags/run-main.ts";

@@ -3,11 +3,11 @@ import { newCa, newCertificate } from "../serving/certificates.ts";
 export interface TestPair {
   readonly cert: string;
   readonly key: string;
-  /** What a peer has to trust. */
+  /** The CA certificate that peers have to trust, PEM. */
   readonly ca: string;
 }
 
-/** A pair for `localhost`, `kubernetes` and 127.0.0.1, for either end, with an authority of its own. */
+/** A certificate for `localhost`, `kubernetes` and 127.0.0.1, for servers and clients, signed by a new CA. */
 export async function testPair(commonName = "localhost"): Promise<TestPair> {
   const ca = await newCa({ commonName: `${commonName}-ca` });
   const { certPem, keyPem } = await newCertificate({

@@ -1,25 +1,25 @@
 import { inspect } from "node:util";
 
-/** The real one: tests put another in its place. */
+/** The original function: tests may mock `performance.now`. */
 const realNow = performance.now.bind(performance);
 
 export interface WaitOptions {
-  /** Ends what hangs; it says that nothing comes, not how long the thing may take on a busy machine. 60 s when absent. */
+  /** Detects hangs only; not a limit for slow operations on a loaded machine. Default 60 s. */
   readonly timeoutMs?: number;
-  /** Names the awaited thing in the failure, e.g. "the deployment to be complete". */
+  /** Describes the condition in the error, e.g. "the deployment to be complete". */
   readonly what?: string;
   readonly intervalMs?: number;
-  /** Errors of the condition that mean "not yet"; every other one fails at once. None when absent. */
+  /** True for errors of the condition that mean "not yet"; other errors fail immediately. Default: none. */
   readonly retry?: (err: Error) => boolean;
 }
 
-/** Keeps what a condition has looked at, for the failure. @returns its argument */
+/** Records the state that a condition checks, for the error text. @returns its argument */
 export type Seen = <T>(state: T) => T;
 
 /**
- * Asks again and again until the condition gives something truthy, and gives that back.
- * @param condition may pass what it looks at to its argument: the last of it is shown when time runs out, else the last value
- * @throws what the condition throws, at once, unless `retry` says that it means "not yet"; Error after `timeoutMs`, with the last state
+ * Polls the condition until it returns a truthy value, and returns that.
+ * @param condition may pass the checked state to its argument; the timeout error shows the last one, else the last value
+ * @throws errors of the condition, unless `retry` accepts them; Error after `timeoutMs`, with the last state
  */
 export async function waitFor<T>(
   condition: (seen: Seen) => T | Promise<T>,
@@ -62,20 +62,20 @@ const stateText = (state: unknown): string => {
 const hasCode = (err: Error, ...codes: readonly string[]): boolean =>
   [err, err.cause].some((one) => codes.includes(String((one as NodeJS.ErrnoException | undefined)?.code)));
 
-/** A `retry` for a file that another process has not written yet. */
+/** `retry` for a file that another process has not written yet. */
 export const isMissingFile = (err: Error): boolean => hasCode(err, "ENOENT");
 
-/** A `retry` for a server that does not listen yet, or ends a connection because it starts or stops. */
+/** `retry` for a server that does not listen yet, or closes connections while it starts or stops. */
 export const isNotListening = (err: Error): boolean =>
   hasCode(err, "ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET", ...endedSessionCodes);
 
-/** Of node's HTTP/2 client, for a request on a session that the server has ended. */
+/** Error codes of Node's HTTP/2 client for a request on a session that the server has closed. */
 const endedSessionCodes = ["ERR_HTTP2_STREAM_CANCEL", "ERR_HTTP2_GOAWAY_SESSION", "ERR_HTTP2_INVALID_SESSION"];
 
-/** A `retry` for a program that is asked again and again, and says by its exit code that it does not know yet. */
+/** `retry` for a program that exits with a code other than 0 until the condition holds. */
 export const hasExitCode = (err: Error): boolean => typeof (err as { code?: unknown }).code === "number";
 
-/** Lets everything that is ready to run do so: promises, immediates. For tests that move a fake clock. */
+/** Runs pending promise callbacks and immediates. For tests with a fake clock. */
 export async function settle(rounds = 10): Promise<void> {
   for (let i = 0; i < rounds; i++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,5 +1,5 @@
 /**
- * Names as DNS takes them. Each check returns what is wrong, in upstream's words; nothing when all is well.
+ * DNS names. Each function returns upstream's error texts, none for a valid name.
  * Source: k8s.io/apimachinery pkg/util/validation/validation.go
  */
 const label1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -7,7 +7,7 @@ const subdomain1123 = `${label1123}(\\.${label1123})*`;
 const label1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const wildcard = `\\*\\.${subdomain1123}`;
 
-// Each part of a subdomain is matched by itself: the whole expression could backtrack.
+// Labels of a subdomain are matched separately: the complete expression could backtrack.
 const label1123Form = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const label1035Form = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
 const matchesSubdomain = (value: string): boolean => value.split(".").every((part) => label1123Form.test(part));
@@ -42,7 +42,7 @@ export function isDns1035Label(value: string): string[] {
   return errors;
 }
 
-/** `*.example.com` */
+/** As `*.example.com`. */
 export function isWildcardDns1123Subdomain(value: string): string[] {
   const errors = checkLength(value, dns1123SubdomainMaxLength);
   if (!value.startsWith("*.") || !matchesSubdomain(value.slice(2)))
@@ -50,7 +50,7 @@ export function isWildcardDns1123Subdomain(value: string): string[] {
   return errors;
 }
 
-/** The text for a value that does not have the form. Source: validation.RegexError */
+/** Error text for a value that does not match a regular expression. Source: validation.RegexError */
 export function regexError(text: string, form: string, ...examples: string[]): string {
   if (examples.length === 0) return `${text} (regex used for validation is '${form}')`;
   return `${text} (e.g. ${examples.map((example) => `'${example}', `).join(" or ")}regex used for validation is '${form}')`;

@@ -1,4 +1,4 @@
-/** `registry.example:5000/team/app:1.2@sha256:…` in its parts; `domain` is `docker.io` where the text names none. */
+/** The parts of `registry.example:5000/team/app:1.2@sha256:…`; the default domain is `docker.io`. */
 export interface ImageReference {
   domain: string;
   path: string;
@@ -12,7 +12,7 @@ const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
 const maxNameLength = 255;
 
-/** @returns undefined when the text is no reference. Source: docker's distribution/reference */
+/** @returns undefined for an invalid reference. Source: docker's distribution/reference */
 export function parseImageReference(text: string): ImageReference | undefined {
   if (text === "" || text.length > 1024) return undefined;
   const at = text.indexOf("@");
@@ -32,7 +32,7 @@ export function parseImageReference(text: string): ImageReference | undefined {
   return { domain, path, ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
 }
 
-/** A first part is a domain when it could not be a part of a path: it has a dot, a colon, an upper-case letter, or is localhost. */
+/** The first part is a domain when it has a dot, a colon or an upper-case letter, or is `localhost`. */
 function splitDomain(name: string): { domain: string; path: string } {
   const slash = name.indexOf("/");
   const first = slash < 0 ? "" : name.slice(0, slash);
@@ -42,7 +42,7 @@ function splitDomain(name: string): { domain: string; path: string } {
   return { domain: first === "index.docker.io" ? "docker.io" : first, path: name.slice(slash + 1) };
 }
 
-/** The text with `:latest` when it has neither tag nor digest; undefined when it is no reference. */
+/** Appends `:latest` to a reference without tag and digest; undefined for an invalid reference. */
 export function withDefaultTag(image: string): string | undefined {
   const reference = parseImageReference(image);
   if (reference === undefined) return undefined;

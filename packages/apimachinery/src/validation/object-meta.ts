@@ -11,7 +11,7 @@ import { isDns1035Label, isDns1123Label } from "./dns.ts";
 import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
 
 /**
- * What holds for the metadata of every kind. All errors at once, in upstream's words.
+ * Validation of metadata for all kinds. Returns all errors, with upstream's texts.
  * Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation
  */
 export type ValidateName = (name: string) => string[];
@@ -23,8 +23,8 @@ const longestManager = 128;
 const longestSubresource = 256;
 
 /**
- * The metadata of a new object; a name has been generated already.
- * @param path `metadata`
+ * Validates the metadata of a new object, after the name was generated.
+ * @param path field path, e.g. `metadata`
  */
 export function validateObjectMeta(
   meta: ObjectMeta,
@@ -53,7 +53,7 @@ export function validateObjectMeta(
   return errors;
 }
 
-/** The metadata of an object that replaces `current`. */
+/** Validates the metadata of an update of `current`. */
 export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (current.deletionTimestamp) {
@@ -82,7 +82,7 @@ export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, 
   return errors;
 }
 
-/** An error when the two differ in more than what Go holds for equal (empty and absent are the same). */
+/** An error unless the values are semantically equal (empty and absent are the same). */
 function immutable(next: unknown, current: unknown, path: string): FieldError[] {
   return semanticEqual(next, current) ? [] : [invalidValue(path, next, fieldImmutableText)];
 }
@@ -107,6 +107,7 @@ function validateNamespaceField(namespace: string | undefined, namespaced: boole
   return isDns1123Label(namespace).map((message) => invalidValue(path, namespace, message));
 }
 
+/** Validates label keys and values. */
 export function validateLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [key, value] of Object.entries(labels ?? {})) {
@@ -116,7 +117,7 @@ export function validateLabels(labels: Readonly<Record<string, string>> | undefi
   return errors;
 }
 
-/** Case does not matter in annotation keys. */
+/** Annotation keys are validated in lower case, as upper case is allowed in them. */
 export function validateAnnotations(
   annotations: Readonly<Record<string, string>> | undefined | null,
   path: string,
@@ -134,7 +135,7 @@ export function validateAnnotations(
 function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   let firstController: string | undefined;
-  /** Of all of them, told with each controller that is one too many. */
+  /** Printed form of all references, reported with each superfluous controller. */
   let list: GoText | undefined;
   for (const reference of references ?? []) {
     errors.push(...validateOwnerReference(reference, path));
@@ -162,7 +163,7 @@ function validateOwnerReference(reference: OwnerReference, path: string): FieldE
   return errors;
 }
 
-/** Upstream prints the addresses of its booleans; ours have none. */
+/** Upstream prints the addresses of `*bool` fields; a constant address is used here. */
 function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): GoText {
   const bool = (value: boolean | undefined): string => (value === undefined ? "(*bool)(nil)" : "(*bool)(0xc000000000)");
   const text = `APIVersion:${goQuote(apiVersion ?? "")}, Kind:${goQuote(kind ?? "")}, Name:${goQuote(name ?? "")}, UID:${goQuote(uid ?? "")}`;
@@ -183,7 +184,7 @@ function validateFinalizers(finalizers: readonly string[] | undefined | null, pa
 const standardFinalizers = ["kubernetes", orphanFinalizer, foregroundFinalizer];
 
 /**
- * Built-in kinds take a finalizer without a domain only when it is one of Kubernetes' own; custom resources take any.
+ * For built-in kinds, a finalizer without domain has to be a standard one; custom resources allow any.
  * Source: pkg/apis/core/validation validateKubeFinalizerName
  */
 export function validateKubeFinalizer(name: string, path: string): FieldError[] {
@@ -211,7 +212,7 @@ function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefine
 
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
-/** Positions count bytes. */
+/** Positions in error texts are byte offsets. */
 export function validateFieldManager(manager: string, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (Buffer.byteLength(manager) > longestManager) errors.push(tooLong(path, manager, longestManager));
@@ -226,7 +227,7 @@ export function validateFieldManager(manager: string, path: string): FieldError[
   return errors;
 }
 
-/** A base for generated names may end with a dash; what stands for it does not. */
+/** Replaces a trailing dash, which is allowed in generateName, so that the rest can be validated as a name. */
 function maskTrailingDash(base: string): string {
   return base.length > 1 && base.endsWith("-") ? `${base.slice(0, -2)}a` : base;
 }

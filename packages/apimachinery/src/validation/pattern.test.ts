@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { cpuMsOf } from "../testing/cpu-time.ts";
 import { instructionsOf, mostInstructions, mostMatchSteps, Pattern, PatternError } from "./pattern.ts";
 
-/** A tenth of a second, with slack for machines that are slower or busy. */
+/** CPU time limit: 100 ms with slack for slower or loaded machines. */
 const mostMs = 300;
 
 test("matches anywhere in the text, as Go does", () => {

@@ -1,27 +1,27 @@
 /**
- * Regular expressions of users, in RE2's syntax as Go has it, matched in time that is proportional to program size times
- * text length. Both factors come from users, so that both are bounded here: compiling and one match take less than about
- * a tenth of a second each.
+ * User-supplied regular expressions in RE2 syntax, as in Go, matched in time proportional to program size × text length.
+ * Both factors come from users and are bounded here: compiling and a single match take less than about 100 ms each.
  * Source: Go's regexp package; https://github.com/google/re2/wiki/Syntax
  */
 import { RE2JS } from "re2js";
 
-/** Instructions that a pattern may become; about 5 µs each to compile. Repetitions count as often as they repeat. */
+/** Maximum number of instructions of a pattern, about 5 µs each to compile. Repetitions count as often as they repeat. */
 export const mostInstructions = 10_000;
 
-/** Instructions times characters of one match; 5 to 40 ns each. */
+/** Maximum of instructions × characters for one match; 5 to 40 ns each. */
 export const mostMatchSteps = 3_000_000;
 
-/** Up to this size the engine's automaton is fast; above it, it is built again and again, and costs more than it saves. */
+/** Up to this size the engine's automaton is fast; larger ones are rebuilt repeatedly, which costs more than it saves. */
 const automatonInstructions = 100;
 
+/** A compiled pattern. */
 export class Pattern {
   readonly source: string;
-  /** Of the compiled program. */
+  /** Size of the compiled program. */
   readonly instructions: number;
   readonly #compiled: RE2JS;
 
-  /** @throws PatternError for syntax that is not RE2's, and for patterns of more than `mostInstructions` */
+  /** @throws PatternError for invalid RE2 syntax, and for patterns with more than `mostInstructions` */
   constructor(source: string) {
     if (instructionsOf(source) > mostInstructions) throw new PatternError(tooLarge);
     this.source = source;
@@ -33,49 +33,49 @@ export class Pattern {
     this.instructions = this.#compiled.programSize();
   }
 
-  /** Whether matches mostly take the time of the text alone. */
+  /** True when matching time mostly depends on the text length alone. */
   get isFast(): boolean {
     return this.instructions <= automatonInstructions;
   }
 
-  /** What a match with a text of this length costs at most: instructions times characters. */
+  /** Upper bound of the cost of a match: instructions × characters. */
   steps(textLength: number): number {
     return this.instructions * textLength;
   }
 
-  /** Whether the text is short enough to be matched within `mostMatchSteps`. */
+  /** True when a match stays within `mostMatchSteps`. */
   canMatch(text: string): boolean {
     return this.steps(text.length) <= mostMatchSteps;
   }
 
-  /** Whether the pattern matches anywhere in the text, whatever it costs: `canMatch` is to be asked before. */
+  /** True when the pattern matches anywhere in the text. Does not limit the cost; callers check `canMatch` first. */
   matches(text: string): boolean {
     return this.isFast ? this.#compiled.test(text) : this.#compiled.matcher(text).find();
   }
 }
 
-/** A text that is no pattern, or one that is too large. */
+/** The pattern is invalid or too large. */
 export class PatternError extends Error {}
 
 const tooLarge = `the expression is too large: at most ${mostInstructions} instructions are allowed, repetitions written out`;
 
-/** A class, what is escaped, a repetition, or any other character. A class that does not end goes up to the end. */
+/** A character class, an escape sequence, a repetition, or any other character. An unterminated class extends to the end. */
 const part = /\[\^?\]?(?:\\.|[^\]\\])*\]?|\\.|\{(\d{1,4})(?:,(\d{0,4}))?\}|./gs;
 
-/** `\p{Greek}` is made of its ranges once, however often it is repeated: about as much work as this many instructions. */
+/** Cost of a Unicode class such as `\p{Greek}` in instructions. It is compiled once, however often it is repeated. */
 const unicodeClassInstructions = 30;
 
-/** Where counting ends. */
+/** Counts are capped at this value. */
 const heaviest = 1e9;
 
 /**
- * About how many instructions a pattern becomes: its characters, each as often as it is repeated; at least its length,
- * which has to be parsed. Known before the pattern is compiled, whose cost it is.
+ * Estimates the number of instructions of a pattern without compiling it: its characters, multiplied by their
+ * repetitions; at least its length.
  */
 export function instructionsOf(pattern: string): number {
   if (pattern.length > mostInstructions) return pattern.length;
   const unicodeClasses = pattern.match(/\\p/gi)?.length ?? 0;
-  /** What is in the groups that are open, outermost first. */
+  /** Cost of the open groups, outermost first. */
   const groups = [unicodeClasses * unicodeClassInstructions];
   let last = 0;
   for (const [text, least, most] of pattern.matchAll(part)) {

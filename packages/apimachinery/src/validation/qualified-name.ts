@@ -1,7 +1,7 @@
 import { isDns1123Subdomain, maxLengthError, regexError } from "./dns.ts";
 
 /**
- * Keys of labels and annotations (`example.com/name`), and the values of labels.
+ * Validation of label and annotation keys (`example.com/name`) and of label values.
  * Source: k8s.io/apimachinery pkg/util/validation/validation.go
  */
 const name = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -11,10 +11,11 @@ const nameText =
 const valueText =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const longest = 63;
-/** Made once: there may be many names at fault. */
+/** Precomputed: a request may have many invalid names. */
 const nameFault = regexError(nameText, name, "MyName", "my.name", "123-abc");
 const valueFault = regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345");
 
+/** Validates `name` or `domain/name`. @returns upstream's error texts, none for a valid name */
 export function isQualifiedName(value: string): string[] {
   const parts = value.split("/");
   const errors: string[] = [];
@@ -33,7 +34,7 @@ export function isQualifiedName(value: string): string[] {
   return errors;
 }
 
-/** `""` is a legal value. */
+/** `""` is valid. */
 export function isLabelValue(value: string): string[] {
   const errors: string[] = [];
   if (Buffer.byteLength(value) > longest) errors.push(maxLengthError(longest));

@@ -1,16 +1,16 @@
 import { isQualifiedName } from "./qualified-name.ts";
 
-/** Names of what containers ask for and nodes have. Source: pkg/apis/core/v1/helper/helpers.go */
+/** Names of compute resources. Source: pkg/apis/core/v1/helper/helpers.go */
 
-/** What a quota puts before a name to bound how much of it is asked for. */
+/** Prefix of quota resources that limit requests. */
 export const requestsPrefix = "requests.";
 
-/** One of Kubernetes' own: without a domain, or in its domain. */
+/** True for names without domain or in `kubernetes.io/`. */
 export function isNativeResource(name: string): boolean {
   return !name.includes("/") || name.includes("kubernetes.io/");
 }
 
-/** In a domain of somebody's, and a quota could name it: `example.com/gpu`. */
+/** True for names in another domain that are valid in quotas, e.g. `example.com/gpu`. */
 export function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith(requestsPrefix) && isQualifiedName(`${requestsPrefix}${name}`).length === 0;
 }

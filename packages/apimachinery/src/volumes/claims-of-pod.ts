@@ -2,7 +2,7 @@ import { isControlledBy } from "../meta/owner-references.ts";
 import type { PersistentVolumeClaim, Pod, Volume } from "../schema/kinds/core/v1.ts";
 
 /**
- * The claim that a Pod's volume stands for: the named one, or that made for an ephemeral volume.
+ * Name of the claim behind a Pod's volume: the referenced one, or the one created for an ephemeral volume.
  * @returns undefined for volumes of other kinds
  */
 export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
@@ -10,13 +10,14 @@ export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
   return volume.ephemeral === undefined ? undefined : `${pod.metadata.name}-${volume.name}`;
 }
 
+/** Names of all claims of a Pod, in the order of its volumes. */
 export function claimNamesOf(pod: Pod): string[] {
   return (pod.spec.volumes ?? []).flatMap((volume) => claimNameOf(pod, volume) ?? []);
 }
 
 /**
- * An ephemeral volume's claim must be the Pod's own: one that only happens to have the name is somebody's data.
- * @returns what is wrong, in upstream's words
+ * Checks that the claim of an ephemeral volume is owned by the Pod: another claim of that name may hold unrelated data.
+ * @returns upstream's error text; undefined when the Pod owns the claim
  * Source: k8s.io/component-helpers storage/ephemeral
  */
 export function notMadeFor(pod: Pod, claim: PersistentVolumeClaim): string | undefined {

@@ -1,21 +1,21 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, VolumeNodeAffinity } from "../schema/kinds/core/v1.ts";
 
-/** The label by which the driver that took over from a plugin knows a node's zone. */
+/** In-tree plugin → zone label of the CSI driver that replaces it. */
 const zoneKeys: Readonly<Record<string, string>> = {
   "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
   "kubernetes.io/gce-pd": "topology.gke.io/zone",
   "kubernetes.io/cinder": "topology.cinder.csi.openstack.org/zone",
 };
 
-/** The labels of nodes and volumes, now and before. */
+/** Current and beta zone and region labels. */
 const places = {
   now: { zone: "topology.kubernetes.io/zone", region: "topology.kubernetes.io/region" },
   beta: { zone: "failure-domain.beta.kubernetes.io/zone", region: "failure-domain.beta.kubernetes.io/region" },
 } as const;
 
 /**
- * Where a volume of an in-tree plugin can be reached, in the terms of the CSI driver that has taken over. What says
- * nothing of zones has one from its labels, several of them with `__` between.
+ * Node affinity of a migrated in-tree volume with the topology labels of the CSI driver. Without zones in the node
+ * affinity, these are taken from the volume's labels, where `__` separates several zones.
  * Source: staging/src/k8s.io/csi-translation-lib/plugins/in_tree_volume.go translateTopologyFromInTreeToCSI
  */
 export function csiNodeAffinity({ metadata, spec }: PersistentVolume, plugin: string): VolumeNodeAffinity | undefined {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { PersistentVolume, PersistentVolumeSpec, SecretReference, Volume } from "../schema/kinds/core/v1.ts";
 import { type MigratedPlugin, migratedPlugins } from "./migration.ts";
 
-/** The CSI form of a source: its handle and what else the driver needs to know. */
+/** Translated parts of a CSI volume source. */
 interface CsiForm {
   readonly handle: string;
   readonly readOnly?: boolean | undefined;
@@ -10,21 +10,21 @@ interface CsiForm {
   readonly attributes?: Readonly<Record<string, string | undefined>>;
   readonly stageSecret?: SecretReference | undefined;
   readonly expandSecret?: SecretReference | undefined;
-  /** In place of what the volume says itself. */
+  /** Replaces the volume's access modes. */
   readonly accessMode?: string;
 }
 
 type Texts = Readonly<Record<string, string>>;
 
-/** What a source is translated with besides itself. */
+/** Metadata that affects the translation. */
 interface Surroundings {
   readonly labels: Texts;
   readonly annotations: Texts;
-  /** Of the Pod that the source stands in; absent for one of a persistent volume. */
+  /** Namespace of the Pod for an inline volume; absent for a persistent volume. */
   readonly namespace?: string | undefined;
 }
 
-/** @returns undefined when the volume lacks what the driver needs */
+/** @returns undefined when the volume cannot be translated */
 type Translate = (spec: PersistentVolumeSpec, around: Surroundings) => CsiForm | undefined;
 
 const unspecified = "UNSPECIFIED";
@@ -46,7 +46,7 @@ const translations: Readonly<Record<string, Translate>> = {
     const place = zones.length > 1 ? `regions/${zone.slice(0, zone.lastIndexOf("-"))}` : `zones/${zone}`;
     const attributes = { partition: partition > 0 ? String(partition) : "" };
     const handle = `projects/${unspecified}/${place}/disks/${pdName}`;
-    // The plugin never minded the mode; the driver refuses several, and many writers.
+    // The in-tree plugin ignores access modes; the CSI driver rejects several modes and multiple writers.
     const isRead = namespace === undefined ? accessModes.every((mode) => mode === "ReadOnlyMany") : readOnly;
     return { handle, readOnly, fsType, attributes, ...(accessModes.length > 0 && { accessMode: oneWriterUnless(isRead) }) };
   },
@@ -79,7 +79,7 @@ const translations: Readonly<Record<string, Translate>> = {
   "kubernetes.io/portworx-volume"({ portworxVolume: source }, { namespace }) {
     if (source === undefined) return undefined;
     const { volumeID, fsType, readOnly } = source;
-    // Read-only is told by the access mode alone.
+    // The driver takes read-only from the access mode, not from the source.
     return { handle: volumeID, fsType, ...(namespace !== undefined && { accessMode: oneWriterUnless(readOnly) }) };
   },
   "kubernetes.io/rbd"({ rbd: source }, { annotations, namespace }) {
@@ -107,18 +107,18 @@ const translations: Readonly<Record<string, Translate>> = {
   },
 };
 
-/** On volumes that the driver has made for the plugin. */
+/** Annotation on migrated volumes that the CSI driver provisioned. */
 const rbdHandle = "rbd.csi.ceph.com/volume-handle";
 
 const oneWriterUnless = (readOnly: boolean | undefined): string => (readOnly === true ? "ReadOnlyMany" : "ReadWriteOnce");
 
-/** As the driver calls an image that it has not made itself. */
+/** Volume handle format of RBD images that the CSI driver did not provision. */
 function migratedImage(cluster: string, pool: string, image: string): string {
   const [, name = image] = image.split("kubernetes-dynamic-pvc-");
   return `mig_mons-${cluster}_image-${name}_${Buffer.from(pool).toString("hex")}`;
 }
 
-/** `azure-storage-account-<account>-secret`; another name stands for the account itself. */
+/** The account in `azure-storage-account-<account>-secret`; other names are returned unchanged. */
 function storageAccountOf(secretName: string): string {
   const [prefix, suffix] = ["azure-storage-account-", "-secret"];
   const start = secretName.indexOf(prefix) + prefix.length;
@@ -127,8 +127,8 @@ function storageAccountOf(secretName: string): string {
 }
 
 /**
- * A persistent volume of an in-tree plugin as its CSI driver sees it.
- * @returns undefined when there is no such form
+ * Translates an in-tree persistent volume to its CSI equivalent.
+ * @returns undefined when it cannot be translated
  */
 export function translated(volume: PersistentVolume, plugin: string): PersistentVolume | undefined {
   const { labels = {}, annotations = {} } = volume.metadata;
@@ -136,9 +136,9 @@ export function translated(volume: PersistentVolume, plugin: string): Persistent
 }
 
 /**
- * The same for what stands in a Pod: a volume as if it were a persistent one, named after the disk, which is what makes
- * Pods that share it share where it is staged.
- * @param namespace of the Pod, in which its secrets are
+ * Translates an inline volume of a Pod to a CSI persistent volume. It is named after the disk, so that Pods with the same
+ * disk share its staging directory.
+ * @param namespace namespace of the Pod, which is also that of its secrets
  */
 export function translatedInline({ name, ...source }: Volume, plugin: string, namespace: string): PersistentVolume | undefined {
   const spec = { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolumeSpec;

@@ -52,7 +52,7 @@ const zoneOf = ({ spec }: PersistentVolume) =>
 const offers = (volume: PersistentVolume, claim: PersistentVolumeClaim): boolean =>
   (claim.spec.accessModes ?? []).every((mode) => volume.spec.accessModes?.includes(mode));
 
-/** Word for word from the documentation: large enough, same mode; free ones of the same class and available. */
+/** The documented rules: large enough and same volume mode; unreserved volumes also need the same class and phase Available. */
 function mayServe(volume: PersistentVolume, claim: PersistentVolumeClaim): "reserved" | "free" | undefined {
   if (gibibytes(volume) < wanted(claim) || volume.spec.volumeMode !== "Filesystem") return undefined;
   if (volume.spec.claimRef !== undefined) return volume.spec.claimRef.name === "data" ? "reserved" : undefined;

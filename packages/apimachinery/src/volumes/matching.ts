@@ -6,21 +6,21 @@ import { betaStorageClass, boundByController, selectedNode } from "./annotations
 import { fitsNode } from "./node-affinity.ts";
 
 /**
- * Which volume fits which claim: the one answer that the binder and the scheduler share.
+ * Matching of persistent volumes and claims, shared by the volume binder and the scheduler.
  * Source: pkg/controller/volume/persistentvolume/util/util.go, index.go
  */
 export interface MatchOptions {
-  /** The scheduler's question: which volume would do on a node with these labels? Access modes are checked then, too. */
+  /** For the scheduler: only volumes reachable from a node with these labels. Also checks access modes. */
   readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
-  /** Names of volumes that another claim of the same Pod takes already. */
+  /** Names of volumes already assigned to other claims of the same Pod. */
   readonly taken?: ReadonlySet<string> | undefined;
-  /** The claim waits for its first consumer: without a node only a volume that is reserved for it will do. */
+  /** The claim's class is WaitForFirstConsumer: without `nodeLabels`, only a volume reserved for the claim matches. */
   readonly waits?: boolean | undefined;
 }
 
 /**
- * The volume that is reserved for the claim, else the smallest free one that is large enough.
- * @returns undefined when there is none, and when the reserved one is out of the node's reach
+ * The volume reserved for the claim, else the smallest available one that is large enough.
+ * @returns undefined when no volume matches, or when the reserved one is not reachable from the node
  */
 export function findMatchingVolume(
   claim: PersistentVolumeClaim,
@@ -43,8 +43,8 @@ export function findMatchingVolume(
 }
 
 /**
- * The binder's choice: of the volumes with the fewest access modes, and at least those asked for, the reserved one or the
- * smallest. (A free one with fewer modes is taken before a reserved one with more, as upstream does.)
+ * For the binder: among volumes with all requested access modes, prefers fewer access modes, then the reserved one, then
+ * the smallest. So an available volume with fewer modes precedes a reserved one with more, as upstream.
  */
 export function findBestVolume(
   claim: PersistentVolumeClaim,
@@ -74,10 +74,10 @@ function isBetter(one: Candidate, other: Candidate): boolean {
   return sizeOf(one.volume).cmp(sizeOf(other.volume)) < 0;
 }
 
-/** Access modes count only on a node: the binder asks for them before. */
+/** Access modes are only checked with `nodeLabels`: the binder checks them itself. */
 type Fit = "no" | "free" | "reserved" | "reserved elsewhere";
 
-/** Looks at many volumes for one claim: what is cheap to see and rules most of them out comes first. */
+/** Called with many volumes per claim: cheap and selective checks come first. */
 function fitOf(
   claim: PersistentVolumeClaim,
   { nodeLabels, taken, waits = false }: MatchOptions,
@@ -95,7 +95,7 @@ function fitOf(
       if (!isBoundTo(volume, claim) || !isUsable(volume)) return "no";
       return isInReach(volume) ? "reserved" : "reserved elsewhere";
     }
-    // A volume on its way to be available would only answer with a conflict.
+    // Updating a volume that is still becoming available would only cause a conflict.
     if ((waits && nodeLabels === undefined) || volume.status?.phase !== "Available") return "no";
     if (classNameOf(volume) !== className || !isUsable(volume) || !isInReach(volume)) return "no";
     if (selector !== undefined && !selector.matches(volume.metadata.labels)) return "no";
@@ -103,7 +103,7 @@ function fitOf(
   };
 }
 
-/** Why a volume that a claim names will not do. @returns undefined when it does */
+/** Reason why the volume that a claim names cannot be bound to it; undefined when it can. */
 export function mismatchOf(volume: PersistentVolume, claim: PersistentVolumeClaim): string | undefined {
   if (volume.metadata.deletionTimestamp) return `the volume is marked for deletion ${JSON.stringify(volume.metadata.name)}`;
   if (sizeOf(volume).cmp(requestedSize(claim)) < 0) return "requested PV is too small";
@@ -113,28 +113,29 @@ export function mismatchOf(volume: PersistentVolume, claim: PersistentVolumeClai
   return undefined;
 }
 
-/** Bound to the claim, or reserved for it: by its name alone as long as the uid is not filled in. */
+/** True for a volume bound to the claim or reserved for it. A claimRef without uid matches by name. */
 export function isBoundTo({ spec: { claimRef } }: PersistentVolume, { metadata }: PersistentVolumeClaim): boolean {
   if (claimRef === undefined || claimRef.name !== metadata.name || claimRef.namespace !== metadata.namespace) return false;
   return !claimRef.uid || claimRef.uid === metadata.uid;
 }
 
-/** `""`: no class. An annotation from before there was a field beats the field. */
+/** The storage class, `""` for none. The beta annotation takes precedence over the field. */
 export function classNameOf({ metadata, spec }: PersistentVolumeClaim | PersistentVolume): string {
   return metadata.annotations?.[betaStorageClass] ?? spec.storageClassName ?? "";
 }
 
-/** A volume has all modes that the claim asks for. */
+/** True when the volume has all access modes that the claim requests. */
 function hasAccessModes(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const offered = volume.spec.accessModes ?? [];
   return (claim.spec.accessModes ?? []).every((mode) => offered.includes(mode));
 }
 
+/** True for the same volumeMode; Filesystem by default. */
 export function hasSameMode(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   return (volume.spec.volumeMode ?? "Filesystem") === (claim.spec.volumeMode ?? "Filesystem");
 }
 
-/** The claim's class has volumes bound only when a Pod that uses them is placed. @throws Error for a class that does not say */
+/** True for a WaitForFirstConsumer class. @throws Error for a class without volumeBindingMode */
 export function waitsForConsumer(storageClass: StorageClass | undefined): boolean {
   if (storageClass === undefined) return false;
   const { volumeBindingMode, metadata } = storageClass;
@@ -143,12 +144,12 @@ export function waitsForConsumer(storageClass: StorageClass | undefined): boolea
   return volumeBindingMode === "WaitForFirstConsumer";
 }
 
-/** The scheduler has chosen a node for it: its volume may be made. */
+/** True when the scheduler has selected a node, so that the volume may be provisioned. */
 export function hasSelectedNode({ metadata }: PersistentVolumeClaim): boolean {
   return metadata.annotations?.[selectedNode] !== undefined;
 }
 
-/** The volume as it is once bound to the claim. @returns undefined when it is so already */
+/** The volume with its claimRef set to the claim; undefined when it is bound already. */
 export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim): PersistentVolume | undefined {
   const { namespace, name, uid, resourceVersion } = claim.metadata;
   const { claimRef } = volume.spec;
@@ -164,9 +165,10 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
   };
 }
 
-/** Read often and by everybody, of objects that never change. */
+/** Cache of parsed sizes: objects from listers never change. */
 const sizes = new WeakMap<PersistentVolume, Quantity>();
 
+/** The volume's storage capacity; 0 when it is absent or invalid. */
 export function sizeOf(volume: PersistentVolume): Quantity {
   let size = sizes.get(volume);
   if (size === undefined) {
@@ -176,6 +178,7 @@ export function sizeOf(volume: PersistentVolume): Quantity {
   return size;
 }
 
+/** The storage that the claim requests; 0 when it is absent or invalid. */
 export function requestedSize(claim: PersistentVolumeClaim): Quantity {
   return amountOf(claim.spec.resources?.requests?.["storage"]);
 }

@@ -1,10 +1,10 @@
 import type { PersistentVolumeSource } from "../schema/kinds/core/v1.ts";
 import type { CSINode } from "../schema/kinds/storage/v1.ts";
 
-/** An in-tree plugin whose volumes a CSI driver takes over when its gate is on. */
+/** An in-tree plugin whose volumes a CSI driver handles when the feature gate is on. */
 export interface MigratedPlugin {
   readonly plugin: string;
-  /** Its field in volumes. */
+  /** The plugin's field in volume sources. */
   readonly source: keyof PersistentVolumeSource;
   readonly driver: string;
   readonly gate: string;
@@ -27,21 +27,21 @@ export const migratedPlugins: readonly MigratedPlugin[] = [
   { plugin: "kubernetes.io/rbd", source: "rbd", driver: "rbd.csi.ceph.com", gate: "csiMigrationRBD" },
 ];
 
-/** Of a CSINode: the plugins whose volumes its drivers have taken over. */
+/** On a CSINode: comma-separated in-tree plugins that are migrated on the node. */
 export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
 
-/** The node's agent says for itself which plugins have moved to CSI there. */
+/** True when the kubelet of the node reports the plugin as migrated. */
 export function isMigratedOnNode(plugin: string, node: CSINode | undefined): boolean {
   return node?.metadata.annotations?.[migratedPluginsAnnotation]?.split(",").includes(plugin) === true;
 }
 
-/** @returns the CSI driver that does the work of an in-tree plugin; undefined when none does */
+/** @returns the CSI driver of a migrated in-tree plugin; undefined when the plugin is not migrated */
 export function driverOf(plugin: string, gates: { enabled(name: string): boolean }): string | undefined {
   const row = migratedPlugins.find((known) => known.plugin === plugin);
   return row !== undefined && isMigrated(row, gates) ? row.driver : undefined;
 }
 
-/** @returns the in-tree plugin of a volume whose work a CSI driver does; undefined for all other volumes */
+/** @returns the migrated in-tree plugin of a volume; undefined for all other volumes */
 export function migratedPluginOf(
   source: PersistentVolumeSource,
   gates: { enabled(name: string): boolean },
@@ -50,6 +50,7 @@ export function migratedPluginOf(
   return row !== undefined && isMigrated(row, gates) ? row : undefined;
 }
 
+/** True when the feature gates for migration of the plugin are on. */
 export function isMigrated({ gate }: MigratedPlugin, gates: { enabled(name: string): boolean }): boolean {
   return gates.enabled("CSIMigration") && gates.enabled(gate);
 }

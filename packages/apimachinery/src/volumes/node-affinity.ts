@@ -1,7 +1,7 @@
 import { matchesTerm } from "../scheduling/node-selector.ts";
 import type { PersistentVolume } from "../schema/kinds/core/v1.ts";
 
-/** Can a node with these labels reach the volume? Source: pkg/volume/util CheckNodeAffinity */
+/** True when a volume's node affinity matches the node labels. Source: pkg/volume/util CheckNodeAffinity */
 export function fitsNode(volume: PersistentVolume, labels: Readonly<Record<string, string>>): boolean {
   const required = volume.spec.nodeAffinity?.required;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, { metadata: { labels } }));

@@ -1,9 +1,9 @@
 import type { Histogram, MetricsRegistry } from "../metrics/registry.ts";
 
-/** An operation of a volume's plugin begins; what is returned is told how it ended. */
+/** Starts measuring a volume operation; the returned function ends it, with the error if it failed. */
 export type BeginOperation = (plugin: string, operation: string) => (failure?: unknown) => void;
 
-/** Of all histograms of volumes. */
+/** Buckets of all volume histograms, in seconds. */
 export const operationBuckets: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
 /** `storage_operation_duration_seconds`. Source: pkg/volume/util/metrics.go */
@@ -16,6 +16,7 @@ export function storageOperations(registry: MetricsRegistry): Histogram {
   });
 }
 
+/** Measures operations of volume plugins in a histogram made by `storageOperations`. */
 export function newOperations(duration: Histogram, clock: { monotonic(): number }): BeginOperation {
   return (plugin, operation) => {
     const start = clock.monotonic();
@@ -26,7 +27,7 @@ export function newOperations(duration: Histogram, clock: { monotonic(): number 
   };
 }
 
-/** Does an operation and observes how long it took and how it ended. */
+/** Runs an operation and reports its outcome to `end`. */
 export async function observed<T>(end: ReturnType<BeginOperation>, work: () => Promise<T>): Promise<T> {
   try {
     const result = await work();

@@ -1,22 +1,23 @@
 /**
- * A queue between a writer that must not wait and one reader that may be slow: `push` says no when `limit` values are
- * waiting, and the writer decides what a too slow reader gets (a watch is ended, never thinned).
+ * A queue between a writer that must not block and a single reader that may be slow. `push` returns false when `limit`
+ * values are queued; the writer decides how to handle the slow reader (watches are closed, events never dropped).
  *
- * Values come out in the order they went in. After `close()` the reader gets what is left, then the end; after
- * `close(error)` it gets what is left, then the error. A reader that leaves its loop closes the queue.
+ * Values are delivered in FIFO order. After `close()` the reader gets the remaining values, then the end; after
+ * `close(error)` the remaining values, then the error. A reader that leaves its loop closes the queue.
  */
 export interface BoundedQueue<T> extends AsyncIterable<T> {
-  /** @returns false, and keeps the queue as it was, when it is full or closed. */
+  /** @returns false, without adding the value, when the queue is full or closed */
   push(value: T): boolean;
   /** Idempotent; only the first call's error counts. */
   close(error?: unknown): void;
-  /** Everything that waits, at once; empty when nothing does. For readers that write several values with one call. */
+  /** Removes and returns all queued values. For readers that process several values at once. */
   drain(): T[];
   readonly size: number;
   readonly full: boolean;
   readonly closed: boolean;
 }
 
+/** @param limit maximum number of queued values */
 export function newBoundedQueue<T>(limit: number): BoundedQueue<T> {
   let waiting: T[] = [];
   let head = 0;
@@ -31,7 +32,7 @@ export function newBoundedQueue<T>(limit: number): BoundedQueue<T> {
   };
   const take = (): T => {
     const value = waiting[head] as T;
-    waiting[head] = undefined as T; // let go of it: a long queue must not keep what was read
+    waiting[head] = undefined as T; // release the reference, so that consumed values can be collected
     head++;
     if (head === waiting.length || head > 1024) {
       waiting = waiting.slice(head);

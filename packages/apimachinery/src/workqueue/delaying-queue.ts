@@ -2,11 +2,11 @@ import type { Clock, Timer } from "../clock/clock.ts";
 import { newWorkQueue, type QueueObserver, type WorkQueue } from "./queue.ts";
 
 /**
- * A work queue whose keys may come later. A key that waits for two times comes at the earlier one only.
+ * A work queue with delayed additions. Of several delays of one key only the earliest is kept.
  * Source: k8s.io/client-go util/workqueue/delaying_queue.go
  */
 export interface DelayingQueue<K> extends WorkQueue<K> {
-  /** @throws RangeError for a delay that is no number: a timer would fire at once, again and again */
+  /** @throws RangeError for NaN, with which a timer would fire immediately and forever */
   addAfter(key: K, delayMs: number): void;
 }
 
@@ -30,7 +30,7 @@ export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObs
     }
     const timer = clock.after(delayMs, () => {
       waiting.delete(key);
-      // A timer has a longest delay; what is due much later than it fired waits on.
+      // Timers have a maximum delay; wait on when the due time is much later.
       const leftMs = dueAt - clock.monotonic();
       if (leftMs > 1000) addAfter(key, leftMs);
       else queue.add(key);

@@ -2,7 +2,7 @@ import type { Clock } from "../clock/clock.ts";
 import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts";
 import type { QueueObserver } from "./queue.ts";
 
-/** Upstream's metrics of queues. @returns makes the observer of a queue by the queue's name */
+/** Registers upstream's workqueue metrics. @returns a function that creates the observer of a queue by its name */
 export function queueMetrics(
   registry: MetricsRegistry,
   clock: Clock,

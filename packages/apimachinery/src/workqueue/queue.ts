@@ -1,21 +1,21 @@
 /**
- * Keys that wait for work. A key waits once however often it is added; a key that is added while a worker has it waits
- * again when the worker is done, so no key is ever worked on twice at once. First come, first served.
+ * A FIFO queue of keys to process. A key is queued at most once. A key added while it is being processed is queued again after
+ * `done`, so no key is processed concurrently.
  * Source: k8s.io/client-go util/workqueue/queue.go
  */
 export interface WorkQueue<K> {
   add(key: K): void;
-  /** The next key, now the caller's until `done(key)`; undefined when the queue is shut down and empty. */
+  /** Takes the next key, to be released with `done(key)`. Resolves with undefined when the queue is shut down and empty. */
   get(): Promise<K | undefined>;
   done(key: K): void;
-  /** Keys that wait; those that workers have are not counted. */
+  /** Number of queued keys, without those being processed. */
   readonly length: number;
-  /** Takes no more keys; those that wait are still handed out. */
+  /** Rejects further keys; queued ones are still delivered. */
   shutDown(): void;
   readonly shuttingDown: boolean;
 }
 
-/** Told of what happens in a queue, for metrics. */
+/** Receives queue events, for metrics. */
 export interface QueueObserver<K> {
   added(key: K, depth: number): void;
   got(key: K, depth: number): void;
@@ -25,7 +25,7 @@ export interface QueueObserver<K> {
 export function newWorkQueue<K>(observer?: QueueObserver<K>): WorkQueue<K> {
   let order: K[] = [];
   let head = 0;
-  /** Waiting, or to wait again once done. */
+  /** Keys that are queued, or to be queued again after `done`. */
   const dirty = new Set<K>();
   const processing = new Set<K>();
   const workers: ((key: K | undefined) => void)[] = [];

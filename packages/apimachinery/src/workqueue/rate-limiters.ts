@@ -2,19 +2,19 @@ import { newTokenBucket } from "../client/rate-limit.ts";
 import type { Clock } from "../clock/clock.ts";
 
 /**
- * How long a key that failed waits.
+ * Computes the delay before a failed key is retried.
  * Source: k8s.io/client-go util/workqueue/default_rate_limiters.go
  */
 export interface RateLimiter<K> {
-  /** Counts one more failure of the key. @returns ms to wait */
+  /** Counts a failure of the key. @returns ms to wait */
   when(key: K): number;
-  /** The key succeeded, or is given up: its failures are forgotten. */
+  /** Resets the key's failures, after success or when it is given up. */
   forget(key: K): void;
   /** Failures since the last `forget`. */
   numRequeues(key: K): number;
 }
 
-/** `baseMs`, twice that, four times, …, never more than `maxMs`; each key on its own. */
+/** Delays of `baseMs`, doubled with each failure up to `maxMs`, per key. */
 export function exponentialBackoff<K>(baseMs: number, maxMs: number): RateLimiter<K> {
   const failures = new Map<K, number>();
   return {
@@ -28,13 +28,13 @@ export function exponentialBackoff<K>(baseMs: number, maxMs: number): RateLimite
   };
 }
 
-/** All keys together: `burst` at once, `qps` a second over time. */
+/** A token bucket for all keys together: `burst` at once, `qps` per second. */
 export function overallBucket<K>(options: { qps: number; burst: number; clock: Clock }): RateLimiter<K> {
   const bucket = newTokenBucket(options);
   return { when: () => bucket.reserve(), forget() {}, numRequeues: () => 0 };
 }
 
-/** The longest wait that any of them asks for. */
+/** The maximum of several limiters. */
 export function longestOf<K>(...limiters: readonly RateLimiter<K>[]): RateLimiter<K> {
   return {
     when: (key) => Math.max(...limiters.map((limiter) => limiter.when(key))),
@@ -45,7 +45,7 @@ export function longestOf<K>(...limiters: readonly RateLimiter<K>[]): RateLimite
   };
 }
 
-/** What controllers use: 5 ms to 1,000 s for each key, 10 a second and 100 at once for all. */
+/** Default of controllers: 5 ms to 1,000 s per key, and 10 per second with a burst of 100 for all keys. */
 export function defaultControllerRateLimiter<K>(clock: Clock): RateLimiter<K> {
   return longestOf(exponentialBackoff<K>(5, 1_000_000), overallBucket<K>({ qps: 10, burst: 100, clock }));
 }

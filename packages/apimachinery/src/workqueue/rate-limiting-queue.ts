@@ -4,8 +4,8 @@ import type { QueueObserver } from "./queue.ts";
 import { defaultControllerRateLimiter, type RateLimiter } from "./rate-limiters.ts";
 
 /**
- * A delaying queue for keys whose work failed. `forget` when the work succeeded, or the next failure waits as long as
- * if the last one had only just happened; `done` has to be called all the same.
+ * A delaying queue for retries of failed keys. Call `forget` after success, otherwise the next failure continues the backoff;
+ * `done` is required in any case.
  * Source: k8s.io/client-go util/workqueue/rate_limiting_queue.go
  */
 export interface RateLimitingQueue<K> extends DelayingQueue<K> {

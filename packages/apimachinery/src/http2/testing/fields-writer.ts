@@ -1,11 +1,14 @@
 import { staticFields } from "../hpack-tables.ts";
 import { huffmanCodes } from "../huffman.ts";
 
-/** Writes header fields in every way that HPACK allows, slowly and from its text alone: what our encoder never does. */
+/**
+ * HPACK encoder for tests that can produce every representation, including those that the product's encoder never uses. Written
+ * from the RFC alone.
+ */
 
 export const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
 
-/** @param first the bits before the number in its first octet */
+/** @param first the bits before the prefix in the first octet */
 export function integerOctets(first: number, prefixBits: number, value: number): number[] {
   const most = 2 ** prefixBits - 1;
   if (value < most) return [first + value];
@@ -29,7 +32,7 @@ export function textOctets(text: string, coded: boolean): number[] {
   return [...integerOctets(coded ? 0x80 : 0, 7, octets.length), ...octets];
 }
 
-/** How a field is to go: by number when there is one, or as a literal. */
+/** Representation of a field: indexed where possible, or a kind of literal. */
 export interface Form {
   readonly indexed: boolean;
   readonly literal: "remembered" | "forgotten" | "never";
@@ -39,7 +42,7 @@ export interface Form {
 
 const literals = { remembered: [0x40, 6], forgotten: [0x00, 4], never: [0x10, 4] } as const;
 
-/** The encoder of one connection. */
+/** Creates the encoder of one connection. */
 export function newFieldsWriter(tableBytes = 4096) {
   let dynamic: { name: string; value: string }[] = [];
   let limit = tableBytes;
@@ -61,7 +64,7 @@ export function newFieldsWriter(tableBytes = 4096) {
       const all = [...staticFields, ...dynamic];
       const whole = indexed ? all.findIndex((field) => field.name === name && field.value === value) : -1;
       if (whole >= 0) return integerOctets(0x80, 7, whole + 1);
-      // The last that has the name: where tables are long, it is one that was sent.
+      // The last match: in a large table that is a dynamic entry.
       const index = indexedName ? all.findLastIndex((field) => field.name === name) + 1 : 0;
       const [first, prefixBits] = literals[literal];
       const octets = [...integerOctets(first, prefixBits, index), ...(index === 0 ? textOctets(name, coded) : [])];

@@ -1,4 +1,4 @@
-/** A client of HTTP/2 by hand, for tests: it sends what it is told, right or wrong, and keeps every frame that comes. */
+/** Low-level HTTP/2 client for tests: sends exactly the given frames, valid or not, and records every received frame. */
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 import {
@@ -18,13 +18,13 @@ import { dataFrame, errorNames, pingFrame, windowFrame } from "./raw-frames.ts";
 
 export interface RawClientOptions {
   readonly port: number;
-  /** Whom to trust. */
+  /** CA certificate, PEM. */
   readonly ca: string;
-  /** What the first SETTINGS frame says. */
+  /** Values of the first SETTINGS frame. */
   readonly settings?: readonly (readonly [id: number, value: number])[];
-  /** By how much to open the connection's window at once. */
+  /** Increment of the connection's window, sent at the start. */
   readonly moreWindow?: number;
-  /** Sends nothing by itself: no preface, no SETTINGS, no acknowledgement. */
+  /** Sends neither preface nor SETTINGS nor acknowledgements by itself. */
   readonly isSilent?: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface Frame {
   readonly flag: number;
   readonly stream: number;
   readonly payload: Buffer;
-  /** Of HEADERS, with what CONTINUATION frames added: name, value, name, value … */
+  /** Decoded fields of HEADERS and its CONTINUATION frames: name, value, name, value … */
   readonly fields?: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** As that of `waitFor`: after this nothing comes, however busy the machine is. */
+/** Same as the timeout of `waitFor`: generous, for busy machines. */
 const patienceMs = 60_000;
 
 /** @throws Error when there is no TLS connection, or the server does not choose `h2` */
@@ -61,11 +61,11 @@ export async function connectRaw(options: RawClientOptions): Promise<RawClient> 
 
 export class RawClient {
   readonly socket: TLSSocket;
-  /** All that came, in its order. */
+  /** All received frames, in order. */
   readonly frames: Frame[] = [];
-  /** Bytes of DATA that the server takes now, of the connection. */
+  /** The connection's send window, in bytes. */
   connectionCredit = defaultWindowBytes;
-  /** Values of the server's SETTINGS, by their ids. */
+  /** The server's SETTINGS, by id. */
   readonly serverSettings = new Map<number, number>();
   isClosed = false;
   readonly #isSilent: boolean;
@@ -81,7 +81,7 @@ export class RawClient {
     this.#isSilent = isSilent;
     const read = newFrameReader((type, flag, stream, payload) => this.#onFrame({ type, flag, stream, payload }));
     socket.on("data", read);
-    socket.on("error", () => {}); // a close follows, and that is what tests look at
+    socket.on("error", () => {}); // a close event follows, which tests check
     socket.once("close", () => {
       this.isClosed = true;
       this.#wake();
@@ -92,7 +92,7 @@ export class RawClient {
     this.socket.write(Buffer.concat(chunks));
   }
 
-  /** Sends the chunk again and again as fast as the server takes it, until the connection ends. @returns how often it went out */
+  /** Sends the chunk `times` times, with backpressure; stops when the connection ends. @returns the number of chunks sent */
   async flood(chunk: Buffer, times: number): Promise<number> {
     for (let sent = 0; sent < times; sent++) {
       if (this.isClosed || !this.socket.writable) return sent;
@@ -102,7 +102,7 @@ export class RawClient {
     return times;
   }
 
-  /** The first frame that was not given yet. @throws Error when it does not come, or the connection ends before */
+  /** The next frame of this type that was not returned before. @throws Error on timeout or when the connection ends */
   async next(type: keyof typeof frameTypes, stream?: number): Promise<Frame> {
     const number = frameTypes[type];
     const find = (): Frame | undefined =>
@@ -115,7 +115,7 @@ export class RawClient {
     return found;
   }
 
-  /** Waits for its answer: what the server had to do before is done. */
+  /** Round trip of a PING: the server has processed everything sent before. */
   async ping(): Promise<void> {
     const text = `raw${String(++this.#pings).padStart(5, "0")}`;
     this.send(pingFrame(text));
@@ -125,7 +125,7 @@ export class RawClient {
     if (this.frames.findLast(isAnswer) === undefined) throw new Error(`the connection ended: ${this.shown()}`);
   }
 
-  /** @returns the whole answer @throws Error when it breaks off */
+  /** @returns the complete response @throws Error when the stream is reset or the connection ends */
   async answer(stream: number): Promise<Answer> {
     await this.until(
       () => this.isWhole(stream) || this.resetCode(stream) !== undefined || this.isClosed,
@@ -139,7 +139,7 @@ export class RawClient {
     return { status: Number(headers.get(":status")), headers, body: this.body(stream) };
   }
 
-  /** What came of a request: `status 200`, `stream REFUSED_STREAM`, `connection PROTOCOL_ERROR`, `connection closed`. */
+  /** The outcome of a request: `status 200`, `stream REFUSED_STREAM`, `connection PROTOCOL_ERROR`, `connection closed`. */
   async outcome(stream: number): Promise<string> {
     const isAnswered = (): boolean => this.isWhole(stream) || this.resetCode(stream) !== undefined;
     await this.until(() => isAnswered() || this.#failure() !== undefined, `anything on ${stream}`);
@@ -147,7 +147,7 @@ export class RawClient {
       const code = this.resetCode(stream);
       const said =
         code === undefined || this.isWhole(stream) ? `status ${(await this.answer(stream)).status}` : `stream ${nameOf(code)}`;
-      // It may be the connection's end as well, which is then what counts.
+      // If the connection ends as well, that outcome takes precedence.
       if (await this.isAlive()) return said;
     }
     return this.end();
@@ -160,13 +160,13 @@ export class RawClient {
     );
   }
 
-  /** Waits for the end. @returns how: `connection PROTOCOL_ERROR`, or `connection closed` when the server did not say why */
+  /** Waits for the end of the connection. @returns `connection PROTOCOL_ERROR`, or `connection closed` without a GOAWAY */
   async end(): Promise<string> {
     await this.until(() => this.isClosed, "the end of the connection");
     return this.#failure() as string;
   }
 
-  /** Sends a body as the server's windows allow. */
+  /** Sends a body within the server's flow-control windows. */
   async upload(stream: number, body: Buffer, more: { readonly endStream?: boolean } = {}): Promise<void> {
     for (let at = 0; at < body.length; ) {
       await this.until(() => this.#room(stream) > 0 || this.isClosed, `room to send on ${stream}`);
@@ -178,20 +178,20 @@ export class RawClient {
     if (more.endStream !== false) this.send(dataFrame(stream, "", flags.endStream));
   }
 
-  /** Sends DATA, one frame unless `size` says what all of them take, and counts that against the windows. */
+  /** Sends DATA and subtracts it from the windows. `data` is one whole frame unless `size` gives its flow-controlled bytes. */
   sendData(stream: number, data: Buffer, size = data.length - headBytes): void {
     this.connectionCredit -= size;
     this.#streamCredits.set(stream, this.streamCredit(stream) - size);
     this.send(data);
   }
 
-  /** Bytes of DATA that the server takes now on this stream. */
+  /** The send window of a stream, in bytes. */
   streamCredit(stream: number): number {
     return this.#streamCredits.get(stream) ?? this.serverSettings.get(settingIds.initialWindowSize) ?? defaultWindowBytes;
   }
 
   #room(stream: number): number {
-    // Before its SETTINGS are here nobody knows.
+    // Unknown until the server's SETTINGS are received.
     return this.serverSettings.size === 0 ? 0 : Math.min(this.connectionCredit, this.streamCredit(stream));
   }
 
@@ -199,7 +199,7 @@ export class RawClient {
     return this.frames.filter((one) => one.type === frameTypes[type] && (stream === undefined || one.stream === stream));
   }
 
-  /** The answer's body as far as it came. */
+  /** The response body received so far. */
   body(stream: number): Buffer {
     return Buffer.concat(this.of("data", stream).map(({ flag, payload }) => unpadded(flag, payload)));
   }
@@ -212,7 +212,7 @@ export class RawClient {
     return this.of("resetStream", stream).at(0)?.payload.readUInt32BE(0);
   }
 
-  /** @throws Error when it does not become true */
+  /** @throws Error when the condition does not hold within the timeout */
   async until(condition: () => boolean, what: string, timeoutMs = patienceMs): Promise<void> {
     if (condition()) return;
     await new Promise<void>((resolve, reject) => {
@@ -275,7 +275,7 @@ export class RawClient {
     if (!this.#isSilent) this.send(frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
   }
 
-  /** How the server ended the connection, if it did. */
+  /** The error of the server's GOAWAY or the closed connection, if any. */
   #failure(): string | undefined {
     const codes = this.of("goAway").map(({ payload }) => payload.readUInt32BE(4));
     const code = codes.find((one) => one !== 0);
@@ -287,7 +287,7 @@ export class RawClient {
     for (const look of this.#waiting) look();
   }
 
-  /** The last of what came, for messages. */
+  /** The most recent frames, for error messages. */
   shown(): string {
     const names = Object.entries(frameTypes);
     const shown = this.frames.slice(-20).map(({ type, flag, stream, payload }) => {

@@ -1,4 +1,4 @@
-/** Frames of a client as tests write them, right or wrong. Source: RFC 9113, section 6; RFC 7541, section 6.2.2 */
+/** Builders of client frames for tests, valid or not. Source: RFC 9113, section 6; RFC 7541, section 6.2.2 */
 import { flags, frame, frameTypes, numberFrame } from "../frames.ts";
 
 export type Field = readonly [name: string, value: string];
@@ -23,12 +23,12 @@ export const errorNames = [
 
 export const endOfBoth = flags.endStream | flags.endHeaders;
 
-/** Each field as a literal that nobody remembers, whatever is in it: the product's encoder would take names as they should be. */
+/** Encodes each field as a literal without indexing and without validation, unlike the product's encoder. */
 export function literalBlock(fields: readonly Field[]): Buffer {
   return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.of(0), lengthAnd(name), lengthAnd(value)]));
 }
 
-/** As {@link literalBlock}, but the other side has to remember each. */
+/** Same as {@link literalBlock}, with incremental indexing. */
 export function indexedBlock(fields: readonly Field[]): Buffer {
   return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.of(0x40), lengthAnd(name), lengthAnd(value)]));
 }
@@ -44,7 +44,7 @@ function lengthAnd(text: string): Buffer {
   return Buffer.concat([Buffer.from(length), octets]);
 }
 
-/** The fields of a good request. */
+/** Header fields of a valid request. */
 export function requestFields(method: string, path: string, more: readonly Field[] = []): Field[] {
   return [[":method", method], [":scheme", "https"], [":authority", "localhost"], [":path", path], ...more];
 }
@@ -53,12 +53,12 @@ export function headersFrame(stream: number, fields: readonly Field[] | Buffer, 
   return frame(frameTypes.headers, flag, stream, fields instanceof Buffer ? fields : literalBlock(fields as readonly Field[]));
 }
 
-/** A whole request. */
+/** A complete request: HEADERS with END_HEADERS and END_STREAM. */
 export function getFrame(stream: number, path = "/", more: readonly Field[] = []): Buffer {
   return headersFrame(stream, requestFields("GET", path, more));
 }
 
-/** A request whose body is still to come. */
+/** HEADERS of a request with a body. */
 export function postFrame(stream: number, path = "/", more: readonly Field[] = []): Buffer {
   return headersFrame(stream, requestFields("POST", path, more), flags.endHeaders);
 }
@@ -71,7 +71,7 @@ export function dataFrame(stream: number, payload: Buffer | string, flag = 0): B
   return frame(frameTypes.data, flag, stream, typeof payload === "string" ? Buffer.from(payload, "latin1") : payload);
 }
 
-/** With as many octets of nothing behind the payload. */
+/** DATA with `padding` octets of padding. */
 export function paddedDataFrame(stream: number, payload: string, padding: number, flag = 0): Buffer {
   const bytes = Buffer.concat([Buffer.of(padding), Buffer.from(payload, "latin1"), Buffer.alloc(padding)]);
   return frame(frameTypes.data, flags.padded | flag, stream, bytes);
@@ -94,7 +94,7 @@ export function priorityFrame(stream: number, dependsOn: number): Buffer {
   return frame(frameTypes.priority, 0, stream, priorityOctets(dependsOn));
 }
 
-/** What is in a PRIORITY frame, and begins a HEADERS frame with that flag. */
+/** Payload of PRIORITY, which also precedes the block of HEADERS with the PRIORITY flag. */
 export function priorityOctets(dependsOn: number): Buffer {
   const octets = Buffer.alloc(5);
   octets.writeUInt32BE(dependsOn, 0);

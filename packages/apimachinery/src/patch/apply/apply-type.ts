@@ -1,7 +1,7 @@
 /**
- * What server-side apply has to know of a type: which values are owned as a whole and which piece by piece, and by what
- * the items of a list are told apart. Made from the descriptors of built-in kinds (`applyTypeOf`); objects without schema
- * have `deducedType`.
+ * Schema of server-side apply: which values are atomic and which granular, and what identifies list items. Derived from
+ * the descriptors of built-in kinds (`applyTypeOf`), or from a custom resource's schema (`applyTypeOfSchema`). Objects
+ * without schema use `deducedType`.
  * Source: k8s.io/kube-openapi pkg/schemaconv; structured-merge-diff v4 schema/, typed/deduced.go
  */
 import { canonicalQuantity } from "../../meta/quantity.ts";
@@ -12,18 +12,18 @@ export type ApplyType = ScalarApplyType | ListApplyType | MapApplyType | StructA
 
 export interface ScalarApplyType {
   readonly kind: "scalar";
-  /** `untyped`: any scalar (quantities, times, numbers or names of ports). */
+  /** `untyped`: any scalar, e.g. quantities, times, int-or-string. */
   readonly scalar: "string" | "numeric" | "boolean" | "untyped";
   /**
-   * One text for values that mean the same; undefined when it is none. Upstream compares what was written: there a manager
-   * who applies `cpu: 1` or `1000m` is in conflict with itself under another name, and writes the object each time.
+   * Canonical text, equal for equivalent values; undefined for an invalid value. Differs from upstream, which compares the
+   * text as written: there, applying `cpu: 1` over `1000m` conflicts and writes the object each time.
    */
   readonly canonical?: (text: string) => string | undefined;
 }
 
 export interface ListApplyType {
   readonly kind: "list";
-  /** `map`: items are told apart by `keys`; `set`: by themselves; `atomic`: one value. */
+  /** `map`: items are identified by `keys`; `set`: by their value; `atomic`: the list is one value. */
   readonly relation: "atomic" | "set" | "map";
   readonly keys: readonly ListKey[];
   readonly element: ApplyType;
@@ -31,11 +31,11 @@ export interface ListApplyType {
 
 export interface ListKey {
   readonly name: string;
-  /** Of an item that does not say; undefined: it must. */
+  /** Default for items without the key; undefined when the key is mandatory. */
   readonly default: unknown;
 }
 
-/** Keys are free, values alike. */
+/** A map with arbitrary keys and values of one type. */
 export interface MapApplyType {
   readonly kind: "map";
   readonly atomic: boolean;
@@ -45,18 +45,18 @@ export interface MapApplyType {
 export interface StructApplyType {
   readonly kind: "struct";
   readonly atomic: boolean;
-  /** Of a built-in kind, so that its names are no user's choice. */
+  /** Derived from a built-in type, so that field names do not come from users. */
   readonly described?: boolean;
   readonly fields: ReadonlyMap<string, StructField>;
   readonly fieldsByElement: ReadonlyMap<PathElement, StructField>;
-  /** Those with `implied`. */
+  /** The fields with `implied` set. */
   readonly impliedFields: readonly StructField[];
-  /** Of fields that are not declared; undefined: there are none. */
+  /** Type of undeclared fields; undefined when these are not allowed. */
   readonly other: ApplyType | undefined;
 }
 
 /**
- * Nothing is known: maps go piece by piece, everything else is one value; or, `atomic`, all of it is one value.
+ * No schema: maps are granular and all other values atomic; with `atomic` the whole value is.
  */
 export interface AnyApplyType {
   readonly kind: "any";
@@ -68,11 +68,11 @@ export interface StructField {
   readonly element: PathElement;
   readonly type: ApplyType;
   /**
-   * What a decoded object that lacks the field has all the same, because Go always writes it: `{}` for a struct, null
-   * for a time. undefined: the field is really absent.
+   * The value of the field when a decoded object lacks it, because Go always writes the field: `{}` for a struct, null for
+   * a time. undefined: the field can be absent.
    */
   readonly implied: unknown;
-  /** A zero value is as good as none. */
+  /** A zero value means absent (omitempty). */
   readonly omitsZero: boolean;
 }
 
@@ -87,7 +87,7 @@ const quantity: ScalarApplyType = { ...untyped, canonical: canonicalQuantity };
 
 const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();
 
-/** The same object for the same type, made on first use. */
+/** Cached: the same object for the same descriptor. */
 export function applyTypeOf(descriptor: TypeDescriptor): StructApplyType {
   return variantsOf(descriptor).own;
 }
@@ -103,7 +103,7 @@ function variantsOf(descriptor: TypeDescriptor): { own: StructApplyType; atomic:
   return variants;
 }
 
-/** Its fields are looked at on first use: types refer to themselves. */
+/** A struct type from a descriptor. Fields are resolved lazily, because types can be recursive. */
 class DescribedStruct implements StructApplyType {
   readonly kind = "struct";
   readonly described = true;
@@ -146,7 +146,7 @@ function structField(field: FieldDescriptor): StructField {
   };
 }
 
-/** Go's `omitempty` never leaves out a struct. */
+/** Types that are structs in Go, which `omitempty` never omits. */
 function isGoStruct(type: FieldType): boolean {
   return ["struct", "time", "microTime", "quantity", "intOrString", "raw"].includes(type.kind);
 }
@@ -193,7 +193,7 @@ function listType(field: FieldDescriptor, elementType: FieldType): ListApplyType
   const element = typeOf(elementType);
   if (field.listType === "map") return mapList(element, elementType, field.listMapKeys ?? []);
   if (field.listType !== undefined) return { kind: "list", relation: field.listType, keys: [], element };
-  // Older types say it only by how strategic merge patches treat them.
+  // Older types declare it only through their strategic merge patch strategy.
   if (!field.patchStrategy.includes("merge")) return { kind: "list", relation: "atomic", keys: [], element };
   if (field.patchMergeKey === undefined) return { kind: "list", relation: "set", keys: [], element };
   return mapList(element, elementType, [field.patchMergeKey]);
@@ -206,7 +206,7 @@ function mapList(element: ApplyType, elementType: FieldType, names: readonly str
   return { kind: "list", relation: "map", keys, element };
 }
 
-/** As OpenAPI says it: the declared default, or the zero value of a scalar that is always written. */
+/** The default in OpenAPI: the declared one, or the zero value of a scalar that is always written. */
 function keyDefault(field: FieldDescriptor | undefined): unknown {
   if (field === undefined) return undefined;
   if (field.default !== undefined) return field.default;

@@ -1,6 +1,6 @@
 /**
- * What differs between two states of an object, field by field. Both are decoded objects, where a zero value that Go's
- * encoder leaves out counts as absent, and one that it always writes as present.
+ * Field-wise comparison of two states of an object. Both are decoded objects: a zero value that Go's encoder omits counts
+ * as absent, one that it always writes as present.
  * Source: structured-merge-diff v4 typed/merge.go, typed.go (Compare)
  */
 import { deepEqual } from "../../meta/deep-equal.ts";
@@ -17,17 +17,19 @@ import { type Fields, hasNoFields, hasNoItems, isFields, itemElement } from "./l
 import { displayElement, displayPath, fieldElement, type PathElement } from "./path-element.ts";
 import { TypedValueError } from "./validate.ts";
 
-/** Three sets without common fields. */
+/** Three disjoint sets of fields. */
 export interface Comparison {
   readonly added: FieldSet;
   readonly modified: FieldSet;
   readonly removed: FieldSet;
 }
 
+/** True when there are no differences. */
 export function isSame(comparison: Comparison): boolean {
   return comparison.added.size === 0 && comparison.modified.size === 0 && comparison.removed.size === 0;
 }
 
+/** Removes the ignored fields and everything below them. */
 export function withoutFields(comparison: Comparison, ignored: FieldSet): Comparison {
   if (ignored.size === 0) return comparison;
   return {
@@ -38,9 +40,9 @@ export function withoutFields(comparison: Comparison, ignored: FieldSet): Compar
 }
 
 /**
- * @param explicit `b` is what comes of merging a configuration, as its client wrote it: a null or a zero value there is
- *   a value that takes the place of another one; where `a` has nothing a zero value is no change
- * @throws TypedValueError when items of an associative list cannot be told apart
+ * @param explicit `b` is the result of merging a configuration as the client wrote it: a null or zero value in it replaces
+ *   an existing value. Where `a` has no value, a zero value is not a change.
+ * @throws TypedValueError for items of an associative list with missing, invalid or duplicate keys
  */
 export function compare(type: ApplyType, a: unknown, b: unknown, explicit = false): Comparison {
   const walk = new Walk(explicit);
@@ -58,14 +60,14 @@ class Walk {
   readonly modified = new FieldSetBuilder();
   readonly removed = new FieldSetBuilder();
   readonly #explicit: boolean;
-  /** Where the walk is. The text of an item's step is made when something is found there. */
+  /** The current path. Path elements of list items are created only when a difference is found. */
   readonly #steps: (PathElement | ItemStep)[] = [];
 
   constructor(explicit: boolean) {
     this.#explicit = explicit;
   }
 
-  /** Both are there; either may be null. */
+  /** Compares two present values; either may be null. */
   both(type: ApplyType, a: unknown, b: unknown): void {
     switch (type.kind) {
       case "scalar":
@@ -110,7 +112,7 @@ class Walk {
       this.#entries(deducedType, (a as Fields) ?? nothing, (b as Fields) ?? nothing);
       return;
     }
-    // A map that became something else, or the other way round: its fields, and the value itself.
+    // A map was replaced by another type of value, or vice versa: the map's fields differ, and the value itself.
     if (left) this.#entries(deducedType, (a as Fields) ?? nothing, nothing);
     if (right) this.#entries(deducedType, nothing, (b as Fields) ?? nothing);
     this.#whole(a, b);
@@ -130,7 +132,7 @@ class Walk {
     }
   }
 
-  /** @param a as Go sees it @param b as it is in the object */
+  /** @param a effective value, with implied zero @param b value as it is in the object */
   #field(field: StructField, a: unknown, b: unknown): void {
     const takesPlace = this.#explicit && a !== undefined && b !== undefined && (b !== null || field.implied === undefined);
     this.#child(field.element, field.type, a, takesPlace ? b : present(field, b));
@@ -191,7 +193,7 @@ class Walk {
     }
   }
 
-  /** The field and everything below it. */
+  /** Adds the field and everything below it to the set. */
   #onlyIn(set: FieldSetBuilder, element: PathElement, type: ApplyType, value: unknown): void {
     this.#fill(set.below(this.#path), element, type, value);
   }
@@ -249,13 +251,14 @@ class Walk {
   }
 }
 
+/** True for different texts with the same canonical form. */
 export function meanTheSame({ canonical }: ScalarApplyType, a: unknown, b: unknown): boolean {
   if (canonical === undefined || a === null || b === null) return false;
   const text = canonical(String(a));
   return text !== undefined && text === canonical(String(b));
 }
 
-/** Two items that are certainly told apart by the same step. */
+/** True when both items have the same path element. May be false for equal ones with unusual keys. */
 function sameKeys(list: ListApplyType, a: unknown, b: unknown): boolean {
   if (list.relation === "set") return a === b && typeof a !== "object";
   if (!isFields(a) || !isFields(b)) return false;
@@ -272,7 +275,7 @@ function duplicate(path: readonly PathElement[], element: PathElement): TypedVal
   return new TypedValueError([`${displayPath(path)}: duplicate entries for key ${displayElement(element)}`]);
 }
 
-/** The value that the field has in Go's eyes; undefined when it is absent. */
+/** The field's effective value under Go's omitempty rules; undefined when it is absent. */
 export function present(field: StructField, value: unknown): unknown {
   if (value === undefined || value === null) return field.implied;
   if (field.omitsZero && isZero(value)) return undefined;

@@ -1,5 +1,5 @@
 /**
- * An applied configuration sets fields that others own to other values.
+ * Conflicts: an applied configuration changes fields that other managers own.
  * Source: structured-merge-diff v4 merge/conflict.go; k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/conflict.go
  */
 import { applyConflict, type StatusError } from "../../errors/status-error.ts";
@@ -13,6 +13,7 @@ export interface Conflict {
   readonly path: Path;
 }
 
+/** Thrown while applying; becomes a StatusError through `conflictError`. */
 export class ApplyConflicts extends Error {
   readonly conflicts: readonly Conflict[];
 
@@ -22,14 +23,15 @@ export class ApplyConflicts extends Error {
   }
 }
 
+/** One conflict with the owner for each of the fields. */
 export function conflictsWith(owner: ManagedSet, fields: FieldSet): Conflict[] {
   return paths(fields).map((path) => ({ owner, path }));
 }
 
-/** How many of many fields an answer names; upstream names all of them, which may be more than anybody can read. */
+/** Maximum number of fields in a response. Upstream has no limit. */
 const mostNamed = 1000;
 
-/** 409 with one cause for each field. */
+/** StatusError 409 with one cause for each field. */
 export function conflictError(conflicts: readonly Conflict[]): StatusError {
   const causes = conflicts.slice(0, mostNamed).map(({ owner, path }) => ({
     reason: "FieldManagerConflict",

@@ -15,7 +15,7 @@ import { difference, setOf, toFieldsV1, union } from "./field-set.ts";
 const stripped = setOf(["f:apiVersion"], ["f:kind"], ["f:metadata"], ["f:metadata", "f:name"], ["f:metadata", "f:uid"]);
 const ignored = setOf(["f:status"], ["f:spec", "f:paused"]);
 
-/** The long way; undefined where it finds something wrong. */
+/** The general algorithm; undefined when it throws. */
 function byComparison(gvk: GroupVersionKind, type: ApplyType, object: unknown): string | undefined {
   const nothing = { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, metadata: {} };
   try {

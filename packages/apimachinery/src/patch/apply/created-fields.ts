@@ -1,7 +1,6 @@
 /**
- * The fields of an object that did not exist before, as the text of FieldsV1, straight from a walk along the schema: what
- * `compare` with an empty object, taken apart and written out, comes to, without the sets between. Most of what is
- * written is new, and most of that is alike.
+ * Fast path for creates: the FieldsV1 text of a new object, generated directly from the object and its schema. The result
+ * is the same as comparing the object with an empty one and encoding the difference, without building field sets.
  */
 import { deepEqual } from "../../meta/deep-equal.ts";
 import { type ApplyType, deducedType, type ListApplyType, type StructApplyType, type StructField } from "./apply-type.ts";
@@ -11,10 +10,10 @@ import { type Fields, hasNoFields, hasNoItems, itemElement } from "./list-items.
 import { compareElements, fieldElement, type PathElement, sortElements } from "./path-element.ts";
 
 /**
- * @param object decoded, whole
- * @param ignored left out with everything below
- * @param stripped left out each by itself
- * @returns `{}` when there are none; undefined for what has to be looked at more closely (errors, objects without schema)
+ * @param object a decoded object
+ * @param ignored fields to omit with everything below them
+ * @param stripped fields to omit, but not what is below them
+ * @returns `{}` when there are no fields; undefined when the general algorithm is needed (errors, objects without schema)
  */
 export function createdFields(type: ApplyType, object: unknown, ignored: FieldSet, stripped: FieldSet): string | undefined {
   try {
@@ -27,7 +26,7 @@ export function createdFields(type: ApplyType, object: unknown, ignored: FieldSe
 
 const lookCloser = new Error("not a plain case");
 
-/** What is left out below a place; undefined: nothing. */
+/** The fields to omit below a path; undefined when there are none. */
 interface LeftOut {
   readonly ignored: FieldSet | undefined;
   readonly stripped: FieldSet | undefined;
@@ -40,7 +39,7 @@ function below(left: LeftOut | undefined, element: PathElement): LeftOut | undef
   return ignored === undefined && stripped === undefined ? undefined : { ignored, stripped };
 }
 
-/** One field with what is inside it; `""` when neither is in the set. */
+/** FieldsV1 text of one field and its children; `""` when neither is in the set. */
 function entry(key: string, element: PathElement, inside: string, self: boolean, left: LeftOut | undefined): string {
   if (left?.ignored?.get(element)?.member) return "";
   const member = self && !left?.stripped?.get(element)?.member;
@@ -50,7 +49,7 @@ function entry(key: string, element: PathElement, inside: string, self: boolean,
 
 const joined = (before: string, next: string): string => (before === "" ? next : next === "" ? before : `${before},${next}`);
 
-/** Below something that every object has: only what is not as in an empty one. */
+/** Fields below a struct that an empty object has too: only those that differ from the empty object's. */
 function changedBelow(type: ApplyType, value: unknown, left: LeftOut | undefined): string {
   if (type.kind !== "struct") throw lookCloser;
   let text = "";
@@ -65,7 +64,7 @@ function changedBelow(type: ApplyType, value: unknown, left: LeftOut | undefined
   return text;
 }
 
-/** A field that an empty object has too, with its zero value. */
+/** FieldsV1 text of a field that an empty object has too, with its zero value. */
 function changed(field: StructField, key: string, held: unknown, left: LeftOut | undefined, inner: LeftOut | undefined): string {
   const { type, element, implied } = field;
   if (type.kind === "scalar") return entry(key, element, "", !meanTheSame(type, implied, held), left);
@@ -77,7 +76,7 @@ function changed(field: StructField, key: string, held: unknown, left: LeftOut |
   return entry(key, element, type.kind === "struct" ? changedBelow(type, held, inner) : allBelow(type, held, inner), false, left);
 }
 
-/** Everything below something that was not there. */
+/** All fields below a value that an empty object lacks. */
 function allBelow(type: ApplyType, value: unknown, left: LeftOut | undefined): string {
   if (typeof value !== "object" || value === null) return "";
   switch (type.kind) {
@@ -131,7 +130,7 @@ function items(list: ListApplyType, values: readonly unknown[], left: LeftOut | 
   return text;
 }
 
-/** Names of keys, ports and variables come again with every object of a kind; they come from users, so few are kept. */
+/** Cache of quoted keys: label keys, ports and variable names repeat between objects. Bounded, as they come from users. */
 const quotedTexts = new Map<PathElement, string>();
 const mostQuoted = 4096;
 
@@ -147,13 +146,13 @@ function quotedOnce(element: PathElement): string {
 
 interface OrderedField {
   readonly field: StructField;
-  /** As a key of FieldsV1, quoted. */
+  /** The quoted FieldsV1 key. */
   readonly key: string;
 }
 
 const orders = new WeakMap<StructApplyType, readonly OrderedField[]>();
 
-/** The fields in the order of FieldsV1. Only of described types: names of others are their users' choice. */
+/** The fields in FieldsV1 order. Only for built-in types: field names of others come from users. */
 function ordered(type: StructApplyType): readonly OrderedField[] {
   let order = orders.get(type);
   if (order === undefined) {

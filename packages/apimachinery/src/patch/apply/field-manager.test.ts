@@ -39,7 +39,7 @@ const managerOf = (
 const main = managerOf("", ["status"]);
 const status = managerOf("status", ["spec", "metadata.labels"]);
 
-/** An object behind a field manager: what the rest of the server does to it is left out. */
+/** Storage for one object with a field manager, without the rest of the server. */
 class Stored {
   object: KubeObject | undefined;
   seconds = 1_000_000_000;
@@ -264,10 +264,10 @@ test("ten thousand updates are put together, and soon", () => {
   assert.equal(managed.size, maxUpdateManagers);
   const collected = [...managed.values()].find(({ manager }) => manager === "ancient-changes");
   assert.equal(paths(collected?.set ?? emptySet).length, count - maxUpdateManagers + 1);
-  assert.ok(tookMs < 500, `${tookMs} ms`); // one union after the other takes 2.5 s
+  assert.ok(tookMs < 500, `${tookMs} ms`); // sequential unions take 2.5 s
 });
 
-/** @returns which part of the whole the longest step was */
+/** @returns share of the longest step in the total time */
 function longestPart(steps: Steps<unknown>): number {
   let [longest, whole] = [0, 0];
   for (let done = false; !done; ) {
@@ -351,7 +351,7 @@ test("applying the same again changes nothing, not even times", () => {
 test("two may own a field while they agree on it", () => {
   const stored = new Stored().apply("a", { spec: { replicas: 1 } }).apply("b", { spec: { replicas: 1 } });
   assert.deepEqual(stored.entries(), { "a Apply": [".spec.replicas"], "b Apply": [".spec.replicas"] });
-  // The one who leaves does not take the field along.
+  // The field stays when one of its two owners stops applying it.
   stored.apply("b", { spec: { paused: true } });
   assert.equal(stored.live["spec"] && (stored.live["spec"] as Loose).replicas, 1);
   assert.deepEqual(stored.entries(), { "a Apply": [".spec.replicas"], "b Apply": [".spec.paused"] });
@@ -459,7 +459,7 @@ test("fields and items that are applied no more go, unless somebody else owns th
   assert.deepEqual(object.metadata.labels, { ours: "1" });
   assert.equal(object.spec.replicas, undefined);
   assert.deepEqual(object.spec.template.spec.containers, [{ name: "y" }]);
-  // Nobody but a had x itself, so it went with what c had set in it.
+  // Only manager a owned the item x itself, so it is removed with the fields that c set in it.
   assert.deepEqual(Object.keys(stored.entries()).sort(), ["a Apply", "b Apply"]);
 });
 
@@ -596,7 +596,7 @@ test("fields owned under another schema are brought to the present one", () => {
     next.spec = { selector: { matchLabels: { app: "web" } }, replicas: 1 };
     next.metadata.labels = { a: "1", b: "2" };
   });
-  // As if the selector had been granular, and the labels one value: their owner has what is in them.
+  // Entry of a schema where the selector was granular and the labels atomic.
   const entry = stored.entry("a Update");
   entry.fieldsV1 = {
     "f:metadata": { "f:labels": {} },
@@ -669,7 +669,7 @@ test("whatever was done, each has what it applied last, owns no more than there 
             if (config.metadata?.labels) next.metadata.labels = config.metadata.labels;
           });
         } else {
-          // The second time, owners of containers that others fill become owners of what is in them.
+          // Applied twice: the second time, owners of containers with foreign contents become owners of these.
           stored.apply(manager, config, { force: true }).apply(manager, config, { force: true });
           const before = JSON.stringify(stored.object);
           assert.equal(JSON.stringify(stored.apply(manager, config).object), before);

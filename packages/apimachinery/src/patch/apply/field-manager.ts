@@ -1,6 +1,6 @@
 /**
- * Keeps track of who owns which field of the objects of one resource in one version, and merges applied configurations.
- * One field manager belongs to one endpoint: the resource itself or a subresource.
+ * Tracks field ownership (metadata.managedFields) and merges applied configurations. Each endpoint, i.e. a resource or
+ * subresource in one version, has its own field manager.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager (fieldmanager.go, structuredmerge.go,
  * managedfieldsupdater.go, skipnonapplied.go, stripmeta.go); structured-merge-diff v4 merge/update.go
  */
@@ -34,43 +34,43 @@ import { fieldSetOf, merge, removeFields } from "./typed-value.ts";
 import { validateTyped } from "./validate.ts";
 
 export interface FieldManagerOptions {
-  /** The version of this endpoint, and of the objects it is given. */
+  /** Group version of the endpoint and of the objects passed to it. */
   readonly apiVersion: string;
   readonly kind: string;
   readonly type: ApplyType;
-  /** `""`, `status`, … */
+  /** `""` for the resource itself, else e.g. `status`. */
   readonly subresource: string;
-  /** Fields that this endpoint never takes from users: `status`, `metadata.labels`. */
+  /** Paths that this endpoint never accepts from clients, e.g. `status`, `metadata.labels`. */
   readonly resetFields: readonly string[];
   /**
-   * The same object in another version of its resource, with the type there; undefined when there is no such version (any
-   * more). The object may be a merged one, as a client would send it.
-   * @throws Error when it cannot be converted
+   * Converts an object to another version of its resource; undefined when the version does not exist (any more). The object
+   * may be a merged one that is not canonical.
+   * @throws Error when the conversion fails
    */
   convert(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined;
 }
 
-/** Works in steps, none of which is long for a body that the server takes. */
+/** The methods are generators that yield between short steps, so that callers can yield to the event loop. */
 export interface FieldManager {
   /**
-   * The entries after a create or an update.
-   * @param live undefined when there was no object
-   * @param next what is asked for, before the strategy and admission; not changed
-   * @param now milliseconds since the epoch
-   * @returns undefined: the object is not tracked
+   * Computes the managedFields entries after a create or an update.
+   * @param live the stored object; undefined for a create
+   * @param next the requested object, before strategy and admission; not mutated
+   * @param now milliseconds since the Unix epoch
+   * @returns undefined when ownership of the object is not tracked
    */
   update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined>;
 
   /**
-   * Merges a configuration, as the client wrote it, into an object.
-   * @param live undefined when there is no object yet
-   * @returns the merged object with its entries, not yet checked against the schema; it shares parts of its arguments
+   * Merges an applied configuration, as the client wrote it, into an object.
+   * @param live the stored object; undefined for a create
+   * @returns the merged object with its entries, not yet validated; it shares structure with the arguments
    * @throws Conflict with a cause for each field, unless forced; BadRequest; 500 for a configuration that does not fit the schema
    */
   apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject>;
 }
 
-/** Never owned by anybody. */
+/** Fields whose ownership is never tracked. */
 const strippedFields: FieldSet = setOf(
   ["f:apiVersion"],
   ["f:kind"],
@@ -155,7 +155,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     },
   };
 
-  /** Changes `managed` to what holds after an update from `live` to `next`. */
+  /** Updates `managed` for a change from `live` to `next`. */
   function* trackUpdate(
     managed: Map<ManagerId, ManagedSet>,
     live: KubeObject,
@@ -175,12 +175,12 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     if (taken.size === 0) return;
     const set = union(taken, managed.get(id)?.set ?? emptySet);
     const time = former !== undefined && equal(former.set, set) ? former.time : formatTime(now);
-    // An entry that is as it was stays the very same.
+    // Keep the identity of an unchanged entry, so that its original FieldsV1 is written again.
     if (former !== undefined && former.time === time && equal(former.set, set)) managed.set(id, former);
     else managed.set(id, { ...own, time, set });
   }
 
-  /** One application; `managed` stays as it is. */
+  /** One apply operation; `managed` is not mutated. */
   function* applyWith(
     managed: Managed,
     live: KubeObject,
@@ -216,9 +216,9 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 
   /**
-   * Takes from all but one manager what changed; those who have nothing left are gone, and those of versions that are no
-   * more.
-   * @throws ApplyConflicts when somebody would lose a field that is set to another value, and it is not forced
+   * Removes changed fields from the sets of all managers except one. Entries without fields, and entries of versions that
+   * no longer exist, are deleted.
+   * @throws ApplyConflicts when another manager would lose a field whose value changes, unless forced
    */
   function* settle(
     managed: Map<ManagerId, ManagedSet>,
@@ -260,7 +260,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     return withoutFields(compare(old.type, old.object, changed.object), ignored);
   }
 
-  /** Takes away what the manager applied the last time, not any more, and nobody else owns. */
+  /** Removes fields that the manager applied last time but no longer does, and that no other manager owns. */
   function* prune(merged: KubeObject, managed: Managed, last: ManagedSet): Steps<KubeObject> {
     const fieldsOf = memo(fieldSetOf);
     const start = inVersion(merged, apiVersion, last.apiVersion);
@@ -289,7 +289,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     return inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
   }
 
-  /** What was applied the last time is applied again, so that there is nothing to take away. */
+  /** True when all previously applied fields are applied again, so that nothing has to be pruned. */
   function staysOwned(last: ManagedSet, set: FieldSet, managed: Managed): boolean {
     if (difference(last.set, set).size > 0 || last.apiVersion !== apiVersion) return false;
     return managed.values().every((owner) => owner.apiVersion === apiVersion);
@@ -303,14 +303,14 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   function* reconcileAll(managed: Map<ManagerId, ManagedSet>, live: KubeObject): Steps<void> {
     for (const [id, entry] of managed) {
       const there = inVersion(live, apiVersion, entry.apiVersion);
-      if (there === undefined) continue; // it goes when something changes
+      if (there === undefined) continue; // the entry is deleted by settle when something changes
       const set = reconcile(entry.set, there.type, there.object);
       if (set !== entry.set) managed.set(id, withSet(entry, set));
       yield;
     }
   }
 
-  /** What is left of conflicts after those with fields that `kubectl apply` of the client set the last time. */
+  /** The conflicts that remain without the fields that client-side `kubectl apply` set last. */
   function conflictsNotLastApplied(conflicts: readonly Conflict[], live: KubeObject): readonly Conflict[] {
     const allowed = fieldsLastApplied(options.type, apiVersion, live);
     if (allowed === undefined) return conflicts;
@@ -318,16 +318,16 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 }
 
-/** The entries that an update begins with. */
+/** The entries before an update. @param onlyLive ignore entries in the request, as subresources do */
 function managedOf(live: KubeObject | undefined, next: KubeObject, onlyLive: boolean): Map<ManagerId, ManagedSet> {
   const own = next.metadata.managedFields;
   if (!onlyLive) {
     if (isReset(own)) return new Map();
     try {
-      // A client that does not know the field must not delete it by accident.
+      // Absent entries in the request do not reset them: a client may not know the field.
       if (own !== undefined && own !== null && own.length > 0) return decodeManaged(own);
     } catch {
-      // What cannot be read is as good as absent.
+      // Invalid entries in the request are ignored.
     }
   }
   try {
@@ -345,7 +345,7 @@ function decodeForApply(live: KubeObject | undefined): Map<ManagerId, ManagedSet
   }
 }
 
-/** Of an object in its one version. */
+/** Caches `fieldsOf` by object; each object is only used with one type. */
 function memo(fieldsOf: (type: ApplyType, object: KubeObject) => FieldSet): typeof fieldsOf {
   const known = new Map<KubeObject, FieldSet>();
   return (type, object) => {
@@ -370,7 +370,7 @@ function sameManaged(a: Managed, b: Managed): boolean {
   return true;
 }
 
-/** @throws BadRequest for a configuration that says what it must not, or not what it must. */
+/** @throws BadRequest for a configuration of another version, and for one with managedFields */
 function checkConfig(config: Unstructured, apiVersion: string): void {
   const version = typeof config.apiVersion === "string" ? config.apiVersion : "";
   if (version !== apiVersion) {
@@ -380,7 +380,7 @@ function checkConfig(config: Unstructured, apiVersion: string): void {
   if (entries !== undefined && entries !== null) throw badRequest("metadata.managedFields must be nil");
 }
 
-/** Without its entries, which are no fields to own. */
+/** The object without managedFields, which cannot be owned. */
 function bare(object: KubeObject): KubeObject {
   if (object.metadata?.managedFields === undefined) return object;
   const { managedFields: _, ...metadata } = object.metadata;
@@ -392,7 +392,7 @@ function withManaged(object: KubeObject, entries: ManagedFieldsEntry[] | undefin
   return { ...object, metadata: { ...metadata, ...(entries !== undefined && { managedFields: entries }) } };
 }
 
-/** @param failed what failed, `%` where the object is named. @throws 500, as upstream, for an object that does not fit */
+/** @param failed start of the error text; `%` stands for the object. @throws Error (500, as upstream) for an invalid object */
 function checkTyped(type: ApplyType, object: KubeObject, failed: string): void {
   try {
     validateTyped(type, object);

@@ -120,7 +120,7 @@ test("operations do what they do to sets of paths", () => {
   );
 });
 
-/** The same members, in the order of the set. */
+/** The members of `want` in the order of `set`. */
 function sorted(want: Set<string>, set: FieldSet): Set<string> {
   assert.equal(want.size, paths(set).length);
   return new Set([...members(set)].filter((p) => want.has(p)));
@@ -162,7 +162,7 @@ test("steps are put in this order, however many and of whatever kind", () => {
     }),
   );
   const many = Array.from({ length: 100_000 }, (_, i) => `k:{"port":${(i * 7919) % 100_000}}`);
-  // Reading two steps for each comparison takes seconds.
+  // Parsing two elements for each comparison takes seconds.
   const tookMs = cpuMsOf(() => sortElements(many));
   assert.ok(tookMs < 1500, `${tookMs} ms`);
   assert.deepEqual(many.slice(0, 2), ['k:{"port":0}', 'k:{"port":1}']);

@@ -1,7 +1,6 @@
 /**
- * Sets of fields, as `metadata.managedFields` holds them: a tree of path elements in which each node says whether the
- * field itself is in the set. Sets never change; an operation gives back its argument where nothing is different, and
- * shares the subtrees that stay.
+ * A set of fields, as in `metadata.managedFields`: a tree of path elements, whose nodes tell whether the field itself is a
+ * member. Sets are immutable. Operations return their argument when nothing changes, and share unchanged subtrees.
  * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
  */
 import { type FieldsV1, sharedFields, textOfFields } from "../../codec/fields-v1.ts";
@@ -9,7 +8,7 @@ import { type Path, type PathElement, readElement, sortElements } from "./path-e
 
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
 
-/** A node is in the tree only when it or something below it is in the set. */
+/** A tree has only nodes that are members or have members below them. */
 export interface FieldNode {
   readonly member: boolean;
   readonly children: FieldSet | undefined;
@@ -19,11 +18,11 @@ export const emptySet: FieldSet = new Map();
 
 const leaf: FieldNode = { member: true, children: undefined };
 
-/** Collects fields; `set()` ends it. */
+/** Builds a set; not usable after `set()`. */
 export class FieldSetBuilder {
   #nodes: Map<PathElement, FieldNode> | undefined;
 
-  /** The empty path stands for the whole object, which nobody owns. */
+  /** Ignores the empty path: the object as a whole has no owner. */
   insert(path: Path): void {
     if (path.length === 0) return;
     this.#nodes ??= new Map();
@@ -33,7 +32,7 @@ export class FieldSetBuilder {
     addMember(nodes, path[last] as PathElement);
   }
 
-  /** Where the fields below a path go. */
+  /** The mutable children below a path. */
   below(path: Path): Map<PathElement, FieldNode> {
     this.#nodes ??= new Map();
     let nodes = this.#nodes;
@@ -46,7 +45,7 @@ export class FieldSetBuilder {
   }
 }
 
-/** The mutable children of a node of a tree that is being built. */
+/** The mutable children of a node while its tree is being built. */
 export function childrenOf(nodes: Map<PathElement, FieldNode>, element: PathElement): Map<PathElement, FieldNode> {
   const node = nodes.get(element);
   if (node?.children !== undefined) return node.children as Map<PathElement, FieldNode>;
@@ -55,13 +54,14 @@ export function childrenOf(nodes: Map<PathElement, FieldNode>, element: PathElem
   return children;
 }
 
+/** Marks a field as a member while its tree is being built. */
 export function addMember(nodes: Map<PathElement, FieldNode>, element: PathElement): void {
   const node = nodes.get(element);
   if (node === undefined) nodes.set(element, leaf);
   else if (!node.member) nodes.set(element, { member: true, children: node.children });
 }
 
-/** Takes out nodes that hold nothing, in place. */
+/** Removes nodes without members, in place. */
 function withoutEmpty(nodes: Map<PathElement, FieldNode>): FieldSet {
   for (const [element, node] of nodes) {
     if (node.children === undefined) continue;
@@ -73,19 +73,21 @@ function withoutEmpty(nodes: Map<PathElement, FieldNode>): FieldSet {
   return nodes;
 }
 
+/** The set of the given paths. */
 export function setOf(...paths: Path[]): FieldSet {
   const builder = new FieldSetBuilder();
   for (const path of paths) builder.insert(path);
   return builder.set();
 }
 
+/** True when the field itself is a member; members below it do not count. */
 export function has(set: FieldSet, path: Path): boolean {
   let nodes: FieldSet | undefined = set;
   for (let i = 0; i < path.length - 1; i++) nodes = nodes?.get(path[i] as PathElement)?.children;
   return path.length > 0 && nodes?.get(path.at(-1) as PathElement)?.member === true;
 }
 
-/** What is in either. */
+/** Fields in either set. */
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (b.size === 0 || a === b) return a;
   if (a.size === 0) return b;
@@ -100,7 +102,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return made ?? a;
 }
 
-/** What is in any of them. Halves are joined: one after the other, the union of many would be copied for each. */
+/** Fields in any of the sets. Divides and conquers: a sequential union would copy the growing result for each set. */
 export function unionAll(sets: readonly FieldSet[]): FieldSet {
   if (sets.length <= 1) return sets[0] ?? emptySet;
   const middle = sets.length >> 1;
@@ -114,7 +116,7 @@ function unionOfNodes(a: FieldNode, b: FieldNode): FieldNode {
   return member === a.member && children === a.children ? a : { member, children };
 }
 
-/** What is in both. */
+/** Fields in both sets. */
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   if (a.size === 0 || b.size === 0) return emptySet;
   if (a === b) return a;
@@ -134,13 +136,13 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
 }
 
 /**
- * What is in `a` and not in `b`, each field by itself: taking `.a` away leaves `.a.b`.
+ * Fields in `a` and not in `b`, regardless of nesting: removing `.a` leaves `.a.b`.
  */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   return subtract(a, b, false);
 }
 
-/** As `difference`, but what is below a field of `b` goes with it. */
+/** As `difference`, but also removes everything below the fields of `b`. */
 export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
   return subtract(a, b, true);
 }
@@ -178,7 +180,7 @@ export function equal(a: FieldSet, b: FieldSet): boolean {
   return true;
 }
 
-/** All fields of the set, parents before children, in the order of FieldsV1. */
+/** Paths of all members, parents before children, in FieldsV1 order. */
 export function paths(set: FieldSet): Path[] {
   const found: Path[] = [];
   const visit = (nodes: FieldSet, prefix: Path): void => {
@@ -193,19 +195,19 @@ export function paths(set: FieldSet): Path[] {
   return found;
 }
 
-/** Of shared FieldsV1 objects, which live long and never change. */
+/** Cache of decoded sets by interned (immutable) FieldsV1 object. */
 const sets = new WeakMap<object, FieldSet>();
 
 /**
- * FieldsV1 as it is in an object, to a set.
- * @throws Error when a key is no path element
+ * Decodes FieldsV1.
+ * @throws Error for a key that is not a path element
  */
 export function readFieldsV1(fields: Readonly<Record<string, unknown>> | undefined | null): FieldSet {
   if (fields === undefined || fields === null) return emptySet;
   return setOfShared(shareFieldsV1(fields));
 }
 
-/** The same FieldsV1 as an object that everybody shares. @throws Error when it is no object */
+/** Interns FieldsV1, see `sharedFields`. @throws Error for a value that is not an object */
 export function shareFieldsV1(fields: FieldsV1): FieldsV1 {
   return textOfFields(fields) === undefined ? sharedFields(JSON.stringify(fields)) : fields;
 }
@@ -239,7 +241,7 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
   return nodes;
 }
 
-/** The set as FieldsV1, keys in upstream's order. The object is shared: read only. */
+/** Encodes a set as FieldsV1, keys in upstream's order. The result is interned and read-only. */
 export function toFieldsV1(set: FieldSet): FieldsV1 {
   const fields = sharedFields(textOf(set, false));
   if (!sets.has(fields)) sets.set(fields, set);
@@ -257,7 +259,7 @@ function textOf(nodes: FieldSet, self: boolean): string {
 
 const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-/** A step as a key in JSON. */
+/** A path element as a JSON string. */
 export function quoted(element: PathElement): string {
   return needsEscape.test(element) ? JSON.stringify(element) : `"${element}"`;
 }

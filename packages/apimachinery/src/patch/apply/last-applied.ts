@@ -1,6 +1,6 @@
 /**
- * The annotation of the client's own `kubectl apply`: what it set may be taken over by `kubectl apply --server-side`
- * without conflict, and it is kept up to date, so that one can go back.
+ * The annotation of client-side `kubectl apply`. `kubectl apply --server-side` takes over the fields it lists without
+ * conflicts, and the server keeps it current, so that users can switch back.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/lastappliedmanager.go, lastappliedupdater.go
  */
 import { encodeUntyped, parseJson } from "../../codec/json.ts";
@@ -15,6 +15,7 @@ import { validateTyped } from "./validate.ts";
 export const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
 const maxAnnotationsBytes = 256 * 1024;
 
+/** True when the object has a non-empty last-applied annotation. */
 export function hasLastApplied(object: KubeObject): boolean {
   return lastAppliedOf(object) !== "";
 }
@@ -27,8 +28,8 @@ function lastAppliedOf(object: KubeObject): string {
 }
 
 /**
- * Fields that the client's last apply set and that are still as it set them.
- * @returns undefined when there is no annotation, or none of this version
+ * Fields that the last client-side apply set and that still have the applied value.
+ * @returns undefined when the annotation is missing, invalid or of another version
  */
 export function fieldsLastApplied(type: ApplyType, apiVersion: string, live: KubeObject): FieldSet | undefined {
   try {
@@ -42,7 +43,7 @@ export function fieldsLastApplied(type: ApplyType, apiVersion: string, live: Kub
   }
 }
 
-/** @returns the object with the annotation for this configuration, or without it when annotations would grow too large */
+/** @returns the object with the annotation for the configuration, or without it when annotations would exceed 256 KiB */
 export function withLastApplied(object: KubeObject, config: Unstructured): KubeObject {
   const annotations: Record<string, string> = { ...object.metadata.annotations };
   annotations[lastAppliedAnnotation] = textOf(config);

@@ -1,4 +1,4 @@
-/** What holds for applied configurations of any managers. */
+/** Property tests of server-side apply with several managers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -28,7 +28,7 @@ const pods = newFieldManager({
   convert: () => undefined,
 });
 
-/** Lists that are maps, sets and atomic; maps with free keys; atomic structs; scalars: in all the ways they nest. */
+/** Covers associative, set and atomic lists, maps, atomic structs and scalars, in all combinations of nesting. */
 const text = fc.constantFrom("1", "1", "1", "2");
 const container = fc.record(
   {
@@ -67,7 +67,7 @@ const config = fc
   )
   .map((made) => withoutEmpty(made) as object);
 
-/** Go leaves empty containers out of what it writes, or puts them in: they are no fields to speak of. */
+/** Removes empty containers, which Go omits or adds depending on the field. */
 function withoutEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (typeof value !== "object" || value === null) return value;
@@ -78,14 +78,14 @@ function withoutEmpty(value: unknown): unknown {
 const whole = (config: object): Unstructured => ({ apiVersion: "v1", kind: "Pod", ...config }) as Unstructured;
 let now = 0;
 
-/** As the server stores it: coerced to the type, and read back. */
+/** Applies a configuration and returns the object as the server stores it: coerced, encoded and decoded. */
 function apply(live: KubeObject | undefined, manager: string, config: object, force = false): KubeObject {
   now += 1000;
   const merged = atOnce(pods.apply(live, whole(deepClone(config)), manager, force, now));
   return decodeJson(JSON.stringify(coerce(deepClone(merged), descriptor)), kind).object;
 }
 
-/** undefined for a conflict. */
+/** As `apply`; undefined for a conflict. */
 function applied(live: KubeObject | undefined, manager: string, config: object): KubeObject | undefined {
   try {
     return apply(live, manager, config);
@@ -104,7 +104,7 @@ function ownedBy(object: KubeObject, manager: string): FieldSet {
   return entry === undefined ? emptySet : readFieldsV1(entry.fieldsV1);
 }
 
-/** The fields of an object itself, without its entries. */
+/** The fields of an object without managedFields. */
 function fieldsOf(object: KubeObject): FieldSet {
   const { managedFields: _, ...metadata } = object.metadata;
   return fieldSetOf(type, withoutEmpty({ ...object, metadata }));
@@ -112,7 +112,7 @@ function fieldsOf(object: KubeObject): FieldSet {
 
 const shown = (set: FieldSet): string[] => paths(set).map(displayPath).sort();
 
-/** Those of the fields that are not there. A container is there when something is in it. */
+/** The fields that `from` lacks. A container is present when it has contents. */
 function missing(fields: FieldSet, from: FieldSet): string[] {
   const present = shown(from);
   const isThere = (field: string): boolean =>
@@ -120,14 +120,14 @@ function missing(fields: FieldSet, from: FieldSet): string[] {
   return shown(fields).filter((field) => !isThere(field));
 }
 
-/** Without times, and without the order of entries and list items, which tell who came first. */
+/** The object without times, and with entries and list items sorted: their order depends on who came first. */
 function content(object: KubeObject): unknown {
   const entries = (object.metadata.managedFields ?? []).map(({ time: _, ...entry }) => JSON.stringify(entry)).sort();
   const { managedFields: _, ...metadata } = object.metadata;
   return unordered({ ...object, metadata: { ...metadata, entries } });
 }
 
-/** Lists that are one value keep their order. */
+/** Sorts lists, except atomic ones. */
 function unordered(value: unknown, name = ""): unknown {
   if (Array.isArray(value)) {
     const items = value.map((item) => unordered(item));

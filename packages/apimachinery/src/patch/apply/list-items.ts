@@ -1,5 +1,5 @@
 /**
- * How the items of a list are told apart.
+ * Identification of list items.
  * Source: structured-merge-diff v4 typed/helpers.go
  */
 import { goQuote } from "../../meta/go-quote.ts";
@@ -9,8 +9,9 @@ import { type KeyField, keyElement, type PathElement, valueElement } from "./pat
 export type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * @param list not atomic
- * @throws Error when the item cannot be told apart
+ * The path element of an item.
+ * @param list a list that is not atomic
+ * @throws Error for an item that cannot be identified, e.g. without its key
  */
 export function itemElement(list: ListApplyType, item: unknown): PathElement {
   if (list.relation === "set") return setItemElement(item);

@@ -1,6 +1,6 @@
 /**
- * `metadata.managedFields` as sets: who owns what. An entry is told apart by manager, operation and subresource, one made
- * by updates also by its version.
+ * `metadata.managedFields` as field sets by manager. An entry is identified by manager, operation and subresource; an
+ * Update entry also by its version.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/managedfields.go, capmanagers.go
  */
 import { type FieldsV1, sharedFields } from "../../codec/fields-v1.ts";
@@ -10,36 +10,38 @@ import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, union
 
 export type Operation = "Apply" | "Update";
 
-/** Names one entry; see `managerId`. */
+/** Identifies an entry; see `managerId`. */
 export type ManagerId = string;
 
+/** A decoded managedFields entry. */
 export interface ManagedSet {
   readonly manager: string;
   readonly operation: Operation;
   readonly apiVersion: string;
   readonly subresource: string;
-  /** RFC 3339, whole seconds; undefined when it is not known. */
+  /** RFC 3339, whole seconds; undefined when unknown. */
   readonly time: string | undefined;
   readonly set: FieldSet;
-  /** What it was read from, which is written again as long as nothing in it changes. */
+  /** The decoded entry, which is written again unchanged as long as nothing in it changes. */
   readonly source?: ManagedFieldsEntry;
 }
 
 export type Managed = ReadonlyMap<ManagerId, ManagedSet>;
 
+/** The identity of an entry. Apply entries do not depend on the version. */
 export function managerId(entry: Pick<ManagedSet, "manager" | "operation" | "apiVersion" | "subresource">): ManagerId {
   const version = entry.operation === "Apply" ? "" : entry.apiVersion;
   return `${entry.manager}\n${entry.operation}\n${version}\n${entry.subresource}`;
 }
 
-/** The same owner with other fields. */
+/** The same manager with another set; drops `source`. */
 export function withSet({ manager, operation, apiVersion, subresource, time }: ManagedSet, set: FieldSet): ManagedSet {
   return { manager, operation, apiVersion, subresource, time, set };
 }
 
 /**
- * @param entries read only from here on: those that stay are written again
- * @throws Error for an entry that is none
+ * @param entries must not be mutated afterwards: unchanged ones are reused by `encodeManaged`
+ * @throws Error for an invalid entry
  */
 export function decodeManaged(entries: readonly ManagedFieldsEntry[] | undefined): Map<ManagerId, ManagedSet> {
   const managed = new Map<ManagerId, ManagedSet>();
@@ -69,7 +71,7 @@ function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
   };
 }
 
-/** @returns entries in upstream's order; undefined when there are none. Objects inside are shared: read only. */
+/** @returns entries in upstream's order; undefined when there are none. The entries are shared and read-only. */
 export function encodeManaged(managed: Managed): ManagedFieldsEntry[] | undefined {
   if (managed.size === 0) return undefined;
   return [...managed.values()].sort(compareSets).map((set) => set.source ?? encodeEntry(set));
@@ -79,7 +81,7 @@ function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
   return entryWith(managed, managed.time, toFieldsV1(managed.set));
 }
 
-/** An entry of its own from the text of its FieldsV1. */
+/** An entry from the text of its FieldsV1. */
 export function entryOfText(owner: ManagedSet, time: string, fields: string): ManagedFieldsEntry {
   return entryWith(owner, time, sharedFields(fields));
 }
@@ -96,7 +98,7 @@ function entryWith(owner: ManagedSet, time: string | undefined, fieldsV1: Fields
   };
 }
 
-/** Applied before updated, then oldest first. */
+/** Apply before Update, then by time, oldest first. */
 function compareSets(a: ManagedSet, b: ManagedSet): number {
   return (
     compareText(a.operation, b.operation) ||
@@ -115,11 +117,11 @@ function secondsOf(time: string | undefined): number {
   return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0;
 }
 
-/** More entries than these of operation Update are not kept. */
+/** Maximum number of entries with operation Update. */
 export const maxUpdateManagers = 10;
 const oldUpdatesManager = "ancient-changes";
 
-/** Puts the oldest updates together into one entry a version, as long as there are too many. Changes its argument. */
+/** Merges the oldest Update entries of each version into one while there are too many. Mutates its argument. */
 export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
   const updates = [...managed].filter(([, set]) => set.operation === "Update");
   let count = updates.length;
@@ -149,11 +151,11 @@ export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
     managed.set(bucketId, { ...bucket, time: update.time, set: emptySet });
     count--;
   }
-  // All at once: there may be thousands.
+  // One union per bucket: there may be thousands of entries.
   for (const [id, sets] of collected) managed.set(id, { ...(managed.get(id) as ManagedSet), set: unionAll(sets) });
 }
 
-/** The client wants to get rid of all entries: an empty list, or one empty entry. */
+/** True for an empty list or a single empty entry, with which a client removes all entries. */
 export function isReset(entries: readonly ManagedFieldsEntry[] | undefined | null): boolean {
   if (entries === undefined || entries === null) return false;
   if (entries.length === 0) return true;

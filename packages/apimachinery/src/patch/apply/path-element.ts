@@ -1,7 +1,7 @@
 /**
- * One step of a path to a field, in the text form that FieldsV1 has as its keys: `f:replicas` a field, `k:{"name":"web"}`
- * the item of an associative list with these keys, `v:"x"` the item of a set, `i:3` a position. Two steps are the same
- * when their texts are: texts made or read here are canonical (keys sorted by name, JSON as Go writes it).
+ * A path element in the text form of FieldsV1 keys: `f:replicas` is a field, `k:{"name":"web"}` the item of an associative
+ * list with this key, `v:"x"` the item of a set, `i:3` a list index. Texts from this module are canonical (keys sorted by
+ * name, JSON as Go writes it), so that elements are equal when their texts are.
  * Source: structured-merge-diff v4 fieldpath/element.go, serialize-pe.go
  */
 import { goQuote } from "../../meta/go-quote.ts";
@@ -13,6 +13,7 @@ export type Path = readonly PathElement[];
 /** A key field of an item and its value. */
 export type KeyField = readonly [name: string, value: unknown];
 
+/** The element of a struct field or map entry. */
 export function fieldElement(name: string): PathElement {
   return `f:${name}`;
 }
@@ -24,14 +25,15 @@ export function keyElement(fields: readonly KeyField[]): PathElement {
   return `${text === "" ? "k:{" : text}}`;
 }
 
+/** The element of a set item. */
 export function valueElement(value: unknown): PathElement {
   return `v:${jsonText(value)}`;
 }
 
 /**
- * The canonical form of a key of FieldsV1 as a client or an older store wrote it.
- * @returns undefined for kinds of steps that are not known, which are left out
- * @throws Error when it is none
+ * Canonicalizes a FieldsV1 key from a client or from storage.
+ * @returns undefined for an unknown kind of element, which callers skip
+ * @throws Error for a malformed key
  */
 export function readElement(text: string): PathElement | undefined {
   if ((text.charCodeAt(0) === charF && text.charCodeAt(1) === charColon) || plainItem.test(text)) return text;
@@ -43,17 +45,17 @@ export function readElement(text: string): PathElement | undefined {
   return parsed(text).text;
 }
 
-/** Orders steps as FieldsV1 writes them: fields by name, then keys, values and positions by what they hold. */
+/** FieldsV1 order: fields by name, then keys, values and indexes by their value. */
 export function compareElements(a: PathElement, b: PathElement): number {
   if (a === b) return 0;
   if (a.charCodeAt(0) === charF && b.charCodeAt(0) === charF) return compareText(a, b);
   return compareParsed(parsed(a), parsed(b));
 }
 
-/** Puts steps in the order of `compareElements`, in place. */
+/** Sorts elements by `compareElements`, in place. */
 export function sortElements(steps: PathElement[]): PathElement[] {
   if (steps.every((step) => sortsAsText.test(step))) return steps.sort();
-  // Each is read once: there may be more of them than are remembered.
+  // Parse each element only once: there may be more of them than the cache holds.
   const all = steps.map((step) => ({ step, held: parsed(step) })).sort((a, b) => compareParsed(a.held, b.held));
   for (const [i, { step }] of all.entries()) steps[i] = step;
   return steps;
@@ -66,7 +68,7 @@ function compareParsed(a: Parsed, b: Parsed): number {
   return a.keys === undefined || b.keys === undefined ? compareJson(a.value, b.value) : compareKeys(a.keys, b.keys);
 }
 
-/** `.spec`, `[name="web"]`, `[="x"]`, `[3]`: as messages show it. */
+/** The form in messages: `.spec`, `[name="web"]`, `[="x"]`, `[3]`. */
 export function displayElement(element: PathElement): string {
   if (element.startsWith("f:")) return `.${element.slice(2)}`;
   const { keys, value } = parsed(element);
@@ -80,24 +82,24 @@ export function displayPath(path: Path): string {
 
 interface Parsed {
   readonly text: PathElement;
-  /** Of a `k:` step, sorted by name. */
+  /** Keys of a `k:` element, sorted by name. */
   readonly keys?: readonly KeyField[];
-  /** Of a `v:` or `i:` step. */
+  /** Value of a `v:` or `i:` element. */
   readonly value?: unknown;
 }
 
 const charF = 0x66;
 const charColon = 0x3a;
-/** What JSON leaves as it is in a text. */
+/** Characters that JSON does not escape in a string. */
 const unescaped = '[^\\0-\\x1f"\\\\<>&\\u2028\\u2029\\ud800-\\udfff]*';
-/** Items told apart by one such text. */
+/** Elements identified by a single string without escapes. */
 const plainItem = new RegExp(`^(?:v:"${unescaped}"|k:\\{"${unescaped}":"${unescaped}"\\})$`);
-/** Steps that stand in the same order as their texts do: what ends a text is less than what is in it. */
+/** Elements whose order is that of their texts. Excludes space and `!`, which sort before the closing quote. */
 const sortsAsText = new RegExp(`^(?:f:[^\\ud800-\\udfff]*|(?=[^ !]*$)(?:${plainItem.source.slice(1, -1)}))$`);
-/** Kinds of steps in their order. */
+/** Kinds of elements in sort order. */
 const ranks = "fkvi";
 
-/** The same few keys (container names, ports) come again and again; texts come from users, so the memory is bounded. */
+/** Cache of parsed elements: few keys (container names, ports) occur repeatedly. Bounded, as they come from users. */
 const elements = new Map<string, Parsed>();
 const maxElements = 8192;
 
@@ -137,7 +139,7 @@ function compareKeys(a: readonly KeyField[], b: readonly KeyField[]): number {
   return a.length - b.length;
 }
 
-/** Numbers, texts, booleans, lists, maps, null. Source: structured-merge-diff v4 value/value.go, Compare */
+/** Order: numbers, strings, booleans, lists, maps, null. Source: structured-merge-diff v4 value/value.go, Compare */
 function compareJson(a: unknown, b: unknown): number {
   const rank = jsonRank(a);
   if (rank !== jsonRank(b)) return rank - jsonRank(b);
@@ -172,7 +174,7 @@ function jsonRank(value: unknown): number {
   }
 }
 
-/** By code points, as UTF-8 sorts: what takes two code units comes after everything that takes one. */
+/** Order of UTF-8 bytes, i.e. by code point: surrogate pairs come after all other code units. */
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -192,7 +194,7 @@ function isSurrogate(code: number): boolean {
 const plainText = new RegExp(`^${unescaped}$`);
 const needsEscape = /[<>&\u2028\u2029]/g;
 
-/** JSON of a value inside a step: `<`, `>` and `&` escaped, keys of maps sorted. */
+/** JSON of a value inside an element: `<`, `>` and `&` escaped, keys of maps sorted. */
 function jsonText(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "string" && plainText.test(value)) return `"${value}"`;

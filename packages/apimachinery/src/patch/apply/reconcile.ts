@@ -1,9 +1,8 @@
 /**
- * Brings a set to the present schema, when it was written while something that is now one value was owned piece by piece,
- * or the other way round.
+ * Adapts a set to the current schema after a type changed from granular to atomic or vice versa.
  *
- * A set cannot tell a container that was one value from one that was empty when it was set (`resources: {}`), or whose
- * fields others took one by one: as upstream has it, the owner of either owns what is in it now.
+ * A set does not distinguish a container that was atomic from one that was set empty (`resources: {}`), or whose fields
+ * other managers took over one by one. As upstream, the owner of any of these becomes the owner of the current contents.
  * Source: structured-merge-diff v4 typed/reconcile_schema.go
  */
 import type { ApplyType } from "./apply-type.ts";
@@ -11,12 +10,12 @@ import type { FieldNode, FieldSet } from "./field-set.ts";
 import type { PathElement } from "./path-element.ts";
 import { fieldSetOf } from "./typed-value.ts";
 
-/** Most sets are in order and stay so, whatever the object holds. */
+/** Sets known to match the type regardless of the object's contents. */
 const inOrder = new WeakMap<FieldSet, ApplyType>();
 
 /**
- * @param live the object as it is, in the version of the set
- * @returns the same set when it is in order. Fields that the schema does not have stay.
+ * @param live the current object, in the version of the set
+ * @returns the same set when it matches the schema. Fields unknown to the schema are kept.
  */
 export function reconcile(set: FieldSet, type: ApplyType, live: unknown): FieldSet {
   if (inOrder.get(set) === type) return set;
@@ -26,7 +25,7 @@ export function reconcile(set: FieldSet, type: ApplyType, live: unknown): FieldS
   return reconciled;
 }
 
-/** What the object has, worked out when it is asked for. */
+/** The fields of the live object, computed on demand. */
 class Live {
   readonly #type: ApplyType;
   readonly #value: unknown;
@@ -79,7 +78,7 @@ function isAtomic(type: Exclude<ApplyType, { kind: "scalar" }>): boolean {
   return type.kind === "list" ? type.relation === "atomic" : type.atomic;
 }
 
-/** @returns undefined for what the schema does not have */
+/** @returns undefined for an element unknown to the schema */
 function typeAt(type: ApplyType, element: PathElement): ApplyType | undefined {
   switch (type.kind) {
     case "list":

@@ -1,5 +1,5 @@
 /**
- * Who owns the number of replicas, seen through `/scale`: entries of the object become entries of its Scale, and back.
+ * Maps ownership of the replicas field between the managedFields of an object and those of its Scale subresource.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/scalehandler.go
  */
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
@@ -8,9 +8,9 @@ import { decodeManaged, encodeManaged, type ManagedSet, type ManagerId, managerI
 import { fieldElement, type Path } from "./path-element.ts";
 
 export interface ScaleEntries {
-  /** Those of the object that own the replicas, as entries of the Scale. */
+  /** The object's entries that own the replicas field, as entries of the Scale. */
   toScale(entries: readonly ManagedFieldsEntry[] | undefined): ManagedFieldsEntry[] | undefined;
-  /** The object's entries after the Scale was written. */
+  /** The object's entries after the Scale with `scaleEntries` was written. */
   toParent(
     entries: readonly ManagedFieldsEntry[] | undefined,
     scaleEntries: readonly ManagedFieldsEntry[] | undefined,
@@ -20,9 +20,9 @@ export interface ScaleEntries {
 const scaleReplicas: FieldSet = setOf(["f:spec", "f:replicas"]);
 
 /**
- * @param apiVersion of the object, as the request's path has it
- * @param scaleVersion `autoscaling/v1`
- * @param replicasPath where the number is in the object: `.spec.replicas`
+ * @param apiVersion group version of the object in the request path
+ * @param scaleVersion group version of the Scale, e.g. `autoscaling/v1`
+ * @param replicasPath path of the replicas field in the object, e.g. `.spec.replicas`
  */
 export function newScaleEntries(apiVersion: string, scaleVersion: string, replicasPath: string): ScaleEntries {
   const path: Path = replicasPath

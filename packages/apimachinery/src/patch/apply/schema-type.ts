@@ -1,6 +1,6 @@
 /**
- * What server-side apply has to know of a custom resource, from its OpenAPI v3 schema. Objects are taken as they are
- * written: nothing is implied, and a zero value is a value.
+ * Apply types of custom resources, from their OpenAPI v3 schema. Unlike for built-in kinds there are no implied fields,
+ * and a zero value counts as a value.
  * Source: k8s.io/kube-openapi pkg/schemaconv; k8s.io/apiextensions-apiserver pkg/controller/openapi/builder
  */
 import type { TypeDescriptor } from "../../schema/descriptor.ts";
@@ -17,7 +17,7 @@ import {
 } from "./apply-type.ts";
 import { fieldElement } from "./path-element.ts";
 
-/** The part of a schema that matters here. */
+/** The parts of a schema that determine ownership. */
 export interface ApplySchema {
   readonly type?: string;
   readonly format?: string;
@@ -33,7 +33,7 @@ export interface ApplySchema {
   readonly "x-kubernetes-map-type"?: string;
 }
 
-/** @param schema of a whole object; kind, apiVersion and metadata are those of every object, whatever it says of them */
+/** @param schema schema of a whole object; its kind, apiVersion and metadata are replaced by the standard types */
 export function applyTypeOfSchema(schema: ApplySchema): StructApplyType {
   return structType(schema, true);
 }

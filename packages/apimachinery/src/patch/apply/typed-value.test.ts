@@ -365,7 +365,7 @@ test("a merged object has every field of its parts, and merging again changes no
   );
 });
 
-/** Empty containers are fields only while they are empty. */
+/** Removes empty containers, which are members only while they are empty. */
 function withoutEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (typeof value !== "object" || value === null) return value;

@@ -1,6 +1,6 @@
 /**
- * Values with their type: which fields a configuration sets, what comes of merging it into an object, and what is left
- * when fields are taken away. None of them changes its arguments; results share what stays the same.
+ * Operations on typed values: collecting the fields a value sets, merging a configuration into an object, and removing
+ * fields. None mutates its arguments; results share unchanged parts.
  * Source: structured-merge-diff v4 typed/tofieldset.go, merge.go, remove.go
  */
 import { setOwn } from "../../codec/json-parse.ts";
@@ -10,9 +10,9 @@ import { type Fields, hasNoFields, hasNoItems, isFields, itemElement } from "./l
 import { fieldElement, type PathElement } from "./path-element.ts";
 
 /**
- * Every field that the value mentions, as its writer owns them.
- * @param value valid for its type
- * @param whole it is a decoded object, which has what Go always writes
+ * The set of fields in the value, which its writer owns.
+ * @param value must be valid for the type
+ * @param whole the value is a decoded object, which includes the fields that Go always writes
  */
 export function fieldSetOf(type: ApplyType, value: unknown, whole = false): FieldSet {
   const builder = new FieldSetBuilder();
@@ -49,7 +49,7 @@ function addBelow(type: ApplyType, value: unknown, nodes: Map<PathElement, Field
         if (fieldType === undefined) continue;
         const held = value[key];
         const element = field?.element ?? fieldElement(key);
-        // Declared containers are owned by what is in them.
+        // A declared container with contents is not a member itself, only its contents are.
         if (field === undefined || isLeaf(fieldType, held)) addMember(nodes, element);
         if (isContainer(held)) addBelow(fieldType, held, childrenOf(nodes, element), whole);
       }
@@ -73,7 +73,7 @@ function isLeaf(type: ApplyType, value: unknown): boolean {
   }
 }
 
-/** `config` laid over `live`: nothing is removed, items keep the order of `live`, new ones come after. */
+/** Merges `config` over `live`: nothing is removed, items keep the order of `live`, new ones are appended. */
 export function merge(type: ApplyType, live: unknown, config: unknown): unknown {
   if (config === undefined) return live;
   if (live === undefined) return config;
@@ -116,11 +116,11 @@ function mergeItems(list: ListApplyType, live: readonly unknown[], config: reado
     wanted.delete(element);
     return merge(list.element, item, own);
   });
-  merged.push(...wanted.values());
+  for (const item of wanted.values()) merged.push(item); // push(...) would overflow the stack with many items
   return merged;
 }
 
-/** @returns the value without these fields; null when nothing is left of a container. */
+/** @returns the value without the fields; null for a container that becomes empty. */
 export function removeFields(type: ApplyType, value: unknown, fields: FieldSet): unknown {
   if (fields.size === 0) return value;
   switch (type.kind) {

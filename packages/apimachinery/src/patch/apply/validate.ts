@@ -1,15 +1,15 @@
 /**
- * Does an applied configuration, as the client wrote it, fit its type?
+ * Validation of an applied configuration against its type.
  * Source: structured-merge-diff v4 typed/validate.go, errors.go
  */
 import type { ApplyType, ListApplyType, MapApplyType, ScalarApplyType, StructApplyType } from "./apply-type.ts";
 import { type Fields, isFields, itemElement } from "./list-items.ts";
 import { displayElement } from "./path-element.ts";
 
-/** Upstream shows all errors, of which there may be more than anybody can read. */
+/** Maximum number of reported errors. Upstream has no limit. */
 const mostShown = 1000;
 
-/** The value does not fit its type; the message has one line for each place, with its path. */
+/** The value does not match its type; the message has one line with a path for each error. */
 export class TypedValueError extends Error {
   constructor(errors: readonly string[]) {
     const lines = errors.slice(0, mostShown).map((error) => `  ${error}`);
@@ -18,7 +18,7 @@ export class TypedValueError extends Error {
   }
 }
 
-/** @throws TypedValueError */
+/** @throws TypedValueError with all errors */
 export function validateTyped(type: ApplyType, value: unknown): void {
   const visit = new Visit();
   visit.value(type, value);
@@ -27,7 +27,7 @@ export function validateTyped(type: ApplyType, value: unknown): void {
 
 class Visit {
   readonly errors: string[] = [];
-  /** Where it is: what stands in messages, or the step of an item, of which that is made when something is wrong. */
+  /** The current path: display text, or path elements of list items, which are formatted only for errors. */
   readonly #steps: string[] = [];
 
   value(type: ApplyType, value: unknown): void {
@@ -42,7 +42,7 @@ class Visit {
     this.#add((path) => (path === "" ? text : `${path}: ${text}`));
   }
 
-  /** @param text of one that is shown */
+  /** @param text called only for errors that are reported */
   #add(text: (path: string) => string): void {
     this.errors.push(this.errors.length < mostShown ? text(this.#path) : "");
   }
@@ -60,7 +60,7 @@ class Visit {
           step = itemElement(list, item);
         } catch (err) {
           this.#complain(`element ${i}: ${(err as Error).message}`);
-          return; // what is deeper has no path to be told by
+          return; // errors below cannot be reported without a path element
         }
         if (seen.has(step)) this.#complain(`duplicate entries for key ${displayElement(step)}`);
         seen.add(step);
@@ -74,7 +74,7 @@ class Visit {
       const fieldType = type.kind === "map" ? type.value : (type.fields.get(key)?.type ?? type.other);
       if (fieldType === undefined) {
         this.#add((path) => `${path}.${key}: field not declared in schema`);
-        return; // one for each object is told
+        return; // only the first one of each object is reported, as upstream
       }
       this.#below(`.${key}`, fieldType, value);
     }
@@ -112,7 +112,7 @@ function scalarFault(type: ScalarApplyType, value: unknown): string | undefined 
   }
 }
 
-/** A value inside its Go wrapper, as `%v` prints it. */
+/** A value in its Go wrapper, printed with `%v`. */
 function shown(value: unknown): string {
   return `&{${goValue(value)}}`;
 }
@@ -132,7 +132,7 @@ function goType(value: unknown): string {
   return typeof value === "boolean" ? "bool" : typeof value;
 }
 
-/** As `%#v` prints it. */
+/** A value printed with Go's `%#v`. */
 function goSyntax(value: unknown): string {
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(", ")}}`;
   if (isFields(value)) {

@@ -1,17 +1,17 @@
 import type { GoValue } from "./go-value.ts";
 
-/** Two values side by side, with how much of them differs. Leaves are what is not looked into further. */
+/** Comparison of two values as a tree. Leaves are values that are not compared in more detail. */
 export interface Comparison {
-  /** undefined where an element or entry is on one side only. */
+  /** undefined when an element or entry exists on one side only. */
   readonly x: GoValue | undefined;
   readonly y: GoValue | undefined;
-  /** Leaves that are equal, and that are not. */
+  /** Number of equal and of different leaves. */
   readonly same: number;
   readonly different: number;
-  /** All nodes below, and the longest way down; 0 for leaves. */
+  /** Number of descendants, and height of the tree; 0 for leaves. */
   readonly below: number;
   readonly depth: number;
-  /** Fields, elements or entries; a pointer has what it points to. */
+  /** Fields, elements or entries; for a pointer its target. */
   readonly parts: readonly Part[];
 }
 export interface Part {
@@ -19,6 +19,7 @@ export interface Part {
   readonly value: Comparison;
 }
 
+/** Compares two values; undefined stands for a missing element or entry. */
 export function compare(x: GoValue | undefined, y: GoValue | undefined): Comparison {
   if (x === undefined || y === undefined) return leaf(x, y, false);
   if (x.kind === "struct" && y.kind === "struct") {
@@ -73,13 +74,13 @@ function node(x: GoValue, y: GoValue, parts: readonly Part[]): Comparison {
   };
 }
 
-/** Elements of longer lists are compared place by place: the table below grows with the product of the lengths. */
+/** Longer lists are compared index by index: alignment needs time and memory proportional to the product of the lengths. */
 const longestAligned = 100;
 
-/** Costs of a step: two of them together are more than one change and less than two. */
+/** Costs of alignment steps: a removal and an insertion cost more than one change and less than two. */
 const [oneSided, changed] = [2, 3];
 
-/** Pairs up elements: equal ones for nothing, similar ones for less than a removal and an insertion. */
+/** Aligns elements with minimal cost: pairs of equal elements cost nothing, of similar ones less than removal plus insertion. */
 function aligned(xs: readonly GoValue[], ys: readonly GoValue[]): Comparison[] {
   if (xs.length * ys.length > longestAligned ** 2)
     return Array.from({ length: Math.max(xs.length, ys.length) }, (_, i) => compare(xs[i], ys[i]));

@@ -1,7 +1,7 @@
 /**
- * How a difference of two Go values is laid out: a tree of texts whose short parts stand on one line. What is removed
- * or inserted gets lines of its own, keys are aligned, and what is left out is counted in a comment.
- * Source: github.com/google/go-cmp cmp.Diff, whose form is not promised to stay (it varies between runs of one program)
+ * Layout of a difference of two Go values: a tree of texts whose short parts are written on one line. Removed and inserted
+ * parts have separate lines, values after keys are aligned, and omitted parts are counted in a comment.
+ * Source: github.com/google/go-cmp cmp.Diff, whose output format is deliberately unstable
  */
 export type Text = string | Wrapped | TextList;
 /** `core.Container{` … `}` */
@@ -16,18 +16,19 @@ export interface Line {
   readonly sign: Sign;
   readonly key: string;
   readonly text: Text;
-  /** What an ellipsis stands for. */
+  /** Describes what an ellipsis omits. */
   readonly comment?: string;
 }
 
 export const ellipsis = "...";
 const isList = (text: Text): text is TextList => Array.isArray(text);
 
+/** The complete multi-line text. */
 export function render(text: Text): string {
   return `${indent(0, "")}${expanded(collapsed(text, "").text, "", 0)}\n`;
 }
 
-/** All in one line, which is also what two texts are compared by. */
+/** The text on a single line; also used to compare texts. */
 export function flat(text: Text): string {
   if (typeof text === "string") return text;
   if (!isList(text)) return text.prefix + flat(text.inner) + text.suffix;
@@ -36,7 +37,7 @@ export function flat(text: Text): string {
 
 const longestLine = 80;
 
-/** The same tree with every part that may stand on one line as that line. */
+/** Replaces every part of the tree that fits on one line by that line. */
 function collapsed(text: Text, sign: Sign): { text: Text; line: string } {
   if (typeof text === "string") return { text, line: text };
   if (!isList(text)) {
@@ -82,7 +83,7 @@ function expanded(text: Text, sign: Sign, level: number): string {
 
 const isLine = (line: Line): boolean => typeof line.text === "string";
 
-/** Several short values a line. */
+/** Joins short values to lines. */
 function batched(values: readonly string[]): string[] {
   const lines: string[] = [];
   let line = "";
@@ -96,7 +97,7 @@ function batched(values: readonly string[]): string[] {
   return [...lines, line.trimEnd()];
 }
 
-/** Spaces that bring neighbours to one length. @param lengthOf undefined for a line that ends a run of neighbours */
+/** Padding that aligns consecutive lines. @param lengthOf undefined for a line that ends a run */
 function paddings(lines: TextList, lengthOf: (line: Line) => number | undefined): string[] {
   const lengths = lines.map(lengthOf);
   const paddings = lines.map(() => "");

@@ -4,18 +4,18 @@ import { ellipsis, flat, type Line, render, type Sign, type Text } from "./diffe
 import { type GoScalar, type GoValue, goValue } from "./go-value.ts";
 
 /**
- * What differs between two objects of a type, as upstream appends it to refusals of updates. Removed (`-`) is what the
- * update would have, inserted (`+`) what is stored.
+ * Difference of two objects of a type, as upstream appends it to errors of updates. `-` marks values of the update, `+`
+ * stored values.
  * Source: k8s.io/apimachinery pkg/util/diff ObjectDiff, which is go-cmp's cmp.Diff
  */
 export function goDifference(type: string, next: unknown, current: unknown): string {
   return render(difference(compare(goValue(type, next), goValue(type, current)), { mode: "both", types: "always", detail: 3 }));
 }
 
-/** What is printed of a comparison, where type names stand, and how much of a value is told. */
+/** What is printed of a comparison, where type names are printed, and up to which depth. */
 interface Style {
   readonly mode: "both" | "identical" | Sign;
-  /** `composite`: of structs, lists and maps, unless they are equal. */
+  /** `composite`: for structs, lists and maps, unless they are equal. */
   readonly types: "always" | "composite" | "never";
   readonly detail: number;
 }
@@ -33,7 +33,7 @@ function difference(node: Comparison, outer: Style): Text {
 
 const partStyle = (value: GoValue, style: Style): Style => ({ ...style, types: value.kind === "struct" ? "composite" : "never" });
 
-/** Every part of one side, those of structs without what is zero. */
+/** All parts of one side; of structs only the fields that are not zero. */
 function allParts(node: Comparison, style: Style): Line[] {
   const most = style.mode === "identical" ? 4 : 16;
   const lines: Line[] = [];
@@ -49,7 +49,7 @@ function allParts(node: Comparison, style: Style): Line[] {
 
 const mostDifferences = 16;
 
-/** The parts that differ, each with two equal neighbours, and how many are left out. */
+/** The parts that differ, with up to two equal neighbours as context, and a count of omitted parts. */
 function changedParts(node: Comparison, outer: Style): Line[] {
   const style = partStyle(node.x as GoValue, outer);
   const lines: Line[] = [];
@@ -83,14 +83,14 @@ function equalParts(node: Comparison, group: Part[], context: { before: boolean;
   ];
 }
 
-/** A part that is a single value on both sides gets a line for each; others are looked into. */
+/** A part without branches on both sides gets one line for each side; others are expanded. */
 function changedPart(node: Comparison, part: Part, style: Style): Line[] {
   const { value } = part;
   if (value.below !== value.depth) return [lineOf(node, part, "", difference(value, style))];
   const side = (sign: "-" | "+", detail: number): Text | undefined =>
     (sign === "-" ? value.x : value.y) === undefined ? undefined : difference(value, { ...style, mode: sign, detail });
   let [removed, inserted] = [side("-", 3), side("+", 3)];
-  // Long texts that differ late: tell more of them.
+  // Both sides look the same when long texts differ late: print more of them.
   for (let detail = 5; detail <= 16 && removed && inserted && flat(removed) === flat(inserted); detail += 2)
     [removed, inserted] = [side("-", detail), side("+", detail)];
   return [
@@ -103,7 +103,7 @@ function lineOf(node: Comparison, part: Part, sign: Sign, text: Text): Line {
   return { sign, key: node.x?.kind === "map" ? mapKey(node.x, part.key) : part.key, text };
 }
 
-/** Names of resources have a text of their own, which is marked. */
+/** ResourceName implements Stringer, which go-cmp marks with `s`. */
 function mapKey(map: GoValue, key: string): string {
   return `${map.kind === "map" && map.type.endsWith("ResourceList") ? "s" : ""}${quoted(key)}`;
 }
@@ -128,7 +128,7 @@ function leftOut(node: Comparison, parts: readonly Part[]): Line {
   return { sign: "", key: "", text: ellipsis, comment: `${list} ${name}` };
 }
 
-/** A value alone, to the depth that its detail allows. */
+/** A single value, up to the depth of `style.detail`. */
 function valueText(value: GoValue, style: Style): Text {
   if (value.kind === "scalar") return scalarText(value, style);
   if (value.kind === "pointer") {
@@ -155,7 +155,7 @@ function valueText(value: GoValue, style: Style): Text {
   return typed(value.type, { prefix: "{", inner: lines, suffix: "}" }, style);
 }
 
-/** What the String method of a selector gives: `&LabelSelector{MatchLabels:map[string]string{a: b,},…,}`. */
+/** Text of LabelSelector.String: `&LabelSelector{MatchLabels:map[string]string{a: b,},…,}`. */
 function selectorText(selector: GoValue): string {
   const [labels, expressions] = selector.kind === "struct" ? selector.fields.map((field) => field.value) : [];
   const entries = labels?.kind === "map" ? (labels.entries ?? []) : [];
@@ -195,7 +195,7 @@ function isZero(value: GoValue): boolean {
   }
 }
 
-/** Go's quotes, or backquotes where those save escapes. */
+/** A quoted string, in backquotes when that avoids escapes. */
 function quoted(text: string): string {
   const escaped = goQuote(text);
   const raw = escaped.length !== text.length + 2 && /^[^`\n]*$/.test(text) && !/[^\P{C}\t]/u.test(text);

@@ -1,4 +1,4 @@
-/** Acronyms that Go writes in capitals where they begin a JSON name. */
+/** Acronyms at the start of JSON names that Go writes in upper case. */
 const acronyms = [
   "api",
   "ca",
@@ -29,7 +29,7 @@ const acronyms = [
   "gce",
 ];
 
-/** Names that follow no rule; with the struct where others have the plain form. */
+/** Irregular names; qualified by the struct where other structs have the regular form. */
 const odd: Readonly<Record<string, string>> = {
   cephfs: "CephFS",
   chapAuthDiscovery: "DiscoveryCHAPAuth",

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { goFieldName } from "./go-names.ts";
 import { goLabelSelector, goQuantity, goStruct, goUnknown } from "./go-print.ts";
 
-// What a kube-apiserver printed for these objects, with its addresses replaced by the fixed one.
+// Expected texts were recorded from upstream's kube-apiserver, with addresses replaced by the constant.
 for (const { name, type, value, want } of [
   {
     name: "a pointer by a fixed address, a struct inlined into another by its name",

@@ -5,16 +5,16 @@ import type { LabelSelector } from "../../meta/types.ts";
 import { type GoValue, goValue, quantityOf } from "./go-value.ts";
 
 /**
- * A whole object as errors of upstream quote it, `core.PodTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:"", …`: what Go's
- * `%#v` prints of the internal struct. Behind a pointer it prints an address, which is a fixed one here.
- * @param type `core/v1.PodSpec`, or `[]core/v1.Volume`
+ * An object as upstream quotes it in errors, `core.PodTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:"", …`: the internal
+ * struct printed with Go's `%#v`. Pointers are printed as an address, which is a constant here.
+ * @param type e.g. `core/v1.PodSpec` or `[]core/v1.Volume`
  * @param value undefined or null for a nil pointer
  */
 export function goStruct(type: string, value: unknown): GoText {
   return new GoText(value === undefined || value === null ? "null" : goPrint(goValue(type, value)));
 }
 
-/** One field of a struct, by its name in Go: `core.ResourceList(nil)`. */
+/** As `goStruct`, for one field of a struct by its Go name, e.g. `core.ResourceList(nil)`. @throws Error for an unknown field */
 export function goField(type: string, value: unknown, name: string): GoText {
   const struct = goValue(type, value);
   const field = struct.kind === "struct" ? struct.fields.find((one) => one.name === name) : undefined;
@@ -22,13 +22,14 @@ export function goField(type: string, value: unknown, name: string): GoText {
   return new GoText(goPrint(field.value));
 }
 
+/** As `goStruct`, for a LabelSelector. */
 export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
   goStruct("meta/v1.LabelSelector", selector);
 
-/** JSON that upstream keeps as it came, or none. */
+/** A RawExtension, which upstream holds as runtime.Unknown with the raw bytes; `null` when absent. */
 export function goUnknown(value: unknown): GoText {
   if (value === undefined || value === null) return new GoText("null");
-  // Integers beyond 2^53 are bigints here.
+  // JSON.stringify does not support the bigints that represent integers beyond 2^53.
   const text = JSON.stringify(value, (_key, part) => (typeof part === "bigint" ? rawJson(String(part)) : part));
   const bytes = [...Buffer.from(text)].map((byte) => `0x${byte.toString(16)}`);
   const type = 'TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}';
@@ -37,7 +38,7 @@ export function goUnknown(value: unknown): GoText {
   );
 }
 
-/** A quantity that upstream passes by value: `resource.Quantity{i:resource.int64Amount{value:500, scale:-3}, …, s:"500m", …`. */
+/** A quantity printed by value: `resource.Quantity{i:resource.int64Amount{value:500, scale:-3}, …, s:"500m", …`. */
 export function goQuantity(text: string): GoText {
   return new GoText(goPrint(quantityOf(text)));
 }

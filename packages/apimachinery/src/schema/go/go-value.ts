@@ -7,11 +7,11 @@ import { goFieldName } from "./go-names.ts";
 import { quantityAmount as amount } from "./quantity-amount.ts";
 
 /**
- * A value as upstream's validation holds it: the internal struct with its Go types, zero values included. Errors print
- * it, whole (`go-print.ts`) or as what differs from another (`go-difference.ts`).
+ * Model of upstream's internal structs with their Go types and zero values. Errors print them completely (`go-print.ts`)
+ * or as a difference (`go-difference.ts`).
  */
 export type GoValue =
-  /** `whole`: has an Equal method, so that a difference does not look into it. */
+  /** `whole`: has an Equal method in Go, so that cmp.Diff does not descend into it. */
   | { readonly kind: "struct"; readonly type: string; readonly fields: readonly GoField[]; readonly whole?: boolean }
   /** `items` and `entries` are undefined for nil. */
   | { readonly kind: "list"; readonly type: string; readonly items: readonly GoValue[] | undefined }
@@ -27,18 +27,18 @@ export interface GoEntry {
   readonly key: string;
   readonly value: GoValue;
 }
-/** Also what has a text of its own: times, untyped JSON. */
+/** A scalar, or a value that is printed as a unit: times, untyped JSON. */
 export interface GoScalar {
   readonly kind: "scalar";
   /** As `%#v` prints it. */
   readonly syntax: string;
-  /** As a difference prints it; a string has its bare text, which a difference may cut. */
+  /** As cmp.Diff prints it; the unquoted text for strings, which may be truncated. */
   readonly text: string;
   readonly isString: boolean;
   readonly zero: boolean;
 }
 
-/** @param type `core/v1.PodSpec` or `[]core/v1.Volume`. @throws for a name that is none of the scheme's */
+/** @param type e.g. `core/v1.PodSpec` or `[]core/v1.Volume`. @throws Error for a type that the scheme does not have */
 export function goValue(type: string, value: unknown): GoValue {
   const found = scheme.type(type.replace("[]", ""));
   if (found === undefined) throw new Error(`no type ${type}`);
@@ -70,7 +70,7 @@ function structOf(type: TypeDescriptor, value: JsonObject): GoValue {
   return { kind: "struct", type: `${goPackage(type)}.${type.goName}`, fields };
 }
 
-/** Internal types are in a package named after their group; those of meta have no internal form. */
+/** Package of the internal type, named after its group. Meta types have no internal version. */
 function goPackage(type: TypeDescriptor): string {
   const [version, group] = type.name.split(".").toReversed().slice(1);
   return (group === "meta" ? version : group) ?? "";
@@ -134,11 +134,11 @@ function goTypeOf(type: FieldType, pkg: string): string {
   if (type.kind === "struct") return `${goPackage(type.struct)}.${type.struct.goName}`;
   if (type.kind === "list" && type.goType.startsWith("[]")) return `[]${goTypeOf(type.element, pkg)}`;
   if (type.kind === "map" && type.goType.startsWith("map[")) return `map[string]${goTypeOf(type.value, pkg)}`;
-  // Named scalars, lists and maps stand in the package of the struct that has them.
+  // Named scalars, lists and maps belong to the package of the containing struct.
   return type.goType.replace(/^v\d\w*\./, `${pkg}.`);
 }
 
-/** @param text `""` for the zero value, which has no format either */
+/** @param text `""` for the zero value, whose format is empty, too */
 export function quantityOf(text: string): GoValue {
   const { value, scale } = amount(text);
   const format = text === "" ? "" : (Quantity.tryParse(text)?.format ?? "DecimalSI");
@@ -152,7 +152,7 @@ export function quantityOf(text: string): GoValue {
 
 const months = "January February March April May June July August September October November December".split(" ");
 
-/** Times print as they would be written in Go, behind a pointer too. */
+/** Times implement GoStringer, also behind a pointer. */
 function timeOf(value: unknown, pointer: boolean): GoScalar {
   if (typeof value !== "string") {
     return pointer
@@ -179,10 +179,10 @@ function struct(type: string, fields: Readonly<Record<string, GoValue>>) {
   return { kind: "struct", type, fields: Object.entries(fields).map(([name, value]) => ({ name, value })) } as const;
 }
 
-/** What internal structs hold by value; defaults have filled it. */
+/** Pointers that are values in internal structs, as defaulting has set them. */
 const notPointers = new Set(["RollingUpdateStatefulSetStrategy.partition", "ServiceAccountTokenProjection.expirationSeconds"]);
 
-/** Where internal structs have a field elsewhere: it comes right after the other. */
+/** Fields with another position in internal structs: each follows the given field. */
 const moved: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   PodSpec: { setHostnameAsFQDN: "subdomain", preemptionPolicy: "priority", overhead: "runtimeClassName" },
   PodSecurityContext: { fsGroupChangePolicy: "fsGroup" },
@@ -191,7 +191,7 @@ const moved: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   JSONSchemaProps: { nullable: "type" },
 };
 
-/** The internal security context has these of the pod; the old name of the service account is folded into the new. */
+/** Fields of PodSpec that belong to the pod's security context in the internal type. */
 const hostFields = { declaredBy: "PodSpec", names: ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"] } as const;
 
 function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
@@ -215,6 +215,7 @@ function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
 
 const goneFromPodSpec = new Set<string>([...hostFields.names, "serviceAccount"]);
 
+/** PodSpec as the internal type: host fields in the security context, serviceAccount merged into serviceAccountName. */
 function asInternal(type: TypeDescriptor, value: JsonObject): JsonObject {
   if (type.name !== "io.k8s.api.core.v1.PodSpec") return value;
   const ofHost = hostFields.names.flatMap((name) => (own(value, name) === undefined ? [] : [[name, value[name]] as const]));

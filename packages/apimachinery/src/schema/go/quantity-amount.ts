@@ -1,7 +1,7 @@
 const decimal: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, "": 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 const binary = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/** What a quantity holds: the digits and the power of ten they stand for; binary suffixes are multiplied out. */
+/** The value and decimal scale with which Go stores a quantity (value × 10^scale); binary suffixes are multiplied out. */
 export function quantityAmount(text: string): { value: bigint; scale: number } {
   const [, sign = "", whole = "", , fraction = "", suffix = ""] = /^([+-]?)([0-9]*)(\.([0-9]*))?(.*)$/.exec(text) ?? [];
   const digits = BigInt(`${whole}${fraction}` || "0") * (sign === "-" ? -1n : 1n);

@@ -1,18 +1,14 @@
 /**
- * Schemas of custom resources as they are published: the definition's own, with what every object has beside it.
+ * Published schemas of custom resources: the schema of the CustomResourceDefinition with the fields of every object added.
  * Source: apiextensions-apiserver pkg/controller/openapi/builder, pkg/controller/openapi/v2/conversion.go
  */
-import type { Definitions } from "./definitions.ts";
-import type { Schema } from "./document.ts";
+import type { CustomKind, CustomSchema, Schema } from "./document.ts";
 
-export interface CustomKind {
-  /** Words by their JSON names, as the definition has them; undefined when there is none, or it is not structural. */
-  readonly schema: CustomSchema | undefined;
-  /** Unknown fields are kept everywhere. */
-  readonly preserving: boolean;
+/** Provides definitions of built-in types. */
+interface NamedSchemas {
+  /** @returns a `$ref` to the definition */
+  named(name: string): Schema;
 }
-
-export type CustomSchema = Readonly<Record<string, unknown>>;
 
 const embedded = "x-kubernetes-embedded-resource";
 const preservesUnknown = "x-kubernetes-preserve-unknown-fields";
@@ -28,9 +24,9 @@ const ownFields = {
   },
 } as const;
 
-/** @param v2 kubectl reads it: what OpenAPI v2 has no words for must be left open */
-export function customObjectSchema({ schema, preserving }: CustomKind, definitions: Definitions, v2: boolean): Schema {
-  // With any property kubectl would take all others for unknown ones.
+/** @param v2 for OpenAPI v2, which kubectl uses for validation: omit what v2 cannot express */
+export function customObjectSchema({ schema, preserving }: CustomKind, definitions: NamedSchemas, v2: boolean): Schema {
+  // If any property were listed, kubectl would reject all others as unknown.
   if (schema === undefined || (v2 && (preserving || schema[preservesUnknown] === true))) return { type: "object" };
   const made = published(schema, definitions, v2);
   made.properties = {
@@ -41,7 +37,14 @@ export function customObjectSchema({ schema, preserving }: CustomKind, definitio
   return made;
 }
 
-export function customListSchema(kind: string, listKind: string, plural: string, item: Schema, definitions: Definitions): Schema {
+/** The schema of a custom resource's list kind. @param item reference to the schema of the objects */
+export function customListSchema(
+  kind: string,
+  listKind: string,
+  plural: string,
+  item: Schema,
+  definitions: NamedSchemas,
+): Schema {
   return {
     description: `${listKind} is a list of ${kind}`,
     type: "object",
@@ -54,15 +57,15 @@ export function customListSchema(kind: string, listKind: string, plural: string,
   };
 }
 
-function metadata(definitions: Definitions, type: "ObjectMeta" | "ListMeta", description: string): Schema {
+function metadata(definitions: NamedSchemas, type: "ObjectMeta" | "ListMeta", description: string): Schema {
   return { description: `${description} ${conventions}#metadata`, ...definitions.named(`meta/v1.${type}`) };
 }
 
-/** Words that say nothing of a value's shape; operators say what v2 has no words for. */
+/** Keywords omitted in v2: operators, which it does not support, and keywords that do not describe the type. */
 const operators = ["allOf", "anyOf", "oneOf", "not"];
 const dropped = new Set(["default", "example", "externalDocs", "x-kubernetes-validations", "nullable"]);
 
-function published(schema: CustomSchema, definitions: Definitions, v2: boolean): Schema {
+function published(schema: CustomSchema, definitions: NamedSchemas, v2: boolean): Schema {
   const isOpen = v2 && (schema["nullable"] === true || schema[preservesUnknown] === true);
   const made: Record<string, unknown> = {};
   for (const [word, value] of Object.entries(schema)) {
@@ -82,7 +85,7 @@ function published(schema: CustomSchema, definitions: Definitions, v2: boolean):
   return made as Schema;
 }
 
-/** What kubectl cannot cope with: types that may be null as well, lists and objects of anything, nulls where something is required. */
+/** Removes constraints that would make kubectl reject valid objects: nullable types, untyped lists and objects. */
 function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
   if (schema["nullable"] === true) delete made["type"];
   if (made["type"] === "array" && made["items"] === undefined) delete made["type"];
@@ -98,7 +101,7 @@ function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
   else made["required"] = left;
 }
 
-function embed(made: Record<string, unknown>, definitions: Definitions): void {
+function embed(made: Record<string, unknown>, definitions: NamedSchemas): void {
   made["properties"] = {
     ...(made["properties"] as Record<string, Schema> | undefined),
     ...ownFields,

@@ -5,19 +5,19 @@
 import type { GroupVersionKind } from "../../meta/group-version.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../descriptor.ts";
 import { scheme } from "../scheme.ts";
-import { type CustomKind, customListSchema, customObjectSchema } from "./custom-kinds.ts";
+import { customListSchema, customObjectSchema } from "./custom-kinds.ts";
 import { fieldDescription, typeDescription } from "./descriptions.ts";
-import type { OpenApiOptions, OpenApiResource, Schema } from "./document.ts";
+import type { CustomKind, OpenApiOptions, OpenApiResource, Schema } from "./document.ts";
 import { capital } from "./operation-names.ts";
 
 export interface DefinitionOptions extends OpenApiOptions {
-  /** With default values, as OpenAPI v3 has them; v2 has none. */
+  /** Include default values: set for OpenAPI v3, not for v2. */
   readonly defaults?: boolean;
-  /** What stands before a name in a reference. */
+  /** Prefix of references. */
   readonly prefix: "#/definitions/" | "#/components/schemas/";
 }
 
-/** Collects every type that is reached from those that are asked for. */
+/** Collects the schemas of all requested types and of the types they reference. */
 export class Definitions {
   readonly #found = new Map<string, Schema>();
   readonly #options: DefinitionOptions;
@@ -26,24 +26,24 @@ export class Definitions {
     this.#options = options;
   }
 
-  /** A reference to a kind; an object of any shape when it has no descriptor. */
+  /** Reference to a kind; an untyped object when it has no descriptor. */
   kind(gvk: GroupVersionKind): Schema {
     const type = scheme.kind(gvk);
     return type === undefined ? { type: "object" } : this.type(type);
   }
 
-  /** A reference to a type of the tables: `meta/v1.ObjectMeta`. */
+  /** Reference to a type by table and name, e.g. `meta/v1.ObjectMeta`. @throws Error for an unknown type */
   named(name: string): Schema {
     const type = scheme.type(name);
     if (type === undefined) throw new Error(`there is no type ${name}`);
     return this.type(type);
   }
 
-  /** References to a custom resource and to its list, which are described by their definition. */
+  /** References to a custom resource and to its list. */
   custom(resource: OpenApiResource & { readonly custom: CustomKind }): { object: Schema; list: Schema } {
     const { group, version, kind, listKind } = resource;
     const refer = (name: string, make: () => Schema): Schema => {
-      // As Java names packages: `com.example.v1.Widget`.
+      // The group is reversed like a Java package: `com.example.v1.Widget`.
       const full = `${group.split(".").reverse().join(".")}.${version}.${name}`;
       if (!this.#found.has(full)) {
         this.#found.set(full, { ...make(), "x-kubernetes-group-version-kind": [{ group, kind: name, version }] });
@@ -55,12 +55,12 @@ export class Definitions {
     return { object, list };
   }
 
-  /** A reference to a shared kind: Status, DeleteOptions, APIGroup. */
+  /** Reference to a kind of meta.k8s.io, e.g. Status, DeleteOptions, APIGroup. */
   meta(kind: string): Schema {
     return this.kind({ group: "meta.k8s.io", version: "v1", kind });
   }
 
-  /** The body of a PATCH, whose form its Content-Type says. */
+  /** Reference to the untyped body of a PATCH request. */
   patch(): Schema {
     return this.#named({
       name: `${meta}.Patch`,
@@ -68,17 +68,17 @@ export class Definitions {
     });
   }
 
-  /** A reference to a type. */
+  /** Reference to a type. */
   type(type: TypeDescriptor): Schema {
     if (!this.#found.has(type.name)) {
       const schema: Schema = {};
-      this.#found.set(type.name, schema); // before its fields: types may contain themselves
+      this.#found.set(type.name, schema); // registered before its fields: types can be recursive
       Object.assign(schema, this.#definition(type));
     }
     return this.#ref(type.name);
   }
 
-  /** By name, sorted. */
+  /** All collected schemas, sorted by name. */
   all(): Record<string, Schema> {
     return sortedByName(Object.fromEntries(this.#found));
   }
@@ -146,7 +146,7 @@ export class Definitions {
   }
 }
 
-/** What Go has where nothing was written; undefined where that is no value. */
+/** Default of a field without explicit value: Go's zero value; undefined for pointers and omitted fields. */
 function zeroOf({ type, pointer, omitEmpty }: Pick<FieldDescriptor, "type" | "pointer" | "omitEmpty">): unknown {
   if (pointer) return undefined;
   if (type.kind === "struct" || (Object.hasOwn(namedScalars, type.kind) && type.kind !== "fieldsV1")) return {};
@@ -165,7 +165,7 @@ function zeroOf({ type, pointer, omitEmpty }: Pick<FieldDescriptor, "type" | "po
   }
 }
 
-/** A struct of which one field is set, and another one says which. */
+/** `x-kubernetes-unions` entry of a struct with a union discriminator. */
 function unionOf(type: TypeDescriptor): object | undefined {
   const discriminator = type.fields.find((field) => field.unionDiscriminator);
   if (discriminator === undefined) return undefined;
@@ -188,13 +188,13 @@ function kindsOf(type: TypeDescriptor): Kind[] {
   return [{ group: "", kind: type.goName, version: "v1" }];
 }
 
-/** Every group version that is known, served or not: each has the options under its own name. */
+/** All known group versions, served or not: DeleteOptions and WatchEvent are registered in each. */
 function groupVersionsOfOptions(): { group: string; version: string }[] {
   const known = [...scheme.groupVersions(), ...withoutTables].filter(({ group }) => group !== "meta.k8s.io");
   return known.sort((a, b) => (a.group === b.group ? compareNames(a.version, b.version) : compareNames(a.group, b.group)));
 }
 
-/** Versions that are gone, but whose names are still known. */
+/** Removed versions that upstream still registers; they have no tables. */
 const withoutTables = [
   { group: "apiextensions.k8s.io", version: "v1beta1" },
   { group: "apiregistration.k8s.io", version: "v1beta1" },
@@ -217,7 +217,7 @@ interface NamedSchema {
   schema: Schema;
 }
 
-/** Types with a form of their own on the wire. */
+/** Types with a custom JSON encoding, which have named definitions. */
 const namedScalars: Readonly<Record<string, NamedSchema>> = {
   time: {
     name: `${meta}.Time`,

@@ -1,8 +1,7 @@
 /**
- * What `kubectl explain` says about types and fields, from tables by theme: Go name of the type → field → text. In a
- * type's row `""` is the type itself and `"="` names another type that has the same fields; the row `"*"` holds fields of
- * every type of its table, and `common.json` those that mean the same everywhere. Only whoever makes an OpenAPI document
- * loads this.
+ * Descriptions of types and fields for `kubectl explain`, from tables by topic: Go name of the type → field → text. In a
+ * type's row, `""` describes the type itself and `"="` names another type with the same fields. The row `"*"` has fields
+ * common to all types of the table, `common.json` those common to all types. Loaded only to create OpenAPI documents.
  */
 import type { FieldDescriptor, TypeDescriptor } from "../descriptor.ts";
 import access from "./descriptions/access.json" with { type: "json" };
@@ -35,7 +34,7 @@ const tables: readonly Table[] = [
   extension,
   meta,
 ];
-/** Groups with types that others have under the same name. */
+/** Table order for groups with types whose names occur in other groups, too. */
 const preferred: Readonly<Record<string, readonly Table[]>> = {
   "events.k8s.io": [events, ...tables],
   "storage.k8s.io": [storage, ...tables],

@@ -1,6 +1,5 @@
-/** What an OpenAPI v2 document consists of, as far as it is used here. Source: https://swagger.io/specification/v2/ */
+/** The subset of OpenAPI v2 used here. Source: https://swagger.io/specification/v2/ */
 import type { GroupVersionKind } from "../../meta/group-version.ts";
-import type { CustomKind } from "./custom-kinds.ts";
 
 export interface OpenApiDocument {
   swagger: "2.0";
@@ -42,7 +41,7 @@ export const methods = ["get", "put", "post", "delete", "options", "head", "patc
 export type Method = (typeof methods)[number];
 
 export type PathItem = Partial<Record<Method, Operation>> & {
-  /** Those that all operations of the path have. */
+  /** Parameters common to all operations of the path. */
   parameters?: Parameter[];
 };
 
@@ -73,7 +72,7 @@ export interface Parameter {
   schema?: Schema;
 }
 
-/** One served resource, as far as OpenAPI is concerned. */
+/** A served resource as input of the OpenAPI documents. */
 export interface OpenApiResource {
   readonly group: string;
   readonly version: string;
@@ -82,10 +81,10 @@ export interface OpenApiResource {
   readonly listKind: string;
   readonly namespaced: boolean;
   readonly verbs: readonly string[];
-  /** A deletion answers with the last state instead of a Status. */
+  /** DELETE returns the deleted object instead of a Status. */
   readonly returnsDeleted?: boolean;
   readonly subresources: readonly OpenApiSubresource[];
-  /** Of a custom resource: neither a built-in kind nor anything else describes it. */
+  /** Set for a custom resource. */
   readonly custom?: CustomKind;
 }
 
@@ -93,11 +92,20 @@ export interface OpenApiSubresource {
   readonly name: string;
   readonly kind: GroupVersionKind;
   readonly verbs: readonly string[];
-  /** log, exec, proxy and their like: bytes instead of objects. */
+  /** Transfers bytes instead of objects: log, exec, proxy and the like. */
   readonly connect: boolean;
 }
 
 export interface OpenApiOptions {
-  /** Fields of enumerated types list their values: the gate OpenAPIEnums. */
+  /** Include `enum` for enumerated types (feature gate OpenAPIEnums). */
   readonly enums?: boolean;
 }
+
+export interface CustomKind {
+  /** The schema of the CustomResourceDefinition as JSON; undefined when it has none or when it is not structural. */
+  readonly schema: CustomSchema | undefined;
+  /** `spec.preserveUnknownFields` is set. */
+  readonly preserving: boolean;
+}
+
+export type CustomSchema = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 /**
- * How operations are called: ids from which clients make the names of their methods, tags, and what they do in a few words.
+ * Names of operations: operation IDs, from which generated clients derive method names, tags and summaries.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go, pkg/endpoints/openapi/openapi.go
  */
 import type { OpenApiResource } from "./document.ts";
@@ -16,16 +16,16 @@ export type Verb =
   | "watchlist"
   | "connect";
 
-/** What an operation acts on. */
+/** The target of an operation. */
 export interface Target {
   readonly resource: OpenApiResource;
   /** `""` for the resource itself. */
   readonly subresource: string;
   /** A list or watch over all namespaces. */
   readonly everywhere?: boolean;
-  /** Of a connection, `Get`. */
+  /** HTTP method of a connect operation, capitalized, e.g. `Get`. */
   readonly method?: string;
-  /** A connection whose path goes on behind the subresource. */
+  /** A connect operation with a path after the subresource. */
   readonly withPath?: boolean;
 }
 
@@ -86,7 +86,7 @@ export function summaryOf(verb: Verb, { resource, subresource, method }: Target)
 
 const watchIsOld = "deprecated, use a list with the parameter 'watch'";
 
-/** None before a plural. */
+/** Indefinite article with a space; `""` for a plural. */
 function article(noun: string): string {
   if (noun.endsWith("s") && !noun.endsWith("ss")) return "";
   return /^[aeiou]/i.test(noun) ? "an " : "a ";

@@ -1,5 +1,5 @@
 /**
- * Parameters of operations. Those of queries are the fields of the options that they are read into.
+ * Parameters of operations. Query parameters are the fields of options types.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (AddObjectParams, typeToJSON)
  */
 import type { FieldType, TypeDescriptor } from "../descriptor.ts";
@@ -7,7 +7,7 @@ import { scheme } from "../scheme.ts";
 import { fieldDescription } from "./descriptions.ts";
 import type { Method, Operation, Parameter, PathItem, Schema } from "./document.ts";
 
-/** @param type an options type, such as `meta/v1.ListOptions`; unknown ones have no parameters. */
+/** @param type an options type, e.g. `meta/v1.ListOptions`; an unknown type has no parameters */
 export function queryParameters(type: string, except: readonly string[] = []): Parameter[] {
   const descriptor = scheme.type(type);
   if (descriptor === undefined) return [];
@@ -22,7 +22,7 @@ function isTypeMeta(name: string, type: TypeDescriptor): boolean {
   return type.isKind && (name === "kind" || name === "apiVersion");
 }
 
-/** undefined for what a query cannot carry, times among it; of lists it carries one item at a time. */
+/** Type of the query parameter; the element type for lists; undefined for types without query encoding, e.g. times. */
 function scalarOf(type: FieldType): string | undefined {
   switch (type.kind) {
     case "list":
@@ -51,7 +51,7 @@ export function body(schema: Schema, required: boolean): Parameter {
   return { name: "body", in: "body", ...(required && { required }), schema };
 }
 
-/** A path with its operations; parameters that all of them have are the path's, except bodies. */
+/** A path item; parameters common to all operations, except bodies, are moved to the path. */
 export function pathItem(operations: Partial<Record<Method, Operation>>): PathItem {
   const lists = Object.values(operations).map(({ parameters }) => parameters ?? []);
   const shared = (lists[0] ?? []).filter(

@@ -1,5 +1,5 @@
 /**
- * The paths of a resource: its collection, its objects, its subresources, and the old ones that watch.
+ * The paths of a resource: collection, objects, subresources and the deprecated watch paths.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (registerResourceHandlers)
  */
 import { type GroupVersionKind, groupVersionPath } from "../../meta/group-version.ts";
@@ -13,7 +13,7 @@ export function resourcePaths(resource: OpenApiResource, definitions: Definition
 }
 
 export const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-/** Custom resources have no protobuf form. */
+/** Custom resources have no protobuf encoding. */
 const customTypes = ["application/json", "application/yaml"];
 const watchTypes = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 const patchTypes = [
@@ -27,7 +27,7 @@ const pretty = query("pretty", "string", "If 'true', the answer is indented.");
 const namespace = pathParameter("namespace", "The namespace of the object.");
 const restOfPath = pathParameter("path", "The rest of the path.");
 
-/** Verbs of single objects, by the method that asks for them. */
+/** HTTP methods and verbs of single objects. */
 const objectVerbs: readonly [Method, Verb][] = [
   ["get", "get"],
   ["post", "create"],
@@ -35,7 +35,7 @@ const objectVerbs: readonly [Method, Verb][] = [
   ["patch", "patch"],
   ["delete", "delete"],
 ];
-/** Whoever may delete by a connection may ask for options and heads too. */
+/** HTTP methods of connect operations. HEAD and OPTIONS are listed when DELETE is, see `connectVerbs`. */
 const connectMethods: readonly Method[] = ["delete", "get", "head", "options", "patch", "post", "put"];
 const connectVerbs: Partial<Record<Method, string>> = {
   delete: "delete",
@@ -169,7 +169,7 @@ class ResourcePaths {
 
   #listOperation(target: Partial<Target>, parameters: Parameter[]): Operation {
     return this.#operation("list", this.#target(target), undefined, {
-      produces: this.#resource.custom === undefined ? [...objectTypes, ...watchTypes] : customTypes, // whether it can be watched or not
+      produces: this.#resource.custom === undefined ? [...objectTypes, ...watchTypes] : customTypes, // also without watch
       parameters: [...parameters, pretty, ...queryParameters("meta/v1.ListOptions")],
       responses: { "200": this.#list() },
     });

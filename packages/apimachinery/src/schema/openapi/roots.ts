@@ -1,6 +1,6 @@
 /**
- * Everything that a server answers, by the first part of its paths: `api/v1`, `apis/apps`, `version`. OpenAPI v2 puts all
- * of it into one document, v3 makes one for each.
+ * All paths of a server by root: `api/v1`, `apis/apps`, `version`. OpenAPI v2 has all of them in one document, v3 one
+ * document for each root.
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/server/routes; k8s.io/kubernetes pkg/routes
  */
 import { groupVersionPath } from "../../meta/group-version.ts";
@@ -11,9 +11,10 @@ import { capital, groupTag, groupVersionWords, tagOf } from "./operation-names.t
 import { pathItem, pathParameter } from "./parameters.ts";
 import { objectTypes, resourcePaths } from "./resource-paths.ts";
 
-/** Some of a root's paths; takes a few milliseconds at most. */
+/** Creates some of a root's paths; takes a few milliseconds at most, so that callers can yield in between. */
 export type RootPart = (definitions: Definitions) => Record<string, PathItem>;
 
+/** @returns the parts of each root, by root */
 export function rootsOf(resources: readonly OpenApiResource[]): Map<string, readonly RootPart[]> {
   const roots = new Map<string, readonly RootPart[]>(otherRoots.map(([root, part]) => [root, [part]]));
   const byVersion = Map.groupBy(resources, (resource) => groupVersionPath(resource).slice(1));
@@ -128,7 +129,7 @@ const otherRoots: readonly [string, RootPart][] = [
 
 type Reading = Partial<Operation> & { operationId: string; tags: string[]; answer?: Schema };
 
-/** A path that can only be read. */
+/** A path with only a GET operation. */
 function reading(path: string, details: Reading): Record<string, PathItem> {
   const { answer, ...given } = { consumes: objectTypes, produces: objectTypes, ...details };
   const described = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI v2 document of the served resources, made from the descriptors: kubectl validates manifests and explains
- * fields with it, clients find merge keys and supported operations in it.
+ * The OpenAPI v2 document of the served resources. kubectl uses it for validation and `explain`, and clients read merge
+ * keys and supported operations from it.
  * Source: k8s.io/kube-openapi pkg/builder; k8s.io/kubernetes api/openapi-spec/swagger.json (names)
  */
 import { atOnce, type Steps } from "../../event-loop/steps.ts";
@@ -17,10 +17,12 @@ export const bearerToken: SecurityScheme = {
   in: "header",
 };
 
+/** Creates the document synchronously, which takes longer than an event-loop turn should; servers use `openApiV2Steps`. */
 export function openApiV2(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): OpenApiDocument {
   return atOnce(openApiV2Steps(resources, options));
 }
 
+/** As `openApiV2`, yielding between steps of a few milliseconds. */
 export function* openApiV2Steps(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): Steps<OpenApiDocument> {
   const definitions = new Definitions({ ...options, prefix: "#/definitions/" });
   const paths: Record<string, PathItem> = {};

@@ -1,5 +1,5 @@
 /**
- * OpenAPI v3 documents of the served resources, one for each group version and for each other first part of a path.
+ * OpenAPI v3 documents of the served resources, one for each root (`apis/apps/v1`, `version`).
  * Source: k8s.io/kube-openapi pkg/builder3, pkg/spec3
  */
 import type { Steps } from "../../event-loop/steps.ts";
@@ -46,10 +46,10 @@ export interface ParameterV3 {
   schema: Schema;
 }
 
-/** By media type. */
+/** Media type → schema. */
 export type Content = Record<string, { schema: Schema }>;
 
-/** @returns the documents by root (`apis/apps/v1`), each made when it is asked for, in steps of a few milliseconds. */
+/** @returns factories of the documents by root (`apis/apps/v1`), which yield between steps of a few milliseconds */
 export function openApiV3(
   resources: readonly OpenApiResource[],
   options: OpenApiOptions = {},

@@ -3,15 +3,22 @@ import type { UserInfo } from "./user.ts";
 
 export interface AuthenticationResult {
   readonly user: UserInfo;
-  /** Audiences that the credential is good for; undefined when it has none. */
+  /** Audiences for which the credential is valid; undefined for credentials without audiences. */
   readonly audiences?: readonly string[];
-  /** What the audit of each request with this credential says of it. */
+  /** Annotations for the audit events of requests with this credential. */
   readonly auditAnnotations?: Readonly<Record<string, string>>;
 }
 
-/** @returns undefined when the request carries nothing of this kind. @throws Error when it does and it is wrong. */
+/**
+ * @returns undefined when the request has no credential of this kind
+ * @throws Error when the credential is invalid
+ */
 export type Authenticator = (exchange: Exchange) => Promise<AuthenticationResult | undefined>;
 
+/**
+ * @param audiences the audiences the server accepts; undefined: any
+ * @returns undefined for an unknown token
+ */
 export type TokenAuthenticator = (
   token: string,
   audiences: readonly string[] | undefined,

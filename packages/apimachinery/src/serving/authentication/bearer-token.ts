@@ -8,10 +8,10 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../clock/clock.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
 
-/** A connection mostly sends one token: so long its last good one is not looked up again. */
+/** Most connections always send the same token: the last valid one is cached per connection for this time. */
 const rememberMs = 1000;
 
-/** @throws Error when there is a token that nobody knows. */
+/** @throws Error for an unknown token */
 export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[], clock: Clock): Authenticator {
   const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
   const last = new WeakMap<TLSSocket, { header: Buffer; result: AuthenticationResult; untilMs: number }>();
@@ -32,7 +32,7 @@ export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: read
   };
 }
 
-/** A proxy's connection may carry guesses next to somebody else's token: the time tells nothing of that. */
+/** Constant-time comparison: requests of different users may share a proxy's connection, and timing must not reveal a token. */
 function isSame(known: Buffer, header: string): boolean {
   const shown = Buffer.from(header);
   return shown.length === known.length && timingSafeEqual(shown, known);
@@ -40,6 +40,7 @@ function isSame(known: Buffer, header: string): boolean {
 
 const protocolPrefix = "base64url.bearer.authorization.k8s.io.";
 
+/** @throws Error for an unknown token, or when the subprotocols are malformed */
 export function webSocketToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): Authenticator {
   const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
   return async (exchange) => {
@@ -48,14 +49,14 @@ export function webSocketToken(authenticate: TokenAuthenticator, apiAudiences: r
     const carriers = protocols.filter((protocol) => protocol.startsWith(protocolPrefix));
     if (carriers.length === 0) return undefined;
     if (carriers.length > 1) throw new Error("multiple base64.bearer.authorization tokens specified");
-    // A client must offer a protocol that the server can agree to; the token is none.
+    // The server has to select one of the offered subprotocols, and it cannot be the token.
     if (protocols.length === 1) throw new Error("missing additional subprotocol");
     const encoded = (carriers[0] as string).slice(protocolPrefix.length);
     if (!/^[A-Za-z0-9_-]+$/.test(encoded)) throw new Error("invalid base64.bearer.authorization token encoding");
     const token = Buffer.from(encoded, "base64url").toString("utf8");
     const result = await authenticate(token, audiences);
     if (result === undefined) throw new Error("invalid bearer token");
-    // Not passed on to whom the request is proxied.
+    // The token must not reach the backend of a proxied request.
     exchange.headers["sec-websocket-protocol"] = protocols.filter((protocol) => !protocol.startsWith(protocolPrefix)).join(",");
     return result;
   };

@@ -63,7 +63,7 @@ test("another bundle takes the place of the first, one that is none does not", a
   assert.throws(() => pool.verifyClient(own, Date.now()), /unknown authority/);
 });
 
-/** What the pool says about a client that shows this certificate, with others behind it, over TLS. */
+/** The pool's verdict on a client that presents this chain over TLS. */
 async function verdictOver(t: TestContext, chain: readonly KeyPair[], root: KeyPair): Promise<string> {
   const serving = await newCertificate({ commonName: "server", ips: ["127.0.0.1"], usages: ["server"], ca });
   const pool = newCertificatePool(root.certPem, "test");

@@ -1,7 +1,7 @@
 /**
- * Verifies a client's certificate against a bundle of authorities, as Go's crypto/x509 does for client usage: a chain
- * of signatures to one of them, every certificate inside its time, none limited to other uses or a shorter chain. TLS
- * itself accepts any certificate, so that a wrong one is answered 401 and not a closed connection.
+ * Verifies client certificates against a CA bundle, as Go's crypto/x509 does for client usage: a chain of signatures to one of
+ * the authorities, every certificate within its validity period, and no conflicting key usage or path length. The TLS layer
+ * accepts any certificate, so that an invalid one is answered with 401 instead of a closed connection.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,19 +15,25 @@ const anyUsage = "2.5.29.37.0";
 const longestChain = 8;
 
 export interface CertificatePool {
-  /** The bundle as PEM, for others who need to trust the same authorities. */
+  /** The bundle as PEM, for others that trust the same authorities. */
   readonly pem: string;
-  /** Another number whenever the authorities are others. */
+  /** Changes whenever the authorities change. */
   readonly version: number;
-  /** @throws Error with the reason. @returns milliseconds since the epoch until which the verdict holds. */
+  /**
+   * @returns milliseconds since the epoch until which the verdict holds
+   * @throws Error with the reason
+   */
   verifyClient(leaf: X509Certificate, now: number): number;
 }
 
-/** @throws Error when there is no certificate in it. */
+/**
+ * @param what names the bundle in error messages
+ * @throws Error when the bundle contains no certificate
+ */
 export function newCertificatePool(
   bundle: string,
   what: string,
-): CertificatePool & { /** Ends in an error, and changes nothing, when the bundle is none. */ replace(bundle: string): void } {
+): CertificatePool & { /** @throws Error for an invalid bundle; the old one stays */ replace(bundle: string): void } {
   let pem = bundle;
   let authorities = parseBundle(bundle, what);
   let version = 1;
@@ -53,9 +59,9 @@ export interface WatchedCertificatePool extends CertificatePool {
 }
 
 /**
- * The file is read again when it changes; what is half written, or gone, leaves what was good.
+ * A pool that follows a file. While the file is incomplete, invalid or missing, the last valid authorities stay in force.
  * @param changed called after the authorities changed
- * @throws Error when it cannot be read or holds no certificate.
+ * @throws Error when the file cannot be read or contains no certificate
  */
 export function watchedCertificatePool(
   path: string,
@@ -68,7 +74,7 @@ export function watchedCertificatePool(
     try {
       pool.replace(readFileSync(path, "utf8"));
     } catch {
-      return; // the next change brings the rest
+      return; // partially written; another event follows
     }
     if (pool.version !== before) changed();
   };
@@ -85,12 +91,18 @@ export function watchedCertificatePool(
   };
 }
 
+/** @throws Error when the text contains no certificate */
 export function parseBundle(pem: string, what: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new Error(`${what}: data does not contain any valid RSA or ECDSA certificates`);
   return blocks.map((block) => new X509Certificate(block));
 }
 
+/**
+ * @param now milliseconds since the epoch
+ * @returns until when the verdict holds, in milliseconds since the epoch
+ * @throws Error with the reason
+ */
 export function verifyClient(leaf: X509Certificate, authorities: readonly X509Certificate[], now: number): number {
   checkUsage(leaf);
   let current = leaf;
@@ -100,7 +112,7 @@ export function verifyClient(leaf: X509Certificate, authorities: readonly X509Ce
       if (!maySign(authority, current, intermediates) || !isInTime(authority, now)) continue;
       return Math.min(validUntil, Date.parse(authority.validTo));
     }
-    // What the client sent along as intermediates.
+    // Intermediates that the client sent.
     const issuer = current.issuerCertificate;
     if (issuer === undefined || issuer.fingerprint256 === current.fingerprint256) break;
     if (!maySign(issuer, current, intermediates)) break;
@@ -119,7 +131,7 @@ function isForClients(certificate: X509Certificate): boolean {
   return usages === undefined || usages.length === 0 || usages.includes(clientAuth) || usages.includes(anyUsage);
 }
 
-/** @param below how many intermediates already stand between the issuer and the leaf */
+/** @param below number of intermediates between the issuer and the leaf */
 function maySign(issuer: X509Certificate, certificate: X509Certificate, below: number): boolean {
   if (!issuer.ca || !isForClients(issuer) || !certificate.checkIssued(issuer)) return false;
   const longest = pathLengthOf(issuer);

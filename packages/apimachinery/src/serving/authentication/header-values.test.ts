@@ -4,7 +4,7 @@ import { goQuoteName } from "../../meta/go-quote.ts";
 import type { Exchange } from "../exchange.ts";
 import { headerValues } from "./header-values.ts";
 
-/** Of a header whose value is these bytes. */
+/** Reads a header with these bytes as its value. */
 function readFrom(bytes: readonly number[]): string {
   const value = Buffer.from(bytes).toString("latin1");
   return headerValues({ headers: { a: value }, rawHeaders: ["A", value] } as unknown as Exchange, "a")[0] as string;

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import type { Exchange } from "../exchange.ts";
 
 /**
- * Every value of a header that may occur several times. Node joins them with commas in `headers`, but a group's name
- * may hold a comma: the raw list tells them apart. What is not ASCII is read as UTF-8.
+ * All values of a header that may be repeated. Node joins them with commas in `headers`, but a group name may contain a comma, so
+ * they are read from `rawHeaders`. Non-ASCII values are decoded as UTF-8.
  */
 export function headerValues(exchange: Exchange, lowerCaseName: string): string[] {
   if (exchange.headers[lowerCaseName] === undefined) return [];
@@ -20,15 +20,15 @@ export function headerValues(exchange: Exchange, lowerCaseName: string): string[
 }
 
 /**
- * Node gives a character for each byte; names in other scripts come in UTF-8. Bytes that are none stay apart: as halves of
- * surrogates, which no other text holds, so that who sends them is nobody whom a rule could name.
+ * Decodes a value, in which Node represents each byte as one character. Bytes that are not UTF-8 become lone surrogates, which
+ * occur in no valid text, so that such a name never equals one in a rule.
  */
 function textOf(value: string): string {
   const bytes = Buffer.from(value, "latin1");
   return isUtf8(bytes) ? bytes.toString("utf8") : withRawBytes(bytes);
 }
 
-/** Byte for byte: what is no UTF-8 becomes U+DC80 to U+DCFF. */
+/** Maps each invalid byte to U+DC80…U+DCFF. */
 function withRawBytes(bytes: Buffer): string {
   let text = "";
   for (let at = 0; at < bytes.length; ) {
@@ -39,7 +39,10 @@ function withRawBytes(bytes: Buffer): string {
   return text;
 }
 
-/** Extra keys travel percent-encoded in header names. @returns the text itself when it is not well encoded, as upstream does. */
+/**
+ * Decodes an extra key, which is percent-encoded in header names. @returns the text itself when the encoding is invalid, as
+ * upstream
+ */
 export function unescapeExtraKey(encoded: string): string {
   try {
     return decodeURIComponent(encoded);

@@ -1,6 +1,7 @@
 /**
- * Identities that a front proxy vouches for: believed only from a client whose certificate the requestheader CA signed
- * and whose CommonName is allowed. The headers end here, whoever sent them: nobody behind can take them for proof.
+ * Identities asserted by a front proxy, accepted only over a connection whose client certificate is signed by the requestheader
+ * CA and has an allowed CommonName. The headers are removed from every request, so that nothing behind this filter can mistake
+ * them for authenticated.
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
 import type { Clock } from "../../clock/clock.ts";
@@ -12,17 +13,17 @@ import { headerValues, unescapeExtraKey } from "./header-values.ts";
 import type { UserInfo } from "./user.ts";
 import { peerCertificate } from "./x509.ts";
 
-/** Whom to believe, and where they write. Names of headers in any case. */
+/** Trusted proxies and their headers. Header names in any case. */
 export interface FrontProxy {
   readonly pool: CertificatePool;
-  /** Empty: any name that the CA signed. */
+  /** Allowed CommonNames; empty: any certificate of the CA. */
   readonly allowedNames: readonly string[];
   readonly usernameHeaders: readonly string[];
   readonly groupHeaders: readonly string[];
   readonly extraHeaderPrefixes: readonly string[];
 }
 
-/** @param proxyOf whom to believe at this moment; undefined: nobody */
+/** @param proxyOf returns the current configuration; undefined: no proxy is trusted */
 export function requestHeader(proxyOf: () => FrontProxy | undefined, clock: Clock): Authenticator {
   const headersOf = lowerCased();
   return async (exchange) => {
@@ -55,7 +56,7 @@ interface Headers {
   isOurs(name: string): boolean;
 }
 
-/** As node names headers; made once for each front proxy. */
+/** The header names in lower case, as Node spells them. Computed once for each configuration. */
 function lowerCased(): (proxy: FrontProxy) => Headers {
   const known = new WeakMap<FrontProxy, Headers>();
   const lower = (names: readonly string[]): string[] => names.map((name) => name.toLowerCase());
@@ -84,7 +85,7 @@ function userOf(exchange: Exchange, present: readonly string[], headers: Headers
     const prefix = headers.extraPrefixes.find((candidate) => header.startsWith(candidate));
     if (prefix === undefined) continue;
     const key = unescapeExtraKey(header.slice(prefix.length));
-    // Two spellings of one key add up.
+    // Header names that decode to the same key are merged.
     extra.set(key, [...(extra.get(key) ?? []), ...headerValues(exchange, header)]);
   }
   return {

@@ -1,6 +1,6 @@
 /**
- * Remembers for a short time what was said about a token, so that a signature and its liveness are not checked, or a
- * remote service asked, at each request. What could not be decided is not remembered.
+ * Caches results of token authentication for a short time, so that signatures are not verified, and remote services not called,
+ * for each request. Errors are not cached.
  * Source: k8s.io/apiserver pkg/authentication/token/cache/cached_token_authenticator.go, stats.go
  */
 import { createHmac, randomBytes } from "node:crypto";
@@ -10,9 +10,9 @@ import type { MetricsRegistry } from "../../metrics/registry.ts";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 
 export interface TokenCacheOptions {
-  /** 0: not remembered. */
+  /** Lifetime of positive results; 0: not cached. */
   readonly successTtlMs: number;
-  /** For tokens that nobody knows; 0: not remembered. */
+  /** Lifetime of negative results (unknown tokens); 0: not cached. */
   readonly failureTtlMs: number;
   readonly clock: Clock;
   readonly metrics: TokenCacheMetrics;
@@ -37,9 +37,10 @@ interface Remembered {
   readonly untilMs: number;
 }
 
+/** Wraps an authenticator with a cache. Concurrent calls for one token share one lookup. */
 export function cachedTokens(authenticate: TokenAuthenticator, options: TokenCacheOptions): TokenAuthenticator {
   const { clock, metrics } = options;
-  // A keyed hash: neither the tokens nor something to guess them by stays in memory.
+  // Entries are keyed by a keyed hash: neither tokens nor anything to guess them by stays in memory.
   const secret = randomBytes(32);
   const cache = new LRUCache<string, Remembered>({ max: 4096 });
   const running = new Map<string, Promise<AuthenticationResult | undefined>>();

@@ -1,6 +1,6 @@
 /**
- * The first authenticator that recognises the request. One that refuses does not hide the next; only when none
- * recognises it, what was refused is reported.
+ * Combines authenticators: the first that recognizes the request wins. An error of one does not stop the next; errors are
+ * reported only when none recognizes the request.
  * Source: k8s.io/apiserver pkg/authentication/request/union/union.go, pkg/kubeapiserver/authenticator/config.go
  */
 
@@ -8,6 +8,7 @@ import { messageOf } from "../../errors/message.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
 import { allAuthenticated, allUnauthenticated, anonymousName } from "./user.ts";
 
+/** @throws Error that lists all failures when no authenticator recognizes the request and at least one failed */
 export function unionAuthenticator(authenticators: readonly Authenticator[]): Authenticator {
   return async (exchange) => {
     const errors: unknown[] = [];
@@ -23,6 +24,7 @@ export function unionAuthenticator(authenticators: readonly Authenticator[]): Au
   };
 }
 
+/** Same as {@link unionAuthenticator}, for tokens. */
 export function unionTokenAuthenticator(authenticators: readonly TokenAuthenticator[]): TokenAuthenticator {
   return async (token, audiences) => {
     const errors: unknown[] = [];
@@ -44,12 +46,14 @@ function failAll(errors: readonly unknown[]): undefined {
   throw new Error(`[${errors.map((err) => messageOf(err)).join(", ")}]`);
 }
 
-/** A refusal by the first is final; what the first does not know goes to the fallback (anonymous). */
+/** Calls `fallback` (anonymous) when `first` finds no credential. An error of `first` is final. */
 export function withFallback(first: Authenticator, fallback: Authenticator): Authenticator {
   return async (exchange) => (await first(exchange)) ?? fallback(exchange);
 }
 
-/** Everybody who proved an identity is in system:authenticated. Source: pkg/authentication/group/authenticated_group_adder.go */
+/**
+ * Adds system:authenticated to the groups of non-anonymous users. Source: pkg/authentication/group/authenticated_group_adder.go
+ */
 export function withAuthenticatedGroup(authenticate: Authenticator): Authenticator {
   return async (exchange) => {
     const result = await authenticate(exchange);
@@ -57,6 +61,7 @@ export function withAuthenticatedGroup(authenticate: Authenticator): Authenticat
   };
 }
 
+/** Same as {@link withAuthenticatedGroup}, for tokens. */
 export function withAuthenticatedGroupToken(authenticate: TokenAuthenticator): TokenAuthenticator {
   return async (token, audiences) => {
     const result = await authenticate(token, audiences);
@@ -64,7 +69,7 @@ export function withAuthenticatedGroupToken(authenticate: TokenAuthenticator): T
   };
 }
 
-/** Results are cached and come again and again. */
+/** Results come from caches and are seen repeatedly; the extended copy is made once. */
 const withGroup = new WeakMap<AuthenticationResult, AuthenticationResult>();
 
 function addAuthenticatedGroup(result: AuthenticationResult): AuthenticationResult {

@@ -1,4 +1,4 @@
-/** Who asks. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
+/** An authenticated user. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
 export interface UserInfo {
   readonly name: string;
   readonly uid?: string;
@@ -6,7 +6,7 @@ export interface UserInfo {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Names with a meaning. Source: k8s.io/apiserver pkg/authentication/user/user.go */
+/** Well-known users and groups. Source: k8s.io/apiserver pkg/authentication/user/user.go */
 export const anonymousName = "system:anonymous";
 export const allAuthenticated = "system:authenticated";
 export const allUnauthenticated = "system:unauthenticated";

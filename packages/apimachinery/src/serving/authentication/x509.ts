@@ -1,6 +1,5 @@
 /**
- * Client certificates signed by an authority that is trusted for clients: the user is the CommonName, the groups are
- * all Organizations.
+ * Authentication by client certificate: the user is the CommonName, the groups are all Organizations.
  * Source: k8s.io/apiserver pkg/authentication/request/x509/x509.go
  */
 import type { X509Certificate } from "node:crypto";
@@ -11,7 +10,7 @@ import type { AuthenticationResult, Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 
 interface Verdict {
-  /** When the certificate ends, in milliseconds; undefined when there is none. */
+  /** End of the certificate's validity, in milliseconds since the epoch; undefined without a certificate. */
   readonly expiresMs: number | undefined;
   readonly result: AuthenticationResult | undefined;
   readonly untilMs: number;
@@ -20,9 +19,9 @@ interface Verdict {
 }
 
 /**
- * @param poolOf whom to trust at this moment; undefined: certificates say nothing
- * @param observe told at each request for how many seconds its certificate is still good, below 0 when it is over
- * @throws Error when there is a certificate that the authority did not sign, or not for this, or not for now.
+ * @param poolOf returns the current authorities; undefined: certificates are ignored
+ * @param observe called for each request with the remaining validity of its certificate in seconds, negative when expired
+ * @throws Error for a certificate that is untrusted, unsuitable for clients or outside its validity period
  */
 export function x509(
   poolOf: () => CertificatePool | undefined,
@@ -32,7 +31,7 @@ export function x509(
   const observed = (expiresMs: number | undefined, now: number): void => {
     if (expiresMs !== undefined) observe?.((expiresMs - now) / 1000);
   };
-  // A connection keeps its certificate: what was checked once holds until the chain expires or others are trusted.
+  // A connection's certificate does not change: a verdict holds until the chain expires or the authorities change.
   const known = new WeakMap<TLSSocket, Verdict>();
   return async ({ tls }) => {
     const pool = poolOf();

@@ -2,13 +2,13 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../clock/clock.ts";
 
 export interface AnswerCache<T> {
-  /** @param ttlMs how long this answer holds */
+  /** Returns the cached value or the result of `make`. @param ttlMs lifetime of this value */
   get(key: string, ttlMs: (value: T) => number, make: () => Promise<T>): Promise<T>;
 }
 
 const mostAnswers = 8192;
 
-/** Keeps what another server answered, each answer for its time; never failures. */
+/** Caches responses of another server, each with its own lifetime. Failures are not cached. */
 export function newAnswerCache<T>(clock: Clock): AnswerCache<T> {
   const answers = new LRUCache<string, { value: T; untilMs: number }>({ max: mostAnswers });
   return {

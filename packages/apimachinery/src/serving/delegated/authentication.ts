@@ -1,6 +1,6 @@
 /**
- * Who asks a daemon that is not the API server: a front proxy's word and client certificates are checked here, bearer
- * tokens by the API server. Without a client to ask tokens are not looked at.
+ * Authentication for components other than the API server: front-proxy headers and client certificates are verified locally,
+ * bearer tokens by the API server. Without a client, tokens are ignored.
  * Source: k8s.io/apiserver pkg/authentication/authenticatorfactory/delegating.go
  */
 import type { Client } from "../../client/client.ts";
@@ -18,7 +18,7 @@ import { cachedTokens, newTokenCacheMetrics } from "../authentication/token-cach
 import { unionAuthenticator, withAuthenticatedGroup, withFallback } from "../authentication/union.ts";
 import { x509 } from "../authentication/x509.ts";
 
-/** Whose certificates count at this moment; both may change while the daemon runs. */
+/** The trusted authorities at this moment; they may change at runtime. */
 export interface Trust {
   clientCa(): CertificatePool | undefined;
   frontProxy(): FrontProxy | undefined;
@@ -26,16 +26,16 @@ export interface Trust {
 
 export interface DelegatedAuthenticationOptions {
   readonly trust: Trust;
-  /** Asked by TokenReview. */
+  /** Client for TokenReview requests; undefined: tokens are ignored. */
   readonly client: Client | undefined;
-  /** How long an answer about a token holds, yes or no. */
+  /** Cache lifetime of token results, positive and negative. */
   readonly tokenTtlMs: number;
   readonly anonymous: boolean;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
 }
 
-/** Its result is undefined for nobody: 401. It throws for a credential that is wrong: 401 too. */
+/** The authenticator returns undefined for unauthenticated requests and throws for invalid credentials; both mean 401. */
 export function delegatedAuthentication(options: DelegatedAuthenticationOptions): Authenticator {
   const { trust, client, clock, tokenTtlMs } = options;
   const authenticators = [requestHeader(trust.frontProxy, clock), x509(trust.clientCa, clock)];
@@ -52,7 +52,7 @@ export function delegatedAuthentication(options: DelegatedAuthenticationOptions)
   return options.anonymous ? withFallback(known, anonymous([])) : known;
 }
 
-/** For all attempts together. */
+/** Time limit of all attempts together. */
 const reviewTimeoutMs = 10_000;
 
 function reviewedToken(client: Client, clock: Clock): TokenAuthenticator {

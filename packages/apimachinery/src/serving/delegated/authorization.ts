@@ -1,6 +1,6 @@
 /**
- * May they? Some groups may everything, some paths are for everybody, and anything else the API server decides by
- * SubjectAccessReview. Nobody to ask means no.
+ * Authorization for components other than the API server: privileged groups and public paths are allowed locally, anything else
+ * is decided by SubjectAccessReview. Without a client it is denied.
  * Source: k8s.io/apiserver pkg/authorization/authorizerfactory/delegating.go, pkg/authorization/path/path.go
  */
 import type { Client } from "../../client/client.ts";
@@ -15,9 +15,9 @@ export interface DelegatedAuthorizationOptions {
   readonly client: Client | undefined;
   readonly authorizedTtlMs: number;
   readonly unauthorizedTtlMs: number;
-  /** May everything, and the API server is not asked. */
+  /** Groups that are allowed everything without a review. */
   readonly alwaysAllowGroups: readonly string[];
-  /** Allowed to everybody; a `*` at the end stands for any rest. */
+  /** Paths allowed to all users; a trailing `*` matches any suffix. */
   readonly alwaysAllowPaths: readonly string[];
   readonly clock: Clock;
 }
@@ -26,17 +26,17 @@ export type AccessAttributes = Pick<SubjectAccessReviewSpec, "resourceAttributes
 
 export interface Access {
   readonly allowed: boolean;
-  /** What the API server said about it, `""` when nothing. */
+  /** Reason given by the API server; `""` without one. */
   readonly reason: string;
 }
 
-/** @throws Error when it cannot be asked: the caller refuses then. */
+/** @throws Error when the review fails; the caller has to deny the request */
 export type DelegatedAuthorizer = (user: UserInfo, attributes: AccessAttributes) => Promise<Access>;
 
 const always: Access = { allowed: true, reason: "" };
 const never: Access = { allowed: false, reason: "" };
 
-/** @throws Error for a path with a `*` before its end */
+/** @throws Error for a path with a `*` other than at the end */
 export function delegatedAuthorization(options: DelegatedAuthorizationOptions): DelegatedAuthorizer {
   const { client } = options;
   const isForAll = pathMatcher(options.alwaysAllowPaths);
@@ -54,7 +54,7 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
   };
 }
 
-/** For all attempts together. */
+/** Time limit of all attempts together. */
 const reviewTimeoutMs = 10_000;
 
 async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAttributes, clock: Clock): Promise<Access> {
@@ -74,7 +74,7 @@ function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
   const exact = new Set<string>();
   const prefixes: string[] = [];
   for (const pattern of patterns) {
-    // Leading slashes do not matter.
+    // Leading slashes are ignored.
     const plain = pattern.replace(/^\/+/, "");
     const star = plain.indexOf("*");
     if (star >= 0 && star !== plain.length - 1) throw new Error("only trailing * allowed in paths");

@@ -1,5 +1,5 @@
 /**
- * Lets a request of a component's own port through, or answers it with upstream's Status.
+ * Authenticates and authorizes requests on a component's own port, and answers refused ones with upstream's Status.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go, authorization.go
  */
 import { forbidden, type StatusError, unauthorized } from "../../errors/status-error.ts";
@@ -17,9 +17,10 @@ export interface GuardOptions {
   readonly log: Logger;
 }
 
-/** @returns true when the request may go on; otherwise it is answered. */
+/** @returns true when the request is allowed; otherwise a response was sent */
 export type Guard = (exchange: Exchange, path: string) => Promise<boolean>;
 
+/** Creates a guard. Failed authentication is answered with 401, denied access with 403, a failed authorization check with 500. */
 export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard {
   const identify = (exchange: Exchange): Promise<UserInfo | undefined> =>
     authenticate(exchange).then(

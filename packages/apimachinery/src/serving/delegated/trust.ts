@@ -1,6 +1,6 @@
 /**
- * Whose certificates a daemon believes: those of its own files, and where a file is not given those that the API server
- * publishes in the config map kube-system/extension-apiserver-authentication. Both are followed while the daemon runs.
+ * The authorities a component trusts: those of its own files or, where a file is not given, those published in the ConfigMap
+ * kube-system/extension-apiserver-authentication. Both are followed at runtime.
  * Source: k8s.io/apiserver pkg/server/options/authentication.go, authentication_dynamic_request_header.go
  */
 import type { Client } from "../../client/client.ts";
@@ -31,19 +31,19 @@ export interface TrustFlags {
 
 export interface TrustOptions {
   readonly flags: TrustFlags;
-  /** Reads the cluster's settings; undefined: there is nobody to ask. */
+  /** Client that reads the ConfigMap; undefined: only files are used. */
   readonly client: Client | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Ends following. */
+  /** Stops following files and the ConfigMap. */
   readonly signal: AbortSignal;
 }
 
 const namespace = "kube-system";
 const name = "extension-apiserver-authentication";
-/** One attempt. */
+/** Time limit of one attempt. */
 const lookUpMs = 10_000;
-/** Between attempts on a server that is ready. */
+/** Backoff between attempts on a ready API server. */
 const retry = { initialMs: 200, maxMs: 5_000, factor: 2, jitter: 0.2, resetAfterMs: Number.POSITIVE_INFINITY };
 
 interface ConfigMap extends KubeObject {
@@ -52,16 +52,16 @@ interface ConfigMap extends KubeObject {
 
 export interface OpenedTrust extends Trust {
   /**
-   * Resolves when what the cluster publishes was looked up, or need not be; rejects when a server that is ready refuses to
-   * tell it and --authentication-tolerate-lookup-failure is off.
+   * Resolves when the ConfigMap was read, is not needed, or its failure is tolerated; rejects when a ready API server refuses
+   * access and --authentication-tolerate-lookup-failure is off.
    */
   readonly lookedUp: Promise<void>;
 }
 
 /**
- * Waits for one attempt to look up what the cluster publishes. An API server that is not there, or not ready, is waited
- * for behind that; until then only the own files count.
- * @throws Error when a file is none
+ * Makes one attempt to read the ConfigMap before returning. If the API server is unavailable or not ready, further attempts run
+ * in the background; until then only the local files count.
+ * @throws Error for an invalid file
  */
 export async function openTrust(options: TrustOptions): Promise<OpenedTrust> {
   const { flags, client, log, signal } = options;
@@ -81,7 +81,7 @@ export async function openTrust(options: TrustOptions): Promise<OpenedTrust> {
       const attempt = AbortSignal.any([signal, AbortSignal.timeout(lookUpMs)]);
       published.read(await client.get<ConfigMap>(configMaps, { namespace, name }, { signal: attempt }));
     } catch (err) {
-      if (!isNotFound(err)) return err; // nothing is published: nothing is trusted, as upstream
+      if (!isNotFound(err)) return err; // no ConfigMap: nothing further is trusted, as upstream
     }
     return undefined;
   };
@@ -89,12 +89,12 @@ export async function openTrust(options: TrustOptions): Promise<OpenedTrust> {
   const lookedUp = failure === undefined ? Promise.resolve() : lookUpAgain(options, client, lookUp, failure);
   lookedUp.then(
     () => follow(options, client, published),
-    () => {}, // the caller hears of it
+    () => {}, // reported through `lookedUp`
   );
   return { ...trustOf(own, published), lookedUp };
 }
 
-/** Resolves when an attempt succeeds or its failure is tolerated. @throws Error for a refusal that stands */
+/** Retries until an attempt succeeds or its failure is tolerated. @throws Error when access is refused permanently */
 async function lookUpAgain(
   { flags, clock, log, signal }: TrustOptions,
   client: Client,
@@ -113,14 +113,14 @@ async function lookUpAgain(
     await clock.sleep(pauses.next(), signal);
     const wasRefused = isRefusal(failure);
     failure = await lookUp();
-    // One that was refused before the server was ready may have been so for want of the default roles.
+    // A refusal from before the server was ready may be due to missing default roles; only two in a row are final.
     if (wasRefused && isRefusal(failure)) {
       throw new Error(`unable to load configmap based request-header-client-ca-file: ${messageOf(failure)}`, { cause: failure });
     }
   }
 }
 
-/** An answer that asking again does not change. */
+/** A client error, which a retry does not change. */
 function isRefusal(err: unknown): boolean {
   if (!(err instanceof StatusError)) return false;
   return err.code >= 400 && err.code < 500 && err.code !== 429;
@@ -161,7 +161,7 @@ function follow({ clock, log, signal }: TrustOptions, client: Client, published:
   informer.addHandler({
     added: (object) => published.read(object),
     updated: (_, object) => published.read(object),
-    deleted: () => {}, // what was trusted last stays: an accident must not lock everybody out
+    deleted: () => {}, // keep the last state: an accidental deletion must not lock out all clients
   });
   informers.start(signal);
 }
@@ -170,7 +170,7 @@ interface PublishedTrust extends Trust {
   read(object: ConfigMap): void;
 }
 
-/** What the config map says; an entry that cannot be read leaves what was. */
+/** Parses the ConfigMap. An invalid entry is logged; it and the following entries keep their previous values. */
 function newPublishedTrust(log: Logger): PublishedTrust {
   let clientCa: ReturnType<typeof newCertificatePool> | undefined;
   let proxyCa: ReturnType<typeof newCertificatePool> | undefined;

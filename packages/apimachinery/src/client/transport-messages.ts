@@ -1,0 +1,21 @@
+/** Requests and responses, independent of the HTTP version. */
+import type http from "node:http";
+import type { Readable } from "node:stream";
+
+export interface TransportRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: Buffer | string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TransportResponse {
+  readonly status: number;
+  /** Lower-case names. */
+  readonly headers: http.IncomingHttpHeaders;
+  /** Must be read completely or destroyed. Reading slowly exerts backpressure on the server (flow control). */
+  readonly body: Readable;
+}
