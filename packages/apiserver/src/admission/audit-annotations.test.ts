@@ -1,4 +1,4 @@
-/** What admission and authorization leave in the audit of a request, read from a real log. */
+/** Audit annotations set by admission and authorization, read from a real audit log. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ interface Audited {
   readonly responseObject?: Pod;
 }
 
-/** Does a request. @returns its event */
+/** Sends a request. @returns its audit event */
 async function eventOf(...call: Parameters<TestServer["request"]>): Promise<Audited> {
   const { headers } = await server.request(...call);
   const lines = readFileSync(log, "utf8").split("\n");

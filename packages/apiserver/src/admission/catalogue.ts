@@ -1,19 +1,11 @@
+import type { PluginContext } from "./plugin-context.ts";
 /**
- * THE list of admission plugins of 1.23, in the order they run, whatever the order of the flags.
+ * All admission plugins of 1.23 in execution order; the order of names in flags is ignored.
  * Source: pkg/kubeapiserver/options/plugins.go
  */
 
-import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Authorizer } from "../authorization/authorizer.ts";
-import type { PluginConfigurations } from "./configuration.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
 import { alwaysDeny } from "./plugins/always-deny.ts";
@@ -48,57 +40,6 @@ import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
 import { validatingAdmissionWebhook } from "./plugins/validating-admission-webhook.ts";
-import type { WebhookWay } from "./webhooks/caller.ts";
-import type { ResolveService } from "./webhooks/endpoint.ts";
-import type { ResourceVersion } from "./webhooks/matcher.ts";
-
-/** What plugins may reach. They read the cluster through informers, and write through the loopback client. */
-export interface PluginContext {
-  readonly informers: InformerFactory;
-  readonly client: Client;
-  readonly authorize: Authorizer;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly featureEnabled: (gate: string) => boolean;
-  readonly defaultNotReadyTolerationSeconds: number;
-  readonly defaultUnreachableTolerationSeconds: number;
-  readonly versions: ObjectVersions;
-  readonly webhookMetrics: WebhookMetrics;
-  /** For plugins that count something of their own. */
-  readonly metrics: MetricsRegistry;
-  /** For webhooks that are services. */
-  readonly resolveService: ResolveService;
-  readonly webhookWay?: WebhookWay;
-  /** Shown to webhooks that nothing else is configured for; PEM. */
-  readonly proxyCertificate: { readonly current: { readonly cert: string; readonly key: string } | undefined };
-  /** What --admission-control-config-file says about the plugin; undefined for nothing. */
-  readonly configurationOf: PluginConfigurations;
-}
-
-/** The versions in which resources are served, for webhooks that were registered for another one than the request's. */
-export interface ObjectVersions {
-  /** All served versions of the resource, whatever version is given. */
-  of(resource: { readonly group: string; readonly resource: string }): readonly ResourceVersion[];
-  /** The resources of a kind in one version; none when it is not served. */
-  ofKind(kind: GroupVersionKind): readonly { readonly resource: string; readonly namespaced: boolean }[];
-  /** @returns a fresh object in the version. */
-  fromHub(object: KubeObject, version: ResourceVersion): KubeObject | Promise<KubeObject>;
-  /**
-   * Defaults and conversion; takes over its argument.
-   * @param apiVersion that of the hub; custom resources have none of their own and go back to the version they came in
-   */
-  toHub(object: KubeObject, version: ResourceVersion, apiVersion: string | undefined): KubeObject | Promise<KubeObject>;
-}
-
-export interface WebhookMetrics {
-  called(
-    name: string,
-    type: string,
-    operation: string,
-    outcome: { readonly seconds: number; readonly code: number; readonly rejected: boolean },
-  ): void;
-  rejected(name: string, type: string, operation: string, errorType: string, code: number): void;
-}
 
 interface PluginRow {
   readonly name: string;
@@ -147,13 +88,13 @@ export const pluginCatalogue: readonly PluginRow[] = [
 export interface PluginSelection {
   readonly enable: readonly string[];
   readonly disable: readonly string[];
-  /** --admission-control, the list that was before them: these and no others; empty when it is not given. */
+  /** --admission-control (deprecated): runs exactly these plugins; empty when the flag is not set. */
   readonly only: readonly string[];
 }
 
 /**
- * @returns the plugins that run, in order.
- * @throws Error with all that is wrong: names that upstream does not know, names in both lists, both ways at once.
+ * @returns the enabled plugins in execution order.
+ * @throws Error listing all problems: unknown names, names both enabled and disabled, both kinds of flags used together.
  */
 export function selectPlugins({ enable, disable, only }: PluginSelection): readonly PluginRow[] {
   const known = new Set(pluginCatalogue.map(({ name }) => name));
@@ -178,7 +119,7 @@ export function selectPlugins({ enable, disable, only }: PluginSelection): reado
   return pluginCatalogue.filter(isChosen);
 }
 
-/** @throws ConfigError that names the plugin whose configuration cannot be used. Source: k8s.io/apiserver pkg/admission/plugins.go */
+/** @throws ConfigError naming the plugin whose configuration is invalid. Source: k8s.io/apiserver pkg/admission/plugins.go */
 export function makePlugins(selection: PluginSelection, ctx: PluginContext): AdmissionPlugin[] {
   return selectPlugins(selection).map(({ name, make }) => {
     try {

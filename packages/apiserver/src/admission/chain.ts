@@ -1,6 +1,6 @@
 /**
- * Runs the plugins in upstream's order: all that change the object, then, after the strategy's validation, all that
- * only look. The first refusal ends it.
+ * Runs the admission plugins in order: first all mutating plugins, then, after the strategy's validation, all validating
+ * plugins. The first rejection ends the chain.
  * Source: k8s.io/apiserver pkg/admission/chain.go
  */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -17,7 +17,7 @@ export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: 
     buckets,
   });
   type Duration = ReturnType<typeof duration.labels>;
-  /** Looked up once for each plugin and operation: what passes is counted with every write. */
+  /** Metric children are cached per plugin and operation because every write observes them. */
   const stepsOf = (type: Step) =>
     plugins.filter((plugin) => plugin[type] !== undefined).map((plugin) => ({ plugin, passed: new Map<string, Duration>() }));
 

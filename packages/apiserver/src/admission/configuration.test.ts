@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startTestServer } from "../testing/start-test-server.ts";
-import { makePlugins, type PluginContext } from "./catalogue.ts";
+import { makePlugins } from "./catalogue.ts";
 import { readPluginConfigurations } from "./configuration.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 function fileWith(t: TestContext, files: Record<string, unknown>): string {
   const directory = mkdtempSync(join(tmpdir(), "cox-admission-"));

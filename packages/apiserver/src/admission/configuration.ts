@@ -1,14 +1,14 @@
 /**
- * --admission-control-config-file: an AdmissionConfiguration names plugins and, for each, a file (relative to this one)
- * or the configuration itself. The two formats from before it, of PodNodeSelector and ImagePolicyWebhook, are the whole
- * file.
+ * --admission-control-config-file: an AdmissionConfiguration lists plugins, each with an inline configuration or the path
+ * of a file, relative to this one. The two legacy formats, of PodNodeSelector and ImagePolicyWebhook, have no such wrapper:
+ * the whole file is the plugin's configuration.
  * Source: k8s.io/apiserver pkg/admission/config.go
  */
 import { readFileSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 
-/** @returns what a plugin is configured with; undefined for nothing. */
+/** @returns the configuration of the plugin with that name; undefined when there is none. */
 export type PluginConfigurations = (plugin: string) => unknown;
 
 interface AdmissionConfiguration {
@@ -28,7 +28,7 @@ const webhookKinds = [
   "apiserver.config.k8s.io/v1alpha1 WebhookAdmission",
 ];
 
-/** What plugins accept; the plugin itself looks at the rest. */
+/** apiVersion and kind accepted per plugin; the plugin itself validates the contents. */
 const kinds: Readonly<Record<string, readonly string[]>> = {
   PodSecurity: [
     "pod-security.admission.config.k8s.io/v1alpha1 PodSecurityConfiguration",
@@ -45,7 +45,7 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   PodTolerationRestriction: ["podtolerationrestriction.admission.k8s.io/v1alpha1 Configuration"],
 };
 
-/** @param path "" for none. @throws Error that names the file which cannot be used. */
+/** @param path "" when the flag is not set. @throws Error naming the file that is invalid. */
 export function readPluginConfigurations(path: string): PluginConfigurations {
   if (path === "") return () => undefined;
   const file = readDocument(path) as AdmissionConfiguration | null;

@@ -1,7 +1,7 @@
 import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { AdmissionAttributes } from "./plugin.ts";
 
-/** Refuses a write in the name of the object, or of its generateName while it has no name yet. Source: pkg/admission/errors.go */
+/** A 403 for the object's name, or its generateName while the name is empty. Source: k8s.io/apiserver pkg/admission/errors.go */
 export function refuse(attributes: AdmissionAttributes, message: string): StatusError {
   const { group, resource } = attributes.resource;
   const metadata = attributes.object?.metadata;

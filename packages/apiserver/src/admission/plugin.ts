@@ -2,49 +2,49 @@ import type { GroupVersionKind, GroupVersionResource } from "@coxswain/apimachin
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { UserInfo } from "../request/context.ts";
 
-/** One write on its way to the registry. Source: k8s.io/apiserver pkg/admission/interfaces.go */
+/** Attributes of one write request. Source: k8s.io/apiserver pkg/admission/interfaces.go */
 export interface AdmissionAttributes {
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
-  /** The request's own version. */
+  /** In the version of the request. */
   readonly kind: GroupVersionKind;
   readonly resource: GroupVersionResource;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** In the hub version; mutating plugins change it in place. undefined for DELETE. */
+  /** In the hub version; mutating plugins modify it in place. undefined for DELETE. */
   object: KubeObject | undefined;
-  /** Shared: read only. undefined for CREATE and CONNECT. */
+  /** Shared, hence read-only. undefined for CREATE and CONNECT. */
   readonly oldObject: KubeObject | undefined;
   readonly user: UserInfo;
   readonly dryRun: boolean;
   readonly options?: unknown;
-  /** 1 when all mutating plugins are asked once more. */
+  /** 1 in the reinvocation round of the mutating plugins. */
   round?: number;
-  /** Set by a plugin that changed the object in the first round and lets the others see that. */
+  /** Set by a plugin that changed the object in the first round, to request reinvocation of the others. */
   wantsAnotherRound?: boolean;
   readonly signal: AbortSignal;
   warn(text: string): void;
-  /** For the audit event of the request, if there is one; the first value of a key stays. */
+  /** Adds an annotation to the request's audit event, if any; the first value of a key wins. */
   annotate(key: string, value: string): void;
-  /** As `annotate`, but only where the event holds the request's object too: the value says what is in it. */
+  /** Like `annotate`, but only at audit levels that log the request object, because the value reveals its contents. */
   annotateContent(key: string, value: string): void;
-  /** Tells what was spent on a webhook of somebody else. */
+  /** Reports the time spent in a webhook call. */
   webhookTook?(type: "admit" | "validating", ms: number): void;
 }
 
 export interface AdmissionPlugin {
-  /** As in --enable-admission-plugins. */
+  /** The plugin's name in --enable-admission-plugins. */
   readonly name: string;
   handles(operation: AdmissionAttributes["operation"]): boolean;
-  /** Changes `attributes.object` in place. @throws StatusError to refuse. */
+  /** Mutates `attributes.object` in place. @throws StatusError to reject the request. */
   admit?(attributes: AdmissionAttributes): Promise<void>;
-  /** @throws StatusError to refuse. */
+  /** @throws StatusError to reject the request. */
   validate?(attributes: AdmissionAttributes): Promise<void>;
-  /** Resolves when its informers are filled; part of readyz. */
+  /** True when the plugin's informers have synced; part of readyz. */
   ready?(): boolean;
 }
 
-/** The whole chain, as handlers and the generic store see it. */
+/** The whole chain, as used by handlers and the generic store. */
 export interface AdmissionChain {
   mutate(attributes: AdmissionAttributes): Promise<void>;
   validate(attributes: AdmissionAttributes): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The two steps of admission as a whole, measured. When a plugin changed the object and asks for it, the first goes over
- * it once more: what a webhook added has not seen the server's own plugins yet.
+ * Wraps the chain with metrics of its two steps and with reinvocation: when a plugin requests another round, the mutating
+ * plugins run once more, because those before it have not seen the changes of its webhooks.
  * Source: k8s.io/apiserver pkg/admission/{reinvocation.go,metrics/metrics.go}
  */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";

@@ -1,6 +1,6 @@
 /**
- * The aggregator: other servers under the paths of this one. Each APIService names a group version and who answers for
- * it; those with a service are proxied to, all of them are announced.
+ * The aggregation layer: serves the APIs of other servers below this server's paths. Each APIService assigns a group version
+ * to a server; those with a service are proxied, and all of them appear in discovery.
  * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
  */
 import type { Connect } from "@coxswain/apimachinery/client/connect";
@@ -40,15 +40,15 @@ import type { ServiceResolver } from "./service-resolver.ts";
 
 export interface AggregatorOptions {
   readonly informers: InformerFactory;
-  /** How servers behind services are reached; undefined: directly. */
+  /** Dialer for servers behind services; undefined: direct. */
   readonly tunnel: Connect | undefined;
   readonly certificate: Pick<ProxyCertificate, "current">;
   readonly resolve: ServiceResolver;
-  /** What this server serves of its own. */
+  /** Group versions served by this server itself. */
   readonly builtIn: readonly GroupVersion[];
-  /** Told of requests that were refused here. */
+  /** Called for requests rejected here, without reaching the aggregated server. */
   readonly refused: (ctx: RequestContext, code: number) => void;
-  /** The gate OpenAPIV3. */
+  /** Feature gate OpenAPIV3. */
   readonly openApiV3: boolean;
   readonly metrics: MetricsRegistry;
   readonly queues?: QueueMetrics | undefined;
@@ -57,16 +57,16 @@ export interface AggregatorOptions {
 }
 
 export interface Aggregator {
-  /** @returns undefined when this server is to answer itself; else resolves when the request is answered. */
+  /** @returns undefined when this server serves the request itself; else resolves when the request is answered. */
   handle(ctx: RequestContext): Promise<void> | undefined;
-  /** Groups for `/apis`, in order. */
+  /** Groups listed in `/apis`, in order. */
   groups(): readonly AnnouncedGroup[];
-  /** Every APIService is known. Until then nobody can say that a path is not there. */
+  /** True when the APIService informer has synced; until then a 404 for an unknown path would be wrong. */
   readonly synced: boolean;
   waitForSync(signal: AbortSignal): Promise<void>;
   readonly autoregistration: Autoregistration;
   readonly openApi: AggregatedOpenApi;
-  /** Asks servers whether they are there, and what they describe, until `signal` is aborted. */
+  /** Runs availability checks and OpenAPI downloads of aggregated servers until `signal` is aborted. */
   checkAvailability(signal: AbortSignal): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   const probed = newBackends(options.certificate, options.tunnel);
   const proxy = newProxy({ resolve, refused: options.refused, clock, log });
   let groups: readonly AnnouncedGroup[] | undefined;
-  /** Those that other servers answer for: most clusters have few, and every request asks. */
+  /** APIServices with a service; kept apart because most clusters have few and every request looks here. */
   const remote = new Map<string, ApiService>();
   const changed = (apiService: ApiService): void => {
     groups = undefined;
@@ -145,12 +145,12 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   };
 }
 
-/** `/apis/group/version` and all below; `/api` and all below it, which one APIService stands for. */
+/** Name of the APIService for a path: `/apis/group/version` and below; a single one covers `/api` and below. */
 function apiServiceOf(path: string): string | undefined {
   const [empty, prefix, group, version] = path.split("/", 4);
   if (empty !== "") return undefined;
   if (prefix === "api") return legacyName;
-  // The aggregator's own group is never somebody else's.
+  // The aggregator's own group is always served locally.
   if (prefix !== "apis" || !group || !version || group === aggregatorGroup) return undefined;
   return `${version}.${group}`;
 }
@@ -160,7 +160,7 @@ function ownGroup(builtIn: readonly GroupVersion[]): AnnouncedGroup[] {
   return versions.length === 0 ? [] : [{ name: aggregatorGroup, versions }];
 }
 
-/** Nobody is told more by a probe than that a server is there. */
+/** Availability probes do not verify the server: they send no confidential data. */
 function unverified(apiService: ApiService): ApiService {
   return { ...apiService, spec: { ...apiService.spec, caBundle: "", insecureSkipTLSVerify: true } };
 }

@@ -1,6 +1,5 @@
 /**
- * What APIServices say: who answers for a group version, whether it can be reached, and in which order groups and
- * versions are announced.
+ * Reads APIServices: the service of a group version, its availability, and the order of groups and versions in discovery.
  * Source: kube-aggregator pkg/apis/apiregistration/v1/helper/helpers.go, pkg/apiserver/handler_apis.go
  */
 import { compareKubeVersions, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -13,15 +12,15 @@ import type {
 
 export type ApiService = ApiServiceFields & KubeObject;
 
-/** The group that the aggregator serves itself. No APIService stands for it, and it is announced first. */
+/** The group served by the aggregator itself. It has no APIService and is listed first in discovery. */
 export const aggregatorGroup = "apiregistration.k8s.io";
 
-/** The one that stands for all of `/api`. */
+/** Name of the APIService for all of `/api`. */
 export const legacyName = "v1.";
 
 const defaultServicePort = 443;
 
-/** A group as discovery announces it; the first version is the preferred one. */
+/** A group as listed in discovery; the first version is the preferred one. */
 export interface AnnouncedGroup {
   readonly name: string;
   readonly versions: readonly string[];
@@ -35,7 +34,7 @@ export function groupVersionOf({ spec }: ApiService): GroupVersion {
   return { group: spec?.group ?? "", version: spec?.version ?? "" };
 }
 
-/** undefined: this server answers itself. */
+/** undefined for group versions served locally. */
 export function serviceOf({ spec }: ApiService): Required<ServiceReference> | undefined {
   const service = spec?.service;
   if (!service) return undefined;
@@ -50,7 +49,7 @@ export function isAvailable(service: ApiService): boolean {
   return availableCondition(service)?.status === "True";
 }
 
-/** Without the core group, which is not at `/apis`. Whether anybody answers for them makes no difference. */
+/** Groups without the core group, which is not below `/apis`. Includes unavailable ones, as upstream. */
 export function announcedGroups(services: readonly ApiService[]): AnnouncedGroup[] {
   const byGroup = new Map<string, ApiService[]>();
   for (const service of services.toSorted(byGroupPriority)) {
@@ -66,7 +65,7 @@ export function announcedGroups(services: readonly ApiService[]): AnnouncedGroup
   }));
 }
 
-/** A group stands where its highest priority puts it. */
+/** A group is ordered by the highest groupPriorityMinimum of its versions. */
 function byGroupPriority(a: ApiService, b: ApiService): number {
   const difference = (b.spec?.groupPriorityMinimum ?? 0) - (a.spec?.groupPriorityMinimum ?? 0);
   return difference !== 0 ? difference : nameOf(a) < nameOf(b) ? -1 : 1;

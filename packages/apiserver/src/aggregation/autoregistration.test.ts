@@ -21,7 +21,7 @@ function anApiService(managed?: "onstart" | "true", versionPriority = 15): ApiSe
 const [onStart, always, foreign] = [anApiService("onstart"), anApiService("true"), anApiService()];
 const [otherOnStart, otherAlways] = [anApiService("onstart", 1), anApiService("true", 1)];
 
-/** Rows and columns are those of the table in upstream's checkAPIService. */
+/** Rows and columns refer to the table in the comment of upstream's checkAPIService. */
 for (const { name, wanted, current, wasThere = false, isDone = false, want } of [
   { name: "2A nothing is there and nothing wanted", want: "nothing" },
   { name: "2B what is wanted at start is made", wanted: onStart, want: "create" },

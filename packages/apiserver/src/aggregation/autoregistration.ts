@@ -1,8 +1,7 @@
 /**
- * Keeps an APIService for each group version that this server answers itself, so that discovery knows them and their
- * order. Built-in ones (`automanaged=onstart`) are brought to what they should be once, when the server starts: who
- * deletes or takes over one of them later means it. Those of custom resources (`automanaged=true`) come and go with
- * their group version, and come back when they are deleted. What is not labelled is somebody else's.
+ * Maintains an APIService for each local group version, which provides its order in discovery. Built-in ones
+ * (`automanaged=onstart`) are reconciled once after startup; later deletions and changes by users are respected. Those of
+ * custom resources (`automanaged=true`) are reconciled continuously. APIServices without the label are not touched.
  * Source: kube-aggregator pkg/controllers/autoregister/autoregister_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -19,22 +18,22 @@ import { type ApiService, isAvailable, nameOf } from "./api-services.ts";
 import { customResourcePriorities, type Priorities, prioritiesOf } from "./priorities.ts";
 
 export interface Autoregistration {
-  /** A group version of custom resources that is served from now on; again and again is as good as once. */
+  /** Registers a group version of custom resources; idempotent. */
   add(groupVersion: GroupVersion): void;
   remove(groupVersion: GroupVersion): void;
   /**
-   * @param known resolves when every group version of custom resources that there is at start was added: before that
-   *   nothing can be told to be superfluous
+   * @param known resolves when all group versions of existing custom resources have been added; until then no APIService may
+   *   be deleted as obsolete
    */
   run(known: Promise<void>, signal: AbortSignal): Promise<void>;
-  /** Names of built-in ones that were never yet seen to be there and available. */
+  /** Names of built-in APIServices that have not been seen as available since startup. */
   missing(): string[];
 }
 
 export interface AutoregistrationOptions {
   readonly client: Client;
   readonly apiServices: SharedInformer<ApiService>;
-  /** What this server answers without custom resources. */
+  /** Group versions served without custom resources. */
   readonly builtIn: readonly GroupVersion[];
   readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
@@ -54,7 +53,7 @@ export function newAutoregistration(options: AutoregistrationOptions): Autoregis
   }
   const missing = new Set(wanted.keys());
   const atStart = new Set<string>();
-  /** Those that were brought to what they should be since the start. */
+  /** Names reconciled since startup. */
   const settled = new Set<string>();
 
   const seen = (apiService: ApiService): void => {
@@ -107,7 +106,11 @@ type Step =
 
 const nothing: Step = { type: "nothing" };
 
-/** Pure. @param wasThere when this server started @param isDone it was looked at since then */
+/**
+ * Pure: the action for one APIService.
+ * @param wasThere it existed at startup
+ * @param isDone it was reconciled since startup
+ */
 export function nextStep(state: {
   readonly wanted: ApiService | undefined;
   readonly current: ApiService | undefined;
@@ -124,7 +127,7 @@ export function nextStep(state: {
   return semanticEqual(current.spec, wanted.spec) ? nothing : { type: "update", object: { ...current, spec: wanted.spec } };
 }
 
-/** Whoever was faster makes an event, and by that another look. */
+/** Conflicts with other writers are ignored: their write triggers an event, which enqueues the key again. */
 async function take(client: Client, step: Step, current: ApiService | undefined, signal: AbortSignal): Promise<void> {
   try {
     if (step.type === "create") await client.create<ApiService>(apiServicesRef, step.object, { signal });

@@ -1,6 +1,6 @@
 /**
- * Which APIServices can be served: those whose service is there, has somebody behind it, and answers discovery. What is
- * found is their condition Available; nobody is sent to one that has it not.
+ * Maintains the condition Available of APIServices: true when the service exists, has endpoints, and answers discovery.
+ * Requests are proxied to available ones only.
  * Source: kube-aggregator pkg/controllers/status/available_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -39,7 +39,7 @@ export interface AvailabilityOptions {
   readonly log: Logger;
 }
 
-/** What the network does is not seen by watching objects. */
+/** Resync interval, because network failures cause no watch events. */
 const lookAgainMs = 30_000;
 const workers = 5;
 
@@ -79,7 +79,7 @@ async function reconcile(options: AvailabilityOptions, name: string, signal: Abo
     await options.client.update<ApiService>(apiServicesRef, next, { subresource: "status", signal });
     if (isAvailable(apiService) && !isAvailable(next)) metrics.becameUnavailable.labels(name, verdict.reason).inc();
   }
-  // Soon again, later and later.
+  // Requeued with backoff.
   if (verdict.reason === failedProbe) throw new Error(verdict.message);
   return serviceOf(apiService) === undefined ? done : { requeueAfterMs: lookAgainMs };
 }
@@ -94,7 +94,7 @@ const failedProbe = "FailedDiscoveryCheck";
 
 const no = (reason: string, message: string): Verdict => ({ status: "False", reason, message });
 
-/** What can be told without asking the server; undefined: it has to be asked. */
+/** Checks that need no request; undefined when the server must be probed. */
 function verdictOnObjects(
   { services, endpoints }: { services: Pick<Listed<Service>, "lister">; endpoints: Pick<Listed<Endpoints>, "lister"> },
   apiService: ApiService,
@@ -129,7 +129,7 @@ async function verdictOfProbe({ probe }: AvailabilityOptions, apiService: ApiSer
   return no(failedProbe, problem);
 }
 
-/** The time is that of the last change between available and not; reasons may change without. */
+/** lastTransitionTime changes with the status only, not with reason or message. */
 function withCondition(apiService: ApiService, { status, reason, message }: Verdict, nowMs: number): ApiService {
   const before = availableCondition(apiService);
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : formatTime(nowMs);

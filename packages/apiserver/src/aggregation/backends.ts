@@ -1,6 +1,5 @@
 /**
- * The servers behind APIServices: how their certificates are checked, what they are shown, and the connections to them
- * that wait for the next request.
+ * Servers behind APIServices: TLS verification, client certificate, and pools of idle connections.
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go updateAPIService
  */
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
@@ -26,20 +25,20 @@ export interface BackendTls {
 export interface Backend {
   readonly service: Required<ServiceReference>;
   readonly tls: BackendTls;
-  /** Why there can be no connection: the bundle is none. */
+  /** Error text when the caBundle is invalid; no connection is made then. */
   readonly problem: string | undefined;
   readonly agent: Agent;
-  /** undefined: it is reached directly. */
+  /** Dialer; undefined: direct. */
   readonly tunnel?: Connect | undefined;
 }
 
 export interface Backends {
-  /** @returns undefined for a group version that this server serves itself. */
+  /** @returns undefined for local APIServices. */
   of(service: ApiService): Backend | undefined;
   forget(name: string): void;
 }
 
-/** Less than servers keep idle connections for: one must not end while a request is on its way. */
+/** Shorter than the idle timeout of servers, to avoid reusing a connection that the server is closing. */
 const idleMs = 30_000;
 
 export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Connect): Backends {
@@ -103,7 +102,7 @@ function bundleProblem(ca: string): string | undefined {
   }
 }
 
-/** The common name counts for nothing, as in Go. */
+/** Like Go, rejects certificates without SANs; the common name is not used. */
 function identityFault(host: string, certificate: PeerCertificate): Error | undefined {
   if (certificate.subjectaltname) return checkServerIdentity(host, certificate);
   return new Error(
@@ -113,7 +112,7 @@ function identityFault(host: string, certificate: PeerCertificate): Error | unde
 
 const dialTimeoutMs = 30_000;
 
-/** An address behind which nobody is need not refuse, and whoever is there need not know TLS. */
+/** Limits connect plus TLS handshake: an unused address may drop packets, and a non-TLS server may never respond. */
 function giveUpDialling(outgoing: ClientRequest, giveUp: () => void): void {
   outgoing.once("socket", (socket) => {
     if (outgoing.reusedSocket) return;
@@ -128,25 +127,25 @@ function dialTimeout(location: Location): Error {
 
 export interface BackendRequest {
   readonly method: string;
-  /** With its query. */
+  /** Path with query. */
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
-  /** Undefined: none. It is sent as it comes. */
+  /** Streamed; undefined for none. */
   readonly body?: NodeJS.ReadableStream | undefined;
   readonly signal: AbortSignal;
 }
 
-/** For one request. */
+/** A new connection for a single request. */
 function ownAgent({ tls, tunnel }: Pick<Backend, "tls" | "tunnel">): Agent | false {
   return tunnel === undefined ? false : tunnelledAgent({ ...tls }, tunnel);
 }
 
-/** Sent twice they do no harm. */
+/** Methods that are safe to retry. */
 const replayable: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Resolves with the head of the answer; the caller reads the rest. What must not be sent twice has a connection of its own:
- * one that waited may have been ended meanwhile, and nobody could tell whether the request was seen.
+ * Resolves with the response head; the caller reads the body. Requests that are not safe to retry use a new connection: a
+ * pooled one may be closed by the server, and then it is unknown whether the request was processed.
  * @throws Error of the socket; the signal's reason as an AbortError
  */
 export function send(
@@ -164,13 +163,13 @@ export function send(
       isAnswered = true;
       resolve(answer);
     });
-    // One that nobody asked for; the caller sees by the status that there is no more of it.
+    // An upgrade that was not requested; the caller detects it by the status.
     outgoing.once("upgrade", (answer, socket) => {
       socket.destroy();
       resolve(answer);
     });
     giveUpDialling(outgoing, () => outgoing.destroy(dialTimeout({ host, port })));
-    // Also after the answer came: a server may stop reading what it has answered.
+    // Errors also occur after the response, e.g. when the server stops reading the request body.
     outgoing.on("error", (err: NodeJS.ErrnoException) => {
       const wasEnded = mayWait && outgoing.reusedSocket && err.code === "ECONNRESET";
       if (wasEnded && !isAnswered && !request.signal.aborted) send(backend, { host, port }, request).then(resolve, reject);

@@ -1,6 +1,6 @@
 /**
- * Does the server behind an APIService answer? It is asked for the discovery document that it has to have, several times
- * at once, since a service may have several servers behind it: one answer will do.
+ * Probes the server of an APIService by requesting its discovery document. Several requests run in parallel, because a service
+ * may have several endpoints; one success suffices.
  * Source: kube-aggregator pkg/controllers/status/available_controller.go sync
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -11,19 +11,19 @@ import { type Backend, send } from "./backends.ts";
 import { identityHeaders } from "./identity-headers.ts";
 import { formatLocation, type Location, type ServiceResolver } from "./service-resolver.ts";
 
-/** @returns why there was no answer; undefined when there was one. */
+/** @returns the error text; undefined on success. */
 export type Probe = (apiService: ApiService, signal: AbortSignal) => Promise<string | undefined>;
 
 export interface ProbeOptions {
   readonly resolve: ServiceResolver;
-  /** The certificate of the server is not checked: nobody is told more by this than that it is there. */
+  /** Its TLS options skip certificate verification, since probes transfer no confidential data. */
   readonly backendOf: (apiService: ApiService) => Backend | undefined;
   readonly clock: Clock;
 }
 
 const attempts = 5;
 const timeoutMs = 5_000;
-/** May see everything, so that no rule of the server's can look like a failure. */
+/** A privileged user, so that the server's authorization does not fail the probe. */
 const asker = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
 export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {

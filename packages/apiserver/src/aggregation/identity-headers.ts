@@ -1,10 +1,11 @@
 /**
- * How a front proxy tells a server behind it who asks: names that only count from who shows the proxy's certificate.
+ * Headers by which a front proxy passes the user to an aggregated server; the server trusts them only together with the
+ * proxy's client certificate.
  * Source: k8s.io/client-go transport/round_trippers.go SetAuthProxyHeaders
  */
 import type { UserInfo } from "../request/context.ts";
 
-/** What headers of the client's own with such names must not add to: drop those first. */
+/** The caller must remove headers with these names from the client's request first. */
 export function identityHeaders({ name, groups, extra = {} }: UserInfo): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = { "x-remote-user": bytesOf(name) };
   if (groups.length > 0) headers["x-remote-group"] = groups.map(bytesOf);
@@ -14,12 +15,12 @@ export function identityHeaders({ name, groups, extra = {} }: UserInfo): Record<
   return headers;
 }
 
-/** Headers carry bytes; those of UTF-8. */
+/** UTF-8 bytes as latin1, because Node writes header values as latin1. */
 function bytesOf(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
-/** `example.com/id` is no header's name: `example.com%2fid` is. */
+/** Percent-encodes characters not allowed in header names: `example.com/id` becomes `example.com%2fid`. */
 function escapedKey(key: string): string {
   return bytesOf(key).replace(/[^!#$&'*+\-.^_`|~0-9A-Za-z]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Where the groups and versions that this server answers itself stand in discovery; greater comes first.
+ * Discovery priorities of the built-in groups and versions; higher values come first.
  * Source: cmd/kube-apiserver/app/aggregator.go apiVersionPriorities
  */
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -9,7 +9,7 @@ export interface Priorities {
   readonly versionPriority: number;
 }
 
-/** Custom resources come after everything that is built in. Source: crdregistration_controller.go */
+/** Custom resources come after all built-in groups. Source: crdregistration_controller.go */
 export const customResourcePriorities: Priorities = { groupPriorityMinimum: 1000, versionPriority: 100 };
 
 const groupPriorities: ReadonlyMap<string, number> = new Map([
@@ -35,7 +35,7 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ["internal.apiserver.k8s.io", 16_000],
 ]);
 
-/** Where a version's place in its group is another than 15 for stable, 9 for beta and 1 for alpha versions. */
+/** Exceptions to the default version priorities: 15 for stable, 9 for beta, 1 for alpha versions. */
 const versionPriorities: ReadonlyMap<string, number> = new Map([
   ["/v1", 1],
   ["events.k8s.io/v1beta1", 5],
@@ -46,7 +46,7 @@ const versionPriorities: ReadonlyMap<string, number> = new Map([
   ["internal.apiserver.k8s.io/v1alpha1", 9],
 ]);
 
-/** @returns undefined for what is not built in; the aggregator's own group is not registered anywhere. */
+/** @returns undefined for group versions that are not built in, and for the aggregator's own group. */
 export function prioritiesOf({ group, version }: GroupVersion): Priorities | undefined {
   const groupPriorityMinimum = groupPriorities.get(group);
   if (groupPriorityMinimum === undefined) return undefined;

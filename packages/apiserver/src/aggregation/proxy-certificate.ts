@@ -1,6 +1,6 @@
 /**
- * How this server proves to others who it is: to aggregated servers that it is the front proxy (--proxy-client-cert-file), to kubelets and
- * to etcd. The files are read again whenever they change.
+ * Client certificates of this server with hot reload: as front proxy towards aggregated servers (--proxy-client-cert-file),
+ * towards kubelets and towards etcd.
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/dynamic_serving_content.go
  */
 import { readFileSync } from "node:fs";
@@ -9,24 +9,24 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { watchFiles } from "@coxswain/apimachinery/serving/file-watch";
 
-/** PEM. */
+/** Certificate chain and private key, PEM. */
 export interface KeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface ProxyCertificate {
-  /** Another object whenever it is another pair; undefined without the flags. */
+  /** A new object after each reload; undefined when the flags are not set. */
   readonly current: KeyPair | undefined;
   close(): void;
 }
 
-/** @throws Error when the files cannot be read or do not belong together; with only one of them there is none. */
+/** @throws Error when the files are unreadable or do not match; `current` is undefined when one of the paths is "". */
 export function watchedProxyCertificate(certFile: string, keyFile: string, clock: Clock, log: Logger): ProxyCertificate {
   return watchedKeyPair("the front proxy", certFile, keyFile, clock, log);
 }
 
-/** The same for another purpose. @param purpose for the log */
+/** Like `watchedProxyCertificate`, for other certificates. @param purpose named in log messages */
 export function watchedKeyPair(purpose: string, certFile: string, keyFile: string, clock: Clock, log: Logger): ProxyCertificate {
   if (certFile === "" || keyFile === "") return { current: undefined, close() {} };
   let current = readKeyPair(certFile, keyFile);
@@ -50,6 +50,7 @@ export function watchedKeyPair(purpose: string, certFile: string, keyFile: strin
   };
 }
 
+/** @throws Error when the files are unreadable, invalid or do not match. */
 export function readKeyPair(certFile: string, keyFile: string): KeyPair {
   const pair = { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
   createSecureContext(pair);

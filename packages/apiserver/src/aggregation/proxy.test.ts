@@ -16,7 +16,7 @@ import { newProxy } from "./proxy.ts";
 
 const ca = await newCa({ commonName: "ca" });
 
-/** @returns asks for a path of a server that takes every request and answers none */
+/** @returns a function that sends a request to a server that accepts requests and never responds */
 async function silent(t: TestContext, clock: FakeClock) {
   const pair = await newCertificate({ commonName: "a", dnsNames: ["b.a.svc"], usages: ["server"], ca });
   let asked = 0;

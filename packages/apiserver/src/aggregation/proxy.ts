@@ -1,6 +1,6 @@
 /**
- * A request for a group version that another server serves: sent on under the name of who asked, answered as it is
- * answered there. Neither body waits to be whole, so that watches and uploads flow.
+ * Proxies a request to the aggregated server of its group version, with the user in headers. Request and response bodies are
+ * streamed, so that watches and uploads work.
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go, k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, transport.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -19,16 +19,16 @@ import { formatLocation, type Location, type ServiceResolver } from "./service-r
 
 export interface ProxyOptions {
   readonly resolve: ServiceResolver;
-  /** Told of each request that ends here without having reached the server. */
+  /** Called for each request that fails here without reaching the server. */
   readonly refused: (ctx: RequestContext, code: number) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** @param apiService as it stands now @param backend of it. Answers in every case. */
+/** Answers the request in every case. @param apiService current version @param backend the backend of that APIService */
 export type Proxy = (ctx: RequestContext, apiService: ApiService, backend: Backend) => Promise<void>;
 
-/** Clients ask all servers before they do anything: a slow one must not hold them up. */
+/** Clients query discovery of all groups first: a slow server must not block them. */
 const discoveryTimeoutMs = 5_000;
 const dialTimeoutMs = 30_000;
 
@@ -48,12 +48,12 @@ export function newProxy({ resolve, refused, clock, log }: ProxyOptions): Proxy 
       log.error("cannot resolve the service of an APIService", err, { apiService: nameOf(apiService) });
       return refuse(ctx, 503, "service unavailable");
     }
-    ctx.watchStarted?.(); // what it costs from here on, it costs the other server
+    ctx.watchStarted?.(); // the seats of priority and fairness are released: the cost is on the other server
     try {
       if (ctx.exchange.upgrade === undefined) await forward(ctx, backend, location, clock);
       else await tunnel(ctx, ctx.exchange.upgrade, backend, location, log);
     } catch (err) {
-      if (ctx.signal.aborted) throw ctx.signal.reason; // the deadline has an answer of its own
+      if (ctx.signal.aborted) throw ctx.signal.reason; // the request timeout is answered by its own filter
       if (ctx.exchange.headersSent) throw err;
       answerText(ctx.exchange, 503, `${(err as Error).message}\n`);
     }
@@ -80,7 +80,7 @@ async function forward(ctx: RequestContext, backend: Backend, location: Location
       throw new Error(`backend tried to switch protocol ${goQuote(answer.headers.upgrade ?? "")} when "" was requested`);
     }
     if (code >= 300 && code <= 399 && answer.headers.location) {
-      // Whoever follows it would go with their credentials where a server wants them to (CVE-2022-3172).
+      // Clients that follow the redirect would send their credentials to a host chosen by the backend (CVE-2022-3172).
       answer.destroy();
       return exchange.respond(502, plainText, "the backend attempted to redirect this request, which is not permitted");
     }
@@ -102,7 +102,7 @@ async function tunnel(
     toNode: false,
     as: "tunnel",
   } as const;
-  // `..` would lead to another path than the one that was authorized.
+  // `..` would resolve to another path than the authorized one.
   if (target.url.pathname !== escapedPath(ctx.info.path)) throw new Error("invalid path");
   const dial = {
     address: location.host,
@@ -127,12 +127,12 @@ function headersFor(ctx: RequestContext, location: Location): Record<string, str
   };
 }
 
-/** `/apis/group/version` and nothing below it. */
+/** True for `/apis/group/version` without anything below. */
 function isDiscovery({ info }: RequestContext): boolean {
   return !info.isResourceRequest && info.path.split("/").filter((part) => part !== "").length === 3;
 }
 
-/** The path that was authorized, and not what else the client's bytes could be taken for. */
+/** Built from the path that was authorized, not from the raw request target. */
 function pathAndQuery(ctx: RequestContext): string {
   const query = new URLSearchParams(ctx.query);
   query.sort();
@@ -140,7 +140,7 @@ function pathAndQuery(ctx: RequestContext): string {
   return escapedPath(ctx.info.path) + (text === "" ? "" : `?${text}`);
 }
 
-/** As Go writes the path of a URL. Source: net/url URL.EscapedPath */
+/** Encodes a path like Go. Source: net/url URL.EscapedPath */
 export function escapedPath(path: string): string {
   const bytes = Buffer.from(path, "utf8").toString("latin1");
   return bytes.replace(
@@ -149,7 +149,7 @@ export function escapedPath(path: string): string {
   );
 }
 
-/** What a connection failed with, in Go's words. */
+/** Text of a connection error in Go's wording. */
 export function failureText(err: unknown): string {
   const { name } = err as Error;
   return name === "AbortError" || name === "TimeoutError" ? "context deadline exceeded" : dialErrorText(err);

@@ -1,6 +1,6 @@
 /**
- * Where a service's requests go: to its cluster IP, or with --enable-aggregator-routing to the address of one of its
- * endpoints, for servers that are outside of the service network.
+ * Resolves a service to an address: its cluster IP, or with --enable-aggregator-routing the address of one of its endpoints,
+ * for API servers without access to the service network.
  * Source: k8s.io/apiserver pkg/util/proxy/proxy.go, kube-aggregator pkg/apiserver/resolvers.go
  */
 import { isIPv6 } from "node:net";
@@ -10,22 +10,22 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Endpoints, Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** An address, or the DNS name of a service of type ExternalName. */
+/** An IP address, or the DNS name of an ExternalName service. */
 export interface Location {
   readonly host: string;
   readonly port: number;
 }
 
-/** @throws Error when there is no way there, in upstream's words. */
+/** @throws Error with upstream's text when the service cannot be resolved. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Location;
 
 export interface ServiceResolverOptions {
   readonly services: Pick<Lister<Service & KubeObject>, "get">;
-  /** Undefined: requests go to the cluster IP. */
+  /** Set to route to endpoints; undefined to use the cluster IP. */
   readonly endpoints: Pick<Lister<Endpoints & KubeObject>, "get"> | undefined;
-  /** This server itself, which answers for default/kubernetes:443. */
+  /** Address of this server, used for default/kubernetes:443. */
   readonly self: () => Location;
-  /** From 0 to 1, for tests. */
+  /** Random number in [0, 1); replaced in tests. */
   readonly random?: () => number;
 }
 
@@ -74,7 +74,7 @@ function portOf({ spec }: Service, name: string, port: number): ServicePort {
   return found;
 }
 
-/** Any address of any subset with the port, so that all of them get a share. */
+/** A random address among all subsets with the port. */
 function someEndpoint({ subsets = [] }: Endpoints, portName: string, random: () => number): Location | undefined {
   const pick = (count: number): number => Math.floor(random() * count);
   const first = pick(subsets.length);

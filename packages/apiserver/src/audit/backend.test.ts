@@ -28,7 +28,7 @@ function aRecord(id: string, padding = 0): AuditRecord {
     { level: "Request", omitStages: new Set(), omitManagedFields: false },
   );
   if (padding > 0) event.requestObject(undefined, () => `{"kind":"Pod","x":"${"x".repeat(padding)}"}`);
-  // Objects of this size are converted at once.
+  // Objects of this size are converted synchronously.
   assert.equal(
     event.prepare((err) => assert.fail(String(err))),
     undefined,
@@ -154,7 +154,7 @@ for (const { format, want } of [
     const written: string[] = [];
     const options = { path: "-", format, version: v1, maxBytes: 0, maxAgeDays: 0, maxBackups: 0, compress: false } as const;
     const backend = newLogBackend(options, newFakeClock(), never);
-    // Only while it is written: the test's own reports go the same way.
+    // Mocked only during the write, because the test reporter uses stdout too.
     const { mock } = t.mock.method(process.stdout, "write", (text: string, done: () => void) => {
       written.push(text);
       done();

@@ -1,6 +1,6 @@
 /**
- * Where events go, and what stands before that: modes, buffers, truncation. A backend says whether it took the events;
- * what it could not take is counted and logged here, never thrown.
+ * Audit backends and their wrappers: modes, buffering, truncation. A backend reports whether it accepted the events; lost
+ * events are counted and logged here, never thrown.
  * Source: k8s.io/apiserver plugin/pkg/audit/{buffered,truncate}, pkg/audit/{union,metrics}.go
  */
 import type { TokenBucket } from "@coxswain/apimachinery/client/rate-limit";
@@ -12,9 +12,9 @@ import { type AuditRecord, type AuditVersion, eventJson } from "./event.ts";
 import { levels } from "./policy.ts";
 
 export interface AuditBackend {
-  /** @returns at once where nothing has to be waited for. */
+  /** @returns whether the events were accepted; synchronously when no I/O is pending. */
   process(records: readonly AuditRecord[]): boolean | Promise<boolean>;
-  /** Writes what is still buffered; gives up when the signal is aborted. */
+  /** Flushes buffered events; gives up when the signal is aborted. */
   stop(signal: AbortSignal): Promise<void>;
 }
 
@@ -48,9 +48,10 @@ export function newAuditMetrics(metrics: MetricsRegistry): AuditMetrics {
   };
 }
 
-/** Counts events that were lost and writes them to the server's own log. */
+/** Counts lost events and writes them to the server log. */
 export type PluginError = (plugin: string, err: unknown, records: readonly AuditRecord[]) => void;
 
+/** Logs at most ten of the lost events, in the legacy format. */
 export function newPluginError(metrics: AuditMetrics, log: Logger): PluginError {
   return (plugin, err, records) => {
     metrics.errors.labels(plugin).inc(records.length);
@@ -65,7 +66,7 @@ export function newPluginError(metrics: AuditMetrics, log: Logger): PluginError 
   };
 }
 
-/** Every backend gets the events; all must take them. */
+/** Sends the events to all backends; true when all accepted them. */
 export function union(backends: readonly AuditBackend[]): AuditBackend {
   if (backends.length === 1) return backends[0] as AuditBackend;
   return {
@@ -80,7 +81,7 @@ export function union(backends: readonly AuditBackend[]): AuditBackend {
   };
 }
 
-/** `blocking`: waited for, but a failure is nobody's. */
+/** Mode `blocking`: waits for the backend but ignores its failures. */
 export function ignoringErrors(backend: AuditBackend): AuditBackend {
   return {
     process(records) {
@@ -92,13 +93,13 @@ export function ignoringErrors(backend: AuditBackend): AuditBackend {
 }
 
 export interface TruncateOptions {
-  /** What the sizes are of. */
+  /** API version in which sizes are measured. */
   readonly version: AuditVersion;
   readonly maxEventBytes: number;
   readonly maxBatchBytes: number;
 }
 
-/** Takes the objects out of events that are too large, drops those that still are, and splits batches. */
+/** Removes the objects from events that are too large, drops events that still are, and splits batches. */
 export function truncating(backend: AuditBackend, options: TruncateOptions, fail: PluginError): AuditBackend {
   return {
     process(records) {
@@ -133,7 +134,7 @@ export function truncating(backend: AuditBackend, options: TruncateOptions, fail
   };
 }
 
-/** Of the event by itself, with its newline. */
+/** Serialized size in bytes of a single event, including the newline. */
 function sizeOf(record: AuditRecord, version: AuditVersion): number {
   return eventJson(record, version).length + 1;
 }
@@ -143,14 +144,14 @@ export interface BatchOptions {
   readonly maxBatchSize: number;
   readonly maxBatchWaitMs: number;
   readonly throttle: { readonly qps: number; readonly burst: number } | undefined;
-  /** The next batch does not wait until the last one was taken. */
+  /** Sends the next batch without waiting for the previous one. */
   readonly concurrent: boolean;
 }
 
-/** Of objects in one buffer; events beyond it are buffered without theirs. */
+/** Limit of object bytes in the buffer; beyond it, events are buffered without their objects. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-/** `batch`: events wait in memory until there are enough of them or they have waited long enough; a full buffer drops. */
+/** Mode `batch`: buffers events until the batch is full or maxBatchWaitMs passed; drops events when the buffer is full. */
 export function buffered(backend: AuditBackend, options: BatchOptions, clock: Clock, fail: PluginError): AuditBackend {
   const { bufferSize, maxBatchSize, maxBatchWaitMs, throttle, concurrent } = options;
   const bucket: TokenBucket = throttle === undefined ? unlimited : newTokenBucket({ ...throttle, clock });
@@ -209,7 +210,7 @@ export function buffered(backend: AuditBackend, options: BatchOptions, clock: Cl
         waiting.push(kept);
       }
       if (waiting.length > 0) schedule();
-      // The loss is counted; the request goes on.
+      // The loss was counted; it must not fail the request.
       return true;
     },
     async stop(signal) {

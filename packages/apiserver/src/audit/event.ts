@@ -1,6 +1,6 @@
 /**
- * What is known of one request, and the records made of it: audit.k8s.io/v1 Event, as text from the start, since a
- * record outlives the request's objects.
+ * State of one request and the records made from it: audit.k8s.io/v1 Event, serialized early because a record outlives the
+ * request's objects.
  * Source: k8s.io/apiserver pkg/audit/request.go, format.go
  */
 import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
@@ -25,20 +25,20 @@ export interface EventSource {
 export const auditVersions = ["audit.k8s.io/v1alpha1", "audit.k8s.io/v1beta1", "audit.k8s.io/v1"] as const;
 export type AuditVersion = (typeof auditVersions)[number];
 
-/** One event, ready to be written. */
+/** One event, ready for serialization. */
 export interface AuditRecord {
   readonly level: Level;
-  /** JSON of an item of a list: without kind and apiVersion. */
+  /** JSON of the event as list item: without kind and apiVersion. */
   item(version: AuditVersion): Buffer;
-  /** Of the request and the response object. */
+  /** Size in bytes of the request and the response object. */
   readonly objectBytes: number;
-  /** One line of the legacy format, without newline. */
+  /** One line in the legacy format, without newline. */
   readonly legacy: string;
-  /** Without request and response object, and marked so. */
+  /** A copy without request and response object, annotated as truncated. */
   truncated(): AuditRecord;
 }
 
-/** The event as an object of its own, without newline. */
+/** JSON of a single event, with kind and apiVersion, without newline. */
 export function eventJson(record: AuditRecord, version: AuditVersion): Buffer {
   return Buffer.concat([Buffer.from(`{"kind":"Event","apiVersion":"${version}",`), record.item(version).subarray(1)]);
 }
@@ -52,9 +52,10 @@ interface ResponseStatus {
 
 const longestUserAgent = 1024;
 
+/** Collects the audit data of one request; `record` makes a snapshot for each stage. */
 export class AuditEvent implements AuditTrail {
   responseStatus: ResponseStatus | undefined;
-  /** Set by the filter. */
+  /** Called when the response starts; set by the filter. */
   onStarted: (code: number) => void = () => {};
   readonly #source: EventSource;
   readonly #verdict: Verdict;
@@ -63,7 +64,7 @@ export class AuditEvent implements AuditTrail {
   readonly #objectRef: Record<string, string> | undefined;
   #impersonated: UserInfo | undefined;
   readonly #objects: ObjectRecorder;
-  /** Objects that are yet to be converted. */
+  /** Objects not yet converted. */
   readonly #sent = new Map<"request" | "response", SentObject>();
   readonly #recorded: { request?: Uint8Array; response?: Uint8Array } = {};
   #reservedBytes = 0;
@@ -111,14 +112,14 @@ export class AuditEvent implements AuditTrail {
     return this.#rank >= levels.indexOf("RequestResponse");
   }
 
-  /** The answer as it goes out: a Status says how it ended, any object is kept where the level asks for it. */
+  /** Records the response body: a Status sets responseStatus, other objects are kept when the level requires it. */
   responseBody(mediaType: string, gzip: boolean, bytes: Buffer): void {
     const { recordsResponse: recordsObject } = this;
     const { omitManagedFields } = this.#verdict;
     this.#sent.set("response", { source: "answer", mediaType, gzip, bytes, omitManagedFields, recordsObject });
   }
 
-  /** Memory for a part of an object. @returns false when there is too little: then the event has no objects */
+  /** Reserves memory for a part of an object. @returns false when the limit is exceeded; the event then has no objects */
   reserve(bytes: number): boolean {
     if (this.#isTruncated) return false;
     if (this.#reservedBytes + bytes > this.#objects.maxObjectBytes || !this.#objects.reserve(bytes)) {
@@ -129,7 +130,7 @@ export class AuditEvent implements AuditTrail {
     return true;
   }
 
-  /** To be called when nothing more is recorded of the request. */
+  /** Frees the reserved memory; call it when nothing more is recorded for the request. */
   release(): void {
     this.#objects.release(this.#reservedBytes);
     this.#reservedBytes = 0;
@@ -144,7 +145,7 @@ export class AuditEvent implements AuditTrail {
     this.annotate(...truncatedAnnotation);
   }
 
-  /** Converts the objects for the next record; to be waited for where it returns a promise. An object that cannot be is left out. */
+  /** Converts pending objects for the next record; await the promise, if any. Objects that cannot be converted are omitted. */
   prepare(onError: (err: unknown) => void): Promise<void> | undefined {
     const pending: Promise<void>[] = [];
     for (const [name, sent] of this.#sent) {
@@ -185,7 +186,7 @@ export class AuditEvent implements AuditTrail {
     this.#impersonated = user;
   }
 
-  /** The event as it is now: a buffer may get to it when the request has gone on. */
+  /** Snapshot of the event: a buffer may serialize it after the request has continued. */
   record(stage: Stage, nowMs: number): AuditRecord {
     const { level } = this.#verdict;
     const { receivedMs } = this.#source;
@@ -261,7 +262,7 @@ type Fields = Readonly<Record<string, unknown>> & {
 };
 
 /**
- * The versions before v1 tell the times once more, in seconds; v1alpha1 has group and version of the object in one field.
+ * Versions before v1 repeat the times in seconds; v1alpha1 has group and version of the object in one field.
  * Source: k8s.io/apiserver pkg/apis/audit/{v1alpha1,v1beta1}/conversion.go
  */
 function olderFields({ level, objectRef, ...rest }: Fields, version: AuditVersion, receivedMs: number, nowMs: number): object {

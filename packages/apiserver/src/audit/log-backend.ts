@@ -1,5 +1,5 @@
 /**
- * Events as lines of a file or of standard output: JSON, or the one-line text of old.
+ * Writes events as lines to a file or standard output, as JSON or in the legacy one-line format.
  * Source: k8s.io/apiserver plugin/pkg/audit/log
  */
 
@@ -12,16 +12,16 @@ import { type AuditVersion, eventJson } from "./event.ts";
 import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";
 
 export interface LogBackendOptions extends RotatingFileOptions {
-  /** `path` `-`: standard output. */
+  /** `path` `-` selects standard output. */
   readonly format: "json" | "legacy";
-  /** Of the JSON. */
+  /** API version of the JSON format. */
   readonly version: AuditVersion;
 }
 
 const plugin = "log";
 const newline = Buffer.from("\n");
 
-/** @throws Error when the file cannot be written. */
+/** @throws Error when the file cannot be opened. */
 export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: PluginError): AuditBackend {
   const out = options.path === "-" ? standardOutput : openedFile(options, clock, (err) => fail(plugin, err, []));
   return {
@@ -42,7 +42,7 @@ export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: Pl
   };
 }
 
-/** A path that cannot be written must end the start, not lose every event. */
+/** Opens the file once up front, so that an unwritable path fails the startup instead of losing every event. */
 function openedFile(options: RotatingFileOptions, clock: Clock, onError: (err: unknown) => void): RotatingFile {
   makeFolderSync(dirname(options.path), 0o700);
   closeSync(openSync(options.path, "a", 0o600));

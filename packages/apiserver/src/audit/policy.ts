@@ -1,6 +1,6 @@
 /**
- * --audit-policy-file: which requests are recorded, and how much of them. The first rule that matches decides; a
- * request that none matches is not recorded.
+ * --audit-policy-file: selects which requests are audited, and at which level. The first matching rule decides; requests
+ * that match no rule are not audited.
  * Source: k8s.io/apiserver pkg/audit/policy, pkg/apis/audit/validation
  */
 import { readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ export type Stage = (typeof stages)[number];
 
 export interface GroupResources {
   readonly group?: string;
-  /** `pods`, `pods/log`, `pods/*`, `*\/status`, `*`; empty: all. */
+  /** `pods`, `pods/log`, `pods/*`, `*\/status`, `*`; empty matches all. */
   readonly resources?: readonly string[];
   readonly resourceNames?: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface PolicyRule {
   readonly userGroups?: readonly string[];
   readonly verbs?: readonly string[];
   readonly resources?: readonly GroupResources[];
-  /** `""` stands for cluster-scoped resources. */
+  /** `""` matches cluster-scoped resources. */
   readonly namespaces?: readonly string[];
   readonly nonResourceURLs?: readonly string[];
   readonly omitStages?: readonly Stage[];
@@ -48,7 +48,7 @@ export interface AuditPolicy {
   readonly omitManagedFields?: boolean;
 }
 
-/** What the policy says of one request. */
+/** Result of the policy for one request. */
 export interface Verdict {
   readonly level: Level;
   readonly omitStages: ReadonlySet<Stage>;
@@ -109,7 +109,7 @@ function filled<T>(list: readonly T[] | undefined): list is readonly T[] {
   return list !== undefined && list.length > 0;
 }
 
-/** @throws Error that names the file and what is wrong with it. */
+/** @throws Error naming the file and the problem. */
 export function loadPolicy(path: string): AuditPolicy {
   let text: string;
   try {
@@ -124,10 +124,10 @@ export function loadPolicy(path: string): AuditPolicy {
   }
 }
 
-/** The versions differ in nothing that a policy holds. */
+/** The policy is identical in all three versions. */
 const versions = new Set(["audit.k8s.io/v1", "audit.k8s.io/v1beta1", "audit.k8s.io/v1alpha1"]);
 
-/** @param text YAML or JSON @throws Error with every problem. */
+/** @param text YAML or JSON @throws Error listing all problems. */
 export function parsePolicy(text: string): AuditPolicy {
   let written: unknown;
   try {
@@ -174,7 +174,7 @@ const ruleShape: Shape = {
   omitManagedFields: "boolean",
 };
 
-/** The known fields, each of the type it must have; unknown ones are left out. */
+/** Copies the known fields after checking their types; unknown fields are dropped. */
 function shape(from: Record<string, unknown>, known: Shape, path: string): Record<string, unknown> {
   const read: Record<string, unknown> = {};
   for (const [name, type] of Object.entries(known)) {

@@ -5,7 +5,7 @@ import { recordedObject, type SentObject } from "./recorded-object.ts";
 parentPort?.on("message", (sent: SentObject & { readonly maxBytes: number }) => {
   try {
     const recorded = recordedObject(sent, sent.maxBytes);
-    // Memory that can be handed over: small buffers are parts of a pool.
+    // A copy with its own ArrayBuffer, which can be transferred: small Buffers are slices of a shared pool.
     const json = recorded.json && new Uint8Array(recorded.json);
     parentPort?.postMessage({ ...recorded, ...(json && { json }) }, json ? [json.buffer] : []);
   } catch (err) {

@@ -1,6 +1,6 @@
 /**
- * Objects of requests and answers as events hold them: one line of JSON, escaped as Go's encoder escapes, without managed fields where
- * the policy says so. Small ones are converted at once, large ones in a worker thread, so that no list blocks the event loop.
+ * Converts request and response objects to the form in audit events: one line of JSON, escaped like Go's encoder, without
+ * managed fields if the policy omits them. Large objects are converted in a worker thread to keep the event loop responsive.
  * Source: k8s.io/apiserver pkg/audit/request.go, LogRequestObject, LogResponseObject
  */
 import { extname } from "node:path";
@@ -10,33 +10,33 @@ import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { newWorkerQueue } from "@coxswain/apimachinery/event-loop/worker-queue";
 
-/** An object as it was sent. */
+/** An object as sent on the wire. */
 export interface SentObject {
   readonly source: "request" | "patch" | "answer";
-  /** Of an answer; requests are JSON of ours, patches what the user wrote. */
+  /** Media type of a response; requests are JSON made by the server, patches are as sent by the user. */
   readonly mediaType: string;
   readonly gzip: boolean;
   readonly bytes: Uint8Array;
   readonly omitManagedFields: boolean;
-  /** Without it, an answer that is no Status is not recorded. */
+  /** When false, only a Status in the response is recorded. */
   readonly recordsObject: boolean;
 }
 
 export interface RecordedObject {
-  /** undefined: there is no object to record */
+  /** undefined when there is no object to record */
   readonly json?: Uint8Array;
-  /** When the answer was a Status. */
+  /** Set when the response is a Status. */
   readonly status?: { readonly status?: string; readonly reason?: string };
 }
 
-/** Converts objects, and limits what events hold in memory until they are written. */
+/** Converts objects and limits the memory held by events until they are written. */
 export interface ObjectRecorder {
-  /** Of one object, before and after decompression. */
+  /** Limit for one object, before and after decompression. */
   readonly maxObjectBytes: number;
-  /** @returns false when events hold too much already; then the object is left out and the event is marked as truncated */
+  /** @returns false when the limit is exceeded; the object is then omitted and the event marked as truncated */
   reserve(bytes: number): boolean;
   release(bytes: number): void;
-  /** @returns at once for small objects @throws Error when the object is too large or cannot be decoded */
+  /** @returns synchronously for small objects @throws Error when the object is too large or cannot be decoded */
   convert(sent: SentObject): RecordedObject | Promise<RecordedObject>;
 }
 
@@ -45,7 +45,7 @@ export interface ObjectRecorderOptions {
   readonly maxHeldBytes?: number;
 }
 
-/** Larger bodies take more than a few milliseconds to convert. */
+/** Bodies above this size are converted in the worker, as they take more than a few milliseconds. */
 const inlineBytes = 64 * 1024;
 const defaultMaxObjectBytes = 64 * 1024 * 1024;
 const defaultMaxHeldBytes = 128 * 1024 * 1024;
@@ -71,7 +71,7 @@ export function newObjectRecorder(options: ObjectRecorderOptions = {}): ObjectRe
     },
     convert(sent) {
       if (sent.bytes.length <= inlineBytes) return recordedObject(sent, maxObjectBytes);
-      // The thread gets memory of its own: bodies are views of buffers that lists share.
+      // Copied to be transferable: bodies are views of buffers shared with list responses.
       const bytes = new Uint8Array(sent.bytes);
       return thread.run({ ...sent, bytes, maxBytes: maxObjectBytes }, [bytes.buffer]).then((answer) => {
         if ("failure" in answer) throw new Error(answer.failure);
@@ -81,7 +81,7 @@ export function newObjectRecorder(options: ObjectRecorderOptions = {}): ObjectRe
   };
 }
 
-/** @throws Error for bytes that cannot be decoded, or are more than `maxBytes` decompressed */
+/** @throws Error when the bytes cannot be decoded or exceed `maxBytes` after decompression */
 export function recordedObject(sent: SentObject, maxBytes: number): RecordedObject {
   const { source, mediaType, omitManagedFields, recordsObject } = sent;
   const whole = Buffer.from(sent.bytes.buffer, sent.bytes.byteOffset, sent.bytes.byteLength);
@@ -102,7 +102,7 @@ function ofText(json: string | undefined): RecordedObject {
   return json === undefined ? {} : { json: Buffer.from(escapeHtml(json)) };
 }
 
-/** As Go's encoder writes strings. None of these characters stands outside of one. */
+/** Escapes like Go's JSON encoder. These characters occur only inside JSON strings. */
 export function escapeHtml(json: string): string {
   return json.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -119,7 +119,7 @@ const jsonType = "application/json";
 const yamlType = "application/yaml";
 const protobufType = "application/vnd.kubernetes.protobuf";
 
-/** Told from the first bytes: most answers are no Status, and need not be parsed to know it. */
+/** Detects a Status by its first bytes, which avoids parsing other responses. */
 function isStatus(mediaType: string, bytes: Buffer): boolean {
   const start = bytes.subarray(0, 64).toString("latin1");
   if (mediaType === jsonType) return /^\{\s*"kind":\s*"Status"/.test(start);
@@ -127,7 +127,7 @@ function isStatus(mediaType: string, bytes: Buffer): boolean {
   return mediaType === yamlType && bytes.toString("utf8").includes("kind: Status\n");
 }
 
-/** An API object on one line of JSON; undefined for a document of another kind. */
+/** An API object as one line of JSON; undefined for other documents. */
 function objectJson(mediaType: string, bytes: Buffer): string | undefined {
   let json: string | undefined;
   if (mediaType === jsonType) json = compactJson(bytes.toString("utf8"));
@@ -136,7 +136,7 @@ function objectJson(mediaType: string, bytes: Buffer): string | undefined {
   return json !== undefined && /^\{"(kind|apiVersion)":/.test(json) ? json : undefined;
 }
 
-/** A user's JSON on one line with its own order of keys; YAML becomes JSON; undefined when it is neither. */
+/** The user's JSON on one line with the original key order; YAML is converted; undefined when it is neither. */
 function compactJson(text: string): string | undefined {
   try {
     parseJson(text);
@@ -150,7 +150,7 @@ function compactJson(text: string): string | undefined {
   }
 }
 
-/** Of an object, of a list's items, and of the objects in a table's rows. Changes its argument. */
+/** Removes managedFields from an object, list items, and objects in table rows. Modifies its argument. */
 function withoutManagedFields(value: unknown): unknown {
   const drop = (object: unknown): void => {
     const metadata = (object as { metadata?: { managedFields?: unknown } } | null)?.metadata;

@@ -1,7 +1,7 @@
 /**
- * A file that is moved aside when it grows too large: `audit.log` becomes `audit-2022-01-31T10-20-30.123.log` (UTC), old
- * ones go by number and age and may be packed to `.gz`. What is written while the disk is busy goes out together, so that
- * many requests wait for one write.
+ * A log file with rotation by size: `audit.log` is renamed to `audit-2022-01-31T10-20-30.123.log` (UTC); backups are removed
+ * by count and age, and optionally compressed to `.gz`. Writes during a pending write are batched, so that many requests
+ * share one write.
  * Source: gopkg.in/natefinch/lumberjack.v2
  */
 
@@ -15,19 +15,19 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 export interface RotatingFileOptions {
   readonly path: string;
-  /** 0: 100 MiB. */
+  /** Size that triggers rotation; 0 selects 100 MiB. */
   readonly maxBytes: number;
-  /** 0: no limit. */
+  /** 0: unlimited. */
   readonly maxAgeDays: number;
-  /** 0: no limit. */
+  /** 0: unlimited. */
   readonly maxBackups: number;
   readonly compress: boolean;
 }
 
 export interface RotatingFile {
-  /** Resolves when the bytes are in the file. @throws Error when it is not, or is larger than a file may be. */
+  /** Resolves when the bytes are written. @throws Error when the write fails or the bytes exceed maxBytes. */
   write(bytes: Buffer | string): Promise<void>;
-  /** Resolves when everything is written and old files are dealt with. */
+  /** Resolves when pending writes and the cleanup of backups are done. */
   close(): Promise<void>;
 }
 
@@ -114,7 +114,7 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
   };
 }
 
-/** `dir/audit-2022-01-31T10-20-30.123.log` */
+/** Backup name with the time in UTC: `dir/audit-2022-01-31T10-20-30.123.log` */
 function backupName(path: string, nowMs: number): string {
   const { prefix, extension } = partsOf(path);
   const time = new Date(nowMs).toISOString().slice(0, 23).replaceAll(":", "-");
@@ -123,13 +123,13 @@ function backupName(path: string, nowMs: number): string {
 
 function partsOf(path: string): { prefix: string; extension: string } {
   const name = basename(path);
-  // A name that is all extension, `.log`, has one too.
+  // A dot file such as `.log` is all extension, unlike in Node's extname.
   const extension = extname(name) || (name.startsWith(".") ? name : "");
   return { prefix: `${name.slice(0, name.length - extension.length)}-`, extension };
 }
 
 interface Backup {
-  /** Without `.gz`. */
+  /** File name without `.gz`. */
   readonly name: string;
   readonly path: string;
   readonly timeMs: number;
@@ -149,7 +149,7 @@ async function cleanBackups(options: RotatingFileOptions, nowMs: number): Promis
   }
 }
 
-/** The newest first. */
+/** Backups, newest first. */
 async function listBackups(path: string): Promise<Backup[]> {
   const { prefix, extension } = partsOf(path);
   const folder = dirname(path);

@@ -1,6 +1,6 @@
 /**
- * Events as EventLists to a server of the cluster's owner, named by a kubeconfig file. Any failure is tried again, five
- * times in all, each wait half as long again as the one before.
+ * Sends events as EventList to the server of a kubeconfig. Failed requests are retried, five attempts in all, with backoff
+ * factor 1.5.
  * Source: k8s.io/apiserver plugin/pkg/audit/webhook, pkg/util/webhook/webhook.go
  */
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
@@ -15,7 +15,7 @@ export interface WebhookBackendOptions {
   readonly client: ClientConfig;
   readonly initialBackoffMs: number;
   readonly version: AuditVersion;
-  /** How the server is reached, when not directly. */
+  /** Dialer for the server; undefined: direct. */
   readonly connect?: Connect | undefined;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Tokens of joining nodes, `<6 characters>.<16 characters>`, kept as secrets of type bootstrap.kubernetes.io/token.
+ * Bootstrap tokens of joining nodes, `<6 characters>.<16 characters>`, stored in Secrets of type
+ * bootstrap.kubernetes.io/token.
  * Source: plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go
  */
 import { timingSafeEqual } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * All authenticators in upstream's order: a front proxy's word, client certificates, bearer tokens, and who shows
- * nothing is anonymous.
+ * Builds all configured authenticators in upstream's order: request headers of a front proxy, client certificates, bearer
+ * tokens. Requests without credentials are anonymous.
  * Source: pkg/kubeapiserver/authenticator/config.go New
  */
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
@@ -53,9 +53,9 @@ export interface AuthenticationOptions {
   clock: Clock;
   log: Logger;
   metrics: MetricsRegistry;
-  /** Ends connections to others when the server stops. */
+  /** Aborts outgoing connections when the server stops. */
   signal: AbortSignal;
-  /** How a webhook is reached, when not directly. */
+  /** Dialer for webhooks; undefined: direct. */
   connect?: Connect | undefined;
 }
 
@@ -68,7 +68,7 @@ export interface TokenWebhookOptions {
 
 export interface Authentication {
   readonly authenticate: Authenticator;
-  /** For token reviews: what a bearer token says, for these audiences. */
+  /** For TokenReviews: authenticates a bearer token for the given audiences. */
   readonly authenticateToken: TokenAuthenticator;
 }
 
@@ -85,7 +85,7 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
     if (serviceAccounts.issuers.length > 0) tokens.push(boundServiceAccountToken(serviceAccounts));
   }
   if (options.bootstrapTokens) tokens.push(withApiAudiences(bootstrapToken(options.getter, clock), apiAudiences));
-  // After the service accounts: a provider's claims must not be asked for their tokens.
+  // After service accounts, as upstream: their tokens must not be presented to the OpenID provider first.
   if (options.oidc !== undefined) tokens.push(withApiAudiences(oidcToken(options.oidc, { clock, log, signal }), apiAudiences));
   if (options.tokenWebhook !== undefined) {
     const { config, version, cacheTtlMs } = options.tokenWebhook;
@@ -122,8 +122,8 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
 }
 
 /**
- * A review that names no audience asks for this server's own.
- * @throws Error for a token that nobody knows, as a request with it would be refused
+ * A review without audiences uses those of this API server.
+ * @throws Error for a token that no authenticator recognizes, like a request with it
  * Source: pkg/registry/authentication/tokenreview/storage.go
  */
 function withDefaultAudiences(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): TokenAuthenticator {
@@ -135,7 +135,10 @@ function withDefaultAudiences(authenticate: TokenAuthenticator, apiAudiences: re
   };
 }
 
-/** Tokens that know of no audience are good for this server's own. Source: pkg/authentication/authenticator/audagnostic.go */
+/**
+ * Grants the API server's own audiences to tokens of authenticators that do not support audiences.
+ * Source: pkg/authentication/authenticator/audagnostic.go
+ */
 function withApiAudiences(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): TokenAuthenticator {
   return async (token, audiences) => {
     if (audiences === undefined) return authenticate(token, audiences);

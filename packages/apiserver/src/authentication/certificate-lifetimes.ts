@@ -3,7 +3,10 @@ import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/met
 const hour = 3600;
 const day = 24 * hour;
 
-/** How long the certificates that clients show are still good. Source: k8s.io/apiserver pkg/authentication/request/x509/x509.go */
+/**
+ * Histogram of the remaining lifetime of client certificates.
+ * Source: k8s.io/apiserver pkg/authentication/request/x509/x509.go
+ */
 export function newCertificateLifetimes(metrics: MetricsRegistry): HistogramChild {
   const histogram = metrics.histogram({
     name: "apiserver_client_certificate_expiration_seconds",

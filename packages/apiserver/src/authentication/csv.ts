@@ -1,7 +1,7 @@
 /**
- * Records of RFC 4180 as Go's encoding/csv reads them with its defaults: blank lines are no records, nothing is
- * trimmed, and a quote stands only around a whole field, doubled inside it.
- * @throws Error with Go's words: `parse error on line 2, column 3: bare " in non-quoted field`
+ * Parses CSV (RFC 4180) like Go's encoding/csv with default options: blank lines are skipped, nothing is trimmed, and quotes
+ * may only enclose a whole field, doubled inside it.
+ * @throws Error with Go's text: `parse error on line 2, column 3: bare " in non-quoted field`
  */
 export function parseCsv(text: string): string[][] {
   const records: string[][] = [];
@@ -25,7 +25,7 @@ export function parseCsv(text: string): string[][] {
       at++;
     }
     records.push(record);
-    at++; // the end of the line
+    at++; // skip the line break
     line++;
   }
   return records;
@@ -33,7 +33,7 @@ export function parseCsv(text: string): string[][] {
 
 interface Field {
   readonly value: string;
-  /** Of the comma or the line break after it. */
+  /** Index of the comma or line break after the field. */
   readonly end: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A claim that is not in the ID token but, the token says, at another endpoint: `_claim_names` gives the source of the
- * claim, `_claim_sources` its address. What is there is a JWT of its own, checked like any.
+ * Distributed claims: `_claim_names` of the ID token maps a claim to a source, `_claim_sources` the source to an endpoint.
+ * The endpoint returns a JWT, which is verified like an ID token.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go claimResolver; OpenID Connect Core 1.0 section 5.6.2
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -10,15 +10,15 @@ import { type Claims, type TokenVerifier, untrustedIssuer } from "./oidc-verifie
 
 export interface ClaimSources {
   readonly get: HttpsGet;
-  /** @throws Error when the issuer cannot be reached. */
+  /** @throws Error when the verifier of the issuer is not available. */
   verifierOf(issuer: string): Promise<TokenVerifier>;
 }
 
 const retryMs = 10_000;
-/** Issuers come from tokens; only so many are remembered. */
+/** Bounds the cache of verifiers, because issuer names are taken from tokens. */
 const mostIssuers = 100;
 
-/** A verifier for each issuer, made once; one that failed is not tried again before some seconds. */
+/** Caches one verifier per issuer; a failed discovery is retried after `retryMs` at the earliest. */
 export function newClaimVerifiers(
   discover: (issuer: string) => Promise<TokenVerifier>,
   clock: Clock,
@@ -43,8 +43,8 @@ export function newClaimVerifiers(
 }
 
 /**
- * @returns the claims, with the one asked for when it had to be fetched
- * @throws Error when the token names a source and the claim cannot be had from it
+ * @returns the claims including the requested one, fetched if it is distributed
+ * @throws Error when the token names a source for the claim and fetching or verifying it fails
  */
 export async function expandDistributedClaim(claims: Claims, claim: string, sources: ClaimSources): Promise<Claims> {
   if (Object.hasOwn(claims, claim) || !Object.hasOwn(claims, "_claim_names")) return claims;
@@ -61,7 +61,7 @@ export async function expandDistributedClaim(claims: Claims, claim: string, sour
   if (typeof endpoint !== "string" || typeof accessToken !== "string") {
     throw new Error("oidc: could not parse claim sources: an endpoint or access_token is no string");
   }
-  // An aggregated claim, perhaps: the token holds it itself. Those are not read.
+  // A source without endpoint is an aggregated claim, which upstream does not support either.
   if (endpoint === "") return claims;
   const value = await resolve(endpoint, accessToken, claim, sources);
   const expanded = { ...claims };

@@ -1,5 +1,5 @@
 /**
- * GETs from OpenID providers: HTTPS only, also after redirects, with a limit of time and size.
+ * HTTP client for OpenID providers: HTTPS only, also after redirects, with time and size limits.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go (its HTTP client), RFC 7231 section 6.4
  */
 import type { IncomingMessage } from "node:http";
@@ -20,8 +20,8 @@ const longestAnswerBytes = 5 * 1024 * 1024;
 const mostRedirects = 10;
 
 /**
- * @param ca authorities that sign the providers' certificates, PEM; the system's when undefined
- * @param signal breaks off what is under way
+ * @param ca PEM bundle to verify the providers' certificates; the system's roots when undefined
+ * @param signal aborts requests in flight
  */
 export function newHttpsGet(ca: string | undefined, signal: AbortSignal): HttpsGet {
   const agent = new Agent({ keepAlive: false, ...(ca === undefined ? {} : { ca }) });
@@ -39,7 +39,7 @@ export function newHttpsGet(ca: string | undefined, signal: AbortSignal): HttpsG
       response.destroy();
       if (redirects === mostRedirects) throw new Error(`Get ${JSON.stringify(start)}: stopped after ${mostRedirects} redirects`);
       const next = httpsUrl(new URL(location, url).href);
-      // A credential is for the host that it was meant for.
+      // Headers may carry credentials; do not forward them to another host.
       if (next.host !== url.host) sent = {};
       url = next;
     }

@@ -1,6 +1,6 @@
 /**
- * Checks ID tokens of one OpenID provider: finds its keys by discovery, keeps them, and fetches them again when none
- * of them signed a token (the provider has rotated them). What can be checked without keys is checked first.
+ * Verifies ID tokens of one OpenID provider. Keys are discovered, cached, and fetched again when no cached key verifies the
+ * signature (key rotation). Claims that need no key are checked first.
  * Source: github.com/coreos/go-oidc v2 oidc.go, verify.go, jwks.go; OpenID Connect Core 1.0, Discovery 1.0
  */
 import { createPublicKey, type KeyObject } from "node:crypto";
@@ -13,13 +13,13 @@ import type { HttpsGet } from "./oidc-https.ts";
 export type Claims = Record<string, unknown>;
 
 export interface VerifierConfig {
-  /** Must be among the token's audiences. */
+  /** Required audience of the token. */
   readonly clientId: string;
   readonly signingAlgorithms: readonly string[];
 }
 
 export interface TokenVerifier {
-  /** @throws Error that says what is wrong with the token, or why the provider's keys cannot be had. */
+  /** @throws Error when the token is invalid or the provider's keys cannot be fetched. */
   verify(token: string): Promise<Claims>;
 }
 
@@ -30,10 +30,10 @@ export const supportedSigningAlgorithms: readonly string[] = [
 ];
 
 const google = "https://accounts.google.com";
-/** So far a token's "not before" may be ahead of our clock. */
+/** Clock skew tolerated for the "nbf" claim. */
 const notBeforeLeewayMs = 60_000;
 
-/** @throws Error when the provider cannot be reached, or is not who it should be. */
+/** @throws Error when the provider is unreachable or its issuer does not match. */
 export async function discoverVerifier(
   issuer: string,
   config: VerifierConfig,
@@ -55,8 +55,8 @@ export async function discoverVerifier(
 }
 
 /**
- * Who a token says it is from; nothing about it has been checked.
- * @throws Error when it is no JWT
+ * The issuer claim of an unverified token.
+ * @throws Error when it is not a JWT
  */
 export function untrustedIssuer(token: string): string {
   const { iss } = payloadOf(token).claims;
@@ -106,7 +106,7 @@ function checkAudience({ aud = [] }: Claims, clientId: string): void {
   }
 }
 
-/** A token without an end has ended. */
+/** A token without "exp" is treated as expired. */
 function checkTime(claims: Claims, now: number): void {
   const expiresMs = timeOf(claims, "exp");
   if (expiresMs === undefined || expiresMs < now) {
@@ -141,7 +141,7 @@ function headerOf(token: string): { alg: string; kid: string } {
 }
 
 async function verifySignature(token: string, alg: string, kid: string, keys: RemoteKeys): Promise<Uint8Array> {
-  // Known keys first, however old they are: the provider may be away.
+  // Cached keys are tried first, however old: the provider may be unavailable.
   const found = (await tryKeys(token, alg, kid, keys.known())) ?? (await tryKeys(token, alg, kid, await keys.fetch()));
   if (found === undefined) throw new Error("failed to verify id token signature");
   return found;
@@ -153,7 +153,7 @@ async function tryKeys(token: string, alg: string, kid: string, keys: readonly P
     try {
       return (await compactVerify(token, key, { algorithms: [alg] })).payload;
     } catch {
-      // Another key may have signed it.
+      // Try the next key.
     }
   }
   return undefined;
@@ -166,7 +166,7 @@ interface ProviderKey {
 
 interface RemoteKeys {
   known(): readonly ProviderKey[];
-  /** Those who ask at the same time share one fetch. */
+  /** Concurrent calls share one fetch. */
   fetch(): Promise<readonly ProviderKey[]>;
 }
 
@@ -193,7 +193,7 @@ function remoteKeys(url: string, get: HttpsGet): RemoteKeys {
   };
 }
 
-/** Only public keys: secrets of symmetric algorithms, and what we cannot read, are passed over. */
+/** Returns asymmetric keys only; symmetric and unparsable keys are skipped. */
 function publicKeyOf(jwk: { kid?: unknown; kty?: unknown }): ProviderKey[] {
   if (jwk?.kty !== "RSA" && jwk?.kty !== "EC") return [];
   try {

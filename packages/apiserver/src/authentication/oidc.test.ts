@@ -23,13 +23,13 @@ const pairs: Record<string, { privateKey: KeyObject; publicKey: KeyObject }> = {
 };
 const keyOf = (alg: string, id = alg): SigningKey => ({ id, alg, ...(pairs[alg] ?? rsa) });
 
-/** A small OpenID provider whose keys, health and further answers a test changes. */
+/** An OpenID provider with adjustable keys, health and extra responses. */
 async function startProvider(t: TestContext) {
   const state = {
     keys: [keyOf("RS256")],
     up: true,
     issuer: undefined as string | undefined,
-    /** Path → JWT of a distributed claim. */
+    /** JWTs of distributed claims by path. */
     claims: new Map<string, string>(),
   };
   const peer = await startTlsPeer(t, ({ url }, base) => {
@@ -82,7 +82,7 @@ function authenticatorOf(t: TestContext, { peer }: Provider, changes: Partial<Oi
   return { authenticate: (token: string) => authenticate(token, undefined), clock, claims };
 }
 
-/** Discovery goes on in the background. */
+/** Retries until the background discovery has completed. */
 async function ready({ authenticate }: { authenticate: (token: string) => Promise<unknown> }, token: string): Promise<void> {
   await waitFor(
     async () => {

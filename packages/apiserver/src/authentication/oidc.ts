@@ -1,6 +1,6 @@
 /**
- * Bearer tokens that are ID tokens of an OpenID Connect provider. The provider may be down when the server starts (it
- * may run on this very cluster): it is asked until it answers, and its tokens are refused meanwhile.
+ * Authenticates ID tokens of an OpenID Connect provider. Discovery is retried in the background, because the provider may run
+ * on this cluster and be unavailable at startup; until it succeeds, the provider's tokens are rejected.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -21,12 +21,12 @@ import {
 export interface OidcOptions {
   readonly issuerUrl: string;
   readonly clientId: string;
-  /** PEM; the system's authorities when undefined. */
+  /** PEM bundle; the system's roots when undefined. */
   readonly ca: string | undefined;
   readonly usernameClaim: string;
-  /** As on the command line; see `usernamePrefixOf`. */
+  /** Value of the flag; see `usernamePrefixOf`. */
   readonly usernamePrefix: string;
-  /** Empty: no groups. */
+  /** Empty disables groups. */
   readonly groupsClaim: string;
   readonly groupsPrefix: string;
   readonly requiredClaims: Readonly<Record<string, string>>;
@@ -36,13 +36,13 @@ export interface OidcOptions {
 export interface OidcRuntime {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Ends the asking for the provider. */
+  /** Stops discovery and aborts requests. */
   readonly signal: AbortSignal;
 }
 
 const retryMs = 10_000;
 
-/** @throws Error when the options cannot be honoured; the start ends then. */
+/** @throws Error when an option is invalid; the server does not start then. */
 export function checkOidcOptions({ issuerUrl, usernameClaim, signingAlgorithms }: OidcOptions): void {
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(issuerUrl)?.[1]?.toLowerCase() ?? "";
   if (scheme !== "https") {
@@ -59,13 +59,16 @@ export function checkOidcOptions({ issuerUrl, usernameClaim, signingAlgorithms }
   }
 }
 
-/** Names of different providers must not clash: without a prefix all but e-mail addresses get the issuer's. `-`: none. */
+/**
+ * Effective prefix, which keeps user names of different providers apart. Default: `<issuer>#`, or none when the claim is
+ * `email`. `-` disables the prefix.
+ */
 export function usernamePrefixOf({ usernamePrefix, usernameClaim, issuerUrl }: OidcOptions): string {
   if (usernamePrefix === "" && usernameClaim !== "email") return `${issuerUrl}#`;
   return usernamePrefix === "-" ? "" : usernamePrefix;
 }
 
-/** @throws Error, from the authenticator, for a token of this issuer that is not good. Tokens of others are not its business. */
+/** The authenticator throws Error for invalid tokens of this issuer, and ignores tokens of other issuers. */
 export function oidcToken(options: OidcOptions, runtime: OidcRuntime): TokenAuthenticator {
   const { clock, signal } = runtime;
   const { issuerUrl, groupsClaim } = options;
@@ -102,7 +105,7 @@ export function oidcToken(options: OidcOptions, runtime: OidcRuntime): TokenAuth
   };
 }
 
-/** Asks until the provider answers; undefined when the server stops before. */
+/** Retries discovery until it succeeds; undefined when the server stops before. */
 async function findProvider(
   discover: () => Promise<TokenVerifier>,
   { clock, log, signal }: OidcRuntime,
@@ -114,7 +117,7 @@ async function findProvider(
       if (signal.aborted) break;
       log.error("oidc authenticator: initializing plugin", err);
     }
-    await clock.sleep(retryMs, signal).catch(() => {}); // the loop ends with the server
+    await clock.sleep(retryMs, signal).catch(() => {}); // aborted: the loop condition ends it
   }
   return undefined;
 }
@@ -135,7 +138,7 @@ function usernameIn(claims: Claims, claim: string): string {
   return name;
 }
 
-/** One group or a list of them. */
+/** The claim may be a string or a list of strings. */
 function groupsIn(claims: Claims, claim: string): string[] {
   if (claim === "" || !Object.hasOwn(claims, claim)) return [];
   return read(claims, claim, stringsOf, `parse groups claim ${JSON.stringify(claim)}`);

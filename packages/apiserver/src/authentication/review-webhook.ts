@@ -1,6 +1,6 @@
 /**
- * Posts reviews (TokenReview, SubjectAccessReview) to the service that a kubeconfig file names, and asks again with
- * growing pauses when the failure looks like a passing one.
+ * Posts reviews (TokenReview, SubjectAccessReview) to the server of a kubeconfig, with exponential backoff on retriable
+ * errors.
  * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, pkg/util/webhook/validation.go
  */
 import { readFileSync } from "node:fs";
@@ -20,10 +20,10 @@ import type { Status } from "@coxswain/apimachinery/meta/types";
 export interface ReviewWebhookOptions {
   readonly config: ClientConfig;
   readonly clock: Clock;
-  /** Ends connections and waiting when the server stops. */
+  /** Aborts requests and backoff when the server stops. */
   readonly signal: AbortSignal;
   readonly observer?: ClientObserver | undefined;
-  /** How the service is reached, when not directly. */
+  /** Dialer for the webhook; undefined: direct. */
   readonly connect?: Connect | undefined;
 }
 
@@ -33,14 +33,14 @@ export interface Review {
 }
 
 /**
- * @returns the `status` of the answer, `{}` when it has none
- * @throws StatusError or a connection's Error when there was no usable answer
+ * @returns the `status` of the response, `{}` when it has none
+ * @throws StatusError for an error response, Error when the connection fails
  */
 export type ReviewWebhook = (review: Review) => Promise<Record<string, unknown>>;
 
 /**
- * Reads the kubeconfig file of a webhook, and looks whether the files it names are there.
- * @throws Error when one cannot be read or the kubeconfig says nothing usable
+ * Reads the kubeconfig of a webhook and checks that the files it references exist.
+ * @throws Error when a file cannot be read or the kubeconfig is invalid
  */
 export function loadWebhookConfig(path: string): ClientConfig {
   const config = parseKubeconfig(readText(path), { directory: dirname(path) });
@@ -48,7 +48,7 @@ export function loadWebhookConfig(path: string): ClientConfig {
   return config;
 }
 
-/** @throws Error in Go's words: `stat /x: no such file or directory`. */
+/** @throws Error with Go's text: `stat /x: no such file or directory`. */
 function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -61,7 +61,7 @@ function readText(path: string): string {
 const requestTimeoutMs = 30_000;
 
 export function newReviewWebhook({ config, clock, signal, observer, connect }: ReviewWebhookOptions): ReviewWebhook {
-  // How many are asked at once is for the filters to limit, not for the client.
+  // No client-side rate limit: the number of calls is bounded by the limits on incoming requests.
   const client = newClient(
     { ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" },
     { clock, connect, ...(observer && { observer }) },
@@ -87,13 +87,13 @@ function failureOf(code: number, retryAfter: string | string[] | undefined, body
     const status = parseJson(body) as Partial<Status> | null;
     if (status?.kind === "Status" && status.status !== "Success") return new StatusError(status as Status);
   } catch {
-    // Not every service answers in our words.
+    // The response is not a Status.
   }
   const seconds = Number(retryAfter);
   return genericServerResponse(code, "POST", { group: "", resource: "" }, "", text, Number.isFinite(seconds) ? seconds : 0, true);
 }
 
-/** The answer is a review of the version that was sent; it may leave out what it is. */
+/** Checks that the response has the type of the request, if it states one, and returns its status. */
 function statusIn(body: Buffer, asked: Review): Record<string, unknown> {
   const answer = parseJson(body) as { apiVersion?: unknown; kind?: unknown; status?: unknown } | null;
   if (!isJsonObject(answer)) {

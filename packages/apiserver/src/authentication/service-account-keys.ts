@@ -1,5 +1,5 @@
 /**
- * Keys that sign and verify service-account tokens, and the names they have in a key set.
+ * Keys that sign and verify service-account tokens, and their key IDs.
  * Source: pkg/serviceaccount/jwt.go, openidmetadata.go; k8s.io/client-go util/keyutil
  */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
@@ -11,7 +11,7 @@ export interface VerificationKey {
   readonly algorithm: string;
 }
 
-/** Public or private keys, several to a file. @throws Error when a file holds none. */
+/** Reads public or private keys; a file may contain several. @throws Error when a file contains none. */
 export function readVerificationKeys(paths: readonly string[]): VerificationKey[] {
   return paths.flatMap((path) => {
     const keys = parseKeys(readFileSync(path, "utf8"));
@@ -23,6 +23,7 @@ export function readVerificationKeys(paths: readonly string[]): VerificationKey[
   });
 }
 
+/** Public keys of all key blocks in a PEM text, including those of private keys; empty when there are none. */
 export function parseKeys(pem: string): VerificationKey[] {
   const blocks = pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [];
   const keys: VerificationKey[] = [];
@@ -31,19 +32,20 @@ export function parseKeys(pem: string): VerificationKey[] {
       const key = createPublicKey(block);
       keys.push({ key, id: keyId(key), algorithm: algorithmOf(key) });
     } catch {
-      // Other things may stand in the file (EC PARAMETERS); a file without any key is refused by the caller.
+      // Skip other PEM blocks, such as EC PARAMETERS; the caller rejects a file without any key.
     }
   }
   return keys;
 }
 
+/** @throws Error when the file is unreadable or not a private key. */
 export function readSigningKey(path: string): VerificationKey {
   const key = createPrivateKey(readFileSync(path));
   const publicKey = createPublicKey(key);
   return { key, id: keyId(publicKey), algorithm: algorithmOf(publicKey) };
 }
 
-/** base64url of SHA-256 over the public key in PKIX DER. */
+/** Key ID: base64url of SHA-256 over the public key in PKIX DER. */
 function keyId(publicKey: KeyObject): string {
   return createHash("sha256")
     .update(publicKey.export({ type: "spki", format: "der" }))
@@ -65,7 +67,7 @@ function algorithmOf(key: KeyObject): string {
   throw new Error("unknown key type, must be RSA or ECDSA on P-256, P-384 or P-521");
 }
 
-/** The JSON Web Key Set for relying parties. */
+/** JSON Web Key Set for relying parties. */
 export function keySet(keys: readonly VerificationKey[]): { keys: Record<string, unknown>[] } {
   return {
     keys: keys.map(({ key, id, algorithm }) => {

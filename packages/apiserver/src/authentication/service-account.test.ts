@@ -164,7 +164,7 @@ test("a token of the second key, for its second audience, of the second issuer i
   const result = await authenticate(await sign(boundClaims({ aud: ["vault", "api", issuer] })), ["x", issuer, "api"]);
   assert.deepEqual(result?.audiences, ["api", issuer]);
   assert.ok(await authenticate(await sign(boundClaims({ iss: "https://new.test" }), {}, other.keyPem), [issuer]));
-  // Its header orders the keys and chooses none.
+  // A wrong kid only changes the order in which keys are tried.
   assert.ok(await authenticate(await sign(boundClaims(), { kid: two.keys[0]?.id ?? "" }), [issuer]));
 });
 

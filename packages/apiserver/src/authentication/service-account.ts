@@ -1,6 +1,6 @@
 /**
- * Tokens of service accounts: legacy ones (a secret's, without expiry) and bound ones (to an audience, a time, and
- * often a pod). A good signature is not enough: what the token is bound to must still live.
+ * Service-account tokens: legacy ones (stored in a Secret, without expiry) and bound ones (with audience, expiry, and usually
+ * a Pod). Besides the signature, the objects that a token is bound to are checked for existence.
  * Source: pkg/serviceaccount/{jwt,legacy,claims}.go
  */
 import { timingSafeEqual } from "node:crypto";
@@ -16,10 +16,10 @@ import type { VerificationKey } from "./service-account-keys.ts";
 export const legacyIssuer = "kubernetes/serviceaccount";
 const podNameKey = "authentication.kubernetes.io/pod-name";
 const podUidKey = "authentication.kubernetes.io/pod-uid";
-/** Clocks of machines differ: so long after its end a token, or what it is bound to, still counts. */
+/** Clock skew tolerated for token expiry and for the deletion of bound objects. */
 const leewayMs = 60_000;
 
-/** Reads what tokens are bound to; undefined when it is not there. May answer from a cache, `fresh` asks the store. */
+/** Reads objects that tokens are bound to; undefined when missing. May use a cache, unless `fresh` is set. */
 export interface ServiceAccountGetter {
   get(
     kind: "serviceaccounts" | "secrets" | "pods",
@@ -30,19 +30,19 @@ export interface ServiceAccountGetter {
 }
 
 export interface ServiceAccountTokenOptions {
-  /** The first signs, all are accepted. */
+  /** The first one signs, all are accepted. */
   issuers: readonly string[];
   keys: readonly VerificationKey[];
-  /** What a token without audience is good for. */
+  /** Audiences of tokens without audience. */
   apiAudiences: readonly string[];
-  /** --service-account-lookup: legacy tokens must still be in their secret. */
+  /** --service-account-lookup: legacy tokens must match their Secret. */
   lookup: boolean;
   getter: ServiceAccountGetter;
   clock: Clock;
   use: TokenUse;
 }
 
-/** Which tokens are shown to the server, each counted when it is verified. */
+/** Counters of verified tokens by type. */
 export type TokenUse = ReturnType<typeof newTokenUse>;
 
 /** Source: pkg/serviceaccount/metrics.go */
@@ -51,12 +51,13 @@ export function newTokenUse(metrics: MetricsRegistry) {
     metrics.counter({ name: `serviceaccount_${kind}_tokens_total`, help: `Cumulative ${what} service account tokens used` });
   return {
     legacy: total("legacy", "legacy"),
-    /** Bound to a pod, and good only because its life was extended for clients that do not read it again. */
+    /** Bound tokens past their original expiry, accepted because of the extended lifetime for clients that do not reload. */
     stale: total("stale", "stale projected"),
     valid: total("valid", "valid projected"),
   };
 }
 
+/** Authenticates tokens stored in Secrets; ignores tokens of other issuers. */
 export function legacyServiceAccountToken(options: ServiceAccountTokenOptions): TokenAuthenticator {
   return async (token, audiences) => {
     if (issuerOf(token) !== legacyIssuer) return undefined;
@@ -67,6 +68,7 @@ export function legacyServiceAccountToken(options: ServiceAccountTokenOptions): 
   };
 }
 
+/** Authenticates bound tokens of the configured issuers; ignores tokens of other issuers. */
 export function boundServiceAccountToken(options: ServiceAccountTokenOptions): TokenAuthenticator {
   return async (token, audiences) => {
     const issuer = issuerOf(token);
@@ -77,10 +79,10 @@ export function boundServiceAccountToken(options: ServiceAccountTokenOptions): T
   };
 }
 
-/** No request can bring a longer one in its header; a review can. */
+/** Upper bound for tokens in TokenReviews; tokens in request headers are always shorter. */
 const longestToken = 1024 * 1024;
 
-/** Before any signature is checked: is this one of ours at all? */
+/** Reads the unverified issuer, to skip tokens of other issuers before any signature check. */
 function issuerOf(token: string): string | undefined {
   if (token.length > longestToken || token.split(".", 4).length !== 3) return undefined;
   try {
@@ -95,14 +97,14 @@ type Claims = Readonly<Record<string, unknown>>;
 
 async function verify(token: string, keys: readonly VerificationKey[]): Promise<Claims> {
   const { kid, alg } = decodeProtectedHeader(token);
-  // The header only orders the attempts and never brings a key or an algorithm of its own.
+  // The header only determines the order of attempts; keys and algorithms in it are not trusted.
   const candidates = keys.filter((key) => key.algorithm === alg).toSorted((a, b) => Number(b.id === kid) - Number(a.id === kid));
   for (const { key, algorithm } of candidates) {
     try {
       const { payload } = await compactVerify(token, key, { algorithms: [algorithm] });
       return JSON.parse(Buffer.from(payload).toString("utf8")) as Claims;
     } catch {
-      // The next key may have signed it.
+      // Try the next key.
     }
   }
   throw new Error("invalid bearer token");
@@ -161,7 +163,10 @@ async function checkBound(claims: Claims, options: ServiceAccountTokenOptions): 
   };
 }
 
-/** A token with an extended life says when a client should have read its successor. Source: pkg/serviceaccount/claims.go Validate */
+/**
+ * Classifies a token with extended lifetime by its `warnafter` claim: the time after which the client should have reloaded it.
+ * Source: pkg/serviceaccount/claims.go Validate
+ */
 function staleness(
   claims: Claims,
   warnAfter: unknown,
@@ -202,7 +207,7 @@ async function checkAlive(
   what: string,
 ): Promise<KubeObject> {
   let object = await getter.get(kind, namespace, wanted.name, false);
-  // A cache may be behind a token that was issued a moment ago.
+  // The cache may lag behind a token that was just issued.
   if (object === undefined || object.metadata.uid !== wanted.uid) object = await getter.get(kind, namespace, wanted.name, true);
   if (object === undefined)
     throw new Error(`${what} ${namespace}/${wanted.name} not found: service account token has been invalidated`);

@@ -1,5 +1,5 @@
 /**
- * Static tokens of --token-auth-file: `token,user,uid,"group1,group2"` a line, read once at start.
+ * Static tokens of --token-auth-file: lines of `token,user,uid,"group1,group2"`, read once at startup.
  * Source: k8s.io/apiserver pkg/authentication/token/tokenfile/tokenfile.go
  */
 import { createHash } from "node:crypto";
@@ -13,12 +13,13 @@ import { parseCsv } from "./csv.ts";
 export function tokenFile(path: string, log: Logger): TokenAuthenticator {
   const users = parseTokenFile(readFileSync(path, "utf8"), path, log);
   return async (token) => {
-    // Looked up by digest: the time taken says nothing about how much of a guess was right.
+    // Lookup by digest prevents timing attacks on the token.
     const user = users.get(digest(token));
     return user === undefined ? undefined : { user };
   };
 }
 
+/** Users by digest of the token; of duplicate tokens the last one wins. @throws Error for a line with less than 3 columns. */
 export function parseTokenFile(text: string, path: string, log: Logger): Map<string, UserInfo> {
   const users = new Map<string, UserInfo>();
   for (const [index, columns] of parseCsv(text).entries()) {

@@ -1,5 +1,5 @@
 /**
- * Signs service-account tokens, and the documents by which others verify them.
+ * Signs service-account tokens and generates the OpenID discovery documents to verify them.
  * Source: pkg/serviceaccount/jwt.go, openidmetadata.go
  */
 import { CompactSign } from "jose";
@@ -13,9 +13,9 @@ export interface TokenIssuerOptions {
   extendExpiration: boolean;
 }
 
-/** What the token subresource signs with. */
+/** Signs tokens for the TokenRequest subresource. */
 export interface TokenSigner extends Omit<TokenIssuerOptions, "signingKey"> {
-  /** @param claims without the issuer. @returns the compact form */
+  /** @param claims without "iss", which is added. @returns compact serialization */
   sign(claims: Record<string, unknown>): Promise<string>;
 }
 
@@ -40,7 +40,10 @@ export interface IssuerDocuments {
   readonly keySet: string;
 }
 
-/** @throws Error when the issuer is no https URL, which OpenID Connect demands; the server then serves no documents. */
+/**
+ * Discovery documents of the issuer.
+ * @throws Error when the issuer is not an https URL, as OpenID Connect requires; the server then serves no documents.
+ */
 export function issuerDocuments(options: { issuer: string; jwksUri: string; keys: readonly VerificationKey[] }): IssuerDocuments {
   const url = new URL(options.issuer);
   if (url.protocol !== "https:" || url.search !== "" || url.hash !== "") {

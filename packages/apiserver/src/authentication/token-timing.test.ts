@@ -1,7 +1,7 @@
 /**
- * How long a wrong token takes says nothing about how much of it was right, for every kind of token. That the
- * measurement can tell is shown by two checks that must come out: one that stops at the first difference, and one that
- * looks at nothing. COX_TEST_LONG makes a million guesses at each.
+ * Checks, for each kind of token, that the time to reject a wrong token does not reveal how much of it was right. Two control
+ * checks prove that the measurement works: one with an early-exit comparison, which must be detected, and one that compares
+ * nothing. COX_TEST_LONG runs a million guesses each.
  */
 import assert from "node:assert/strict";
 import { createPrivateKey, randomBytes } from "node:crypto";
@@ -28,7 +28,7 @@ import { tokenFile } from "./token-file.ts";
 
 const long = process.env["COX_TEST_LONG"] !== undefined;
 const guesses = long ? 1_000_000 : 20_000;
-/** A request is not so quick. */
+/** HTTP requests are slower than direct calls, hence fewer guesses. */
 const requests = long ? 50_000 : 2_000;
 const seed = process.env["COX_TEST_SEED"] ?? randomBytes(4).toString("hex");
 const limit = 5;
@@ -79,7 +79,7 @@ const kinds: Record<string, MakeDoor> = {
     }),
 };
 
-/** A token that is known from an earlier answer only. */
+/** A token that is accepted from the cache only. */
 async function remembered(make: (asked: TokenAuthenticator) => Door["check"]): Promise<Door> {
   let known = true;
   const check = make(async () => (known ? jane : undefined));
@@ -89,10 +89,10 @@ async function remembered(make: (asked: TokenAuthenticator) => Door["check"]): P
   return { secret, check };
 }
 
-/** One key for all: a number that is not below a key's modulus, which is public, is refused before any reckoning. */
+/** Shared by both doors: signatures not below the (public) modulus are rejected early, so different moduli differ in time. */
 const key = newServiceAccountKey();
 
-/** What is signed is known to all. */
+/** The signed part is public; the signature is the secret to guess. */
 async function signature(make: typeof boundServiceAccountToken, claims: Record<string, unknown>): Promise<Door> {
   const authenticate = make({
     issuers: ["https://issuer"],

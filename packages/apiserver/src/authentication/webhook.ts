@@ -1,6 +1,6 @@
 /**
- * Bearer tokens that a remote service knows, by TokenReview. A failure to ask is an error, never an answer: the caller
- * is then nobody, not anonymous.
+ * Authenticates bearer tokens by TokenReview against a remote service. A failed call is an error, so that the request is
+ * rejected instead of continuing as anonymous.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/webhook/webhook.go
  */
 
@@ -10,13 +10,13 @@ import type { ReviewWebhook } from "./review-webhook.ts";
 
 export interface WebhookTokenOptions {
   readonly review: ReviewWebhook;
-  /** Of authentication.k8s.io: `v1` or `v1beta1`. */
+  /** Version of authentication.k8s.io: `v1` or `v1beta1`. */
   readonly version: string;
-  /** What an answer that names no audience is good for: this server's own. */
+  /** Audiences assumed when the response lists none: those of this API server. */
   readonly implicitAudiences: readonly string[];
 }
 
-/** @throws Error for a version that is not known. */
+/** @throws Error for an unsupported version. */
 export function checkTokenWebhookVersion(version: string): void {
   if (version === "v1" || version === "v1beta1") return;
   throw new Error(
@@ -24,7 +24,7 @@ export function checkTokenWebhookVersion(version: string): void {
   );
 }
 
-/** @throws Error when the service cannot be asked, or says what is wrong with the token. */
+/** The authenticator throws Error when the call fails or the response contains an error. */
 export function webhookToken({ review, version, implicitAudiences }: WebhookTokenOptions): TokenAuthenticator {
   const apiVersion = `authentication.k8s.io/${version}`;
   return async (token, wanted) => {

@@ -1,6 +1,6 @@
 /**
- * Attribute-based access control: policies in a file, one JSON object a line; a request that matches any of them is
- * allowed. Lines without apiVersion and kind are the legacy form and mean more: see `fromLegacy`.
+ * Attribute-based access control: a file with one JSON policy per line; a request is allowed when any policy matches. Lines
+ * without apiVersion and kind use the legacy format: see `fromLegacy`.
  * Source: pkg/auth/authorizer/abac/abac.go, pkg/apis/abac
  */
 import { readFileSync } from "node:fs";
@@ -21,11 +21,11 @@ export interface AbacPolicy {
 
 export interface AbacPolicies {
   readonly policies: readonly AbacPolicy[];
-  /** Some lines are of the legacy form. */
+  /** True when some lines use the legacy format. */
   readonly legacy: boolean;
 }
 
-/** @throws Error that names the file, and the line with its number. */
+/** @throws Error with file name and line number. */
 export function loadAbacPolicies(path: string): AbacPolicies {
   let text: string;
   try {
@@ -37,9 +37,10 @@ export function loadAbacPolicies(path: string): AbacPolicies {
   return parseAbacPolicies(text, path);
 }
 
-/** Lines longer than this are refused, as by Go's scanner. */
+/** Longer lines are rejected, like by Go's bufio.Scanner. */
 const longestLineBytes = 64 * 1024;
 
+/** @param path used in error texts @throws Error with upstream's text for the first invalid line. */
 export function parseAbacPolicies(text: string, path: string): AbacPolicies {
   const policies: AbacPolicy[] = [];
   let legacy = false;
@@ -68,7 +69,7 @@ function parsePolicy(line: string): { policy: AbacPolicy; legacy: boolean } {
   const apiVersion = text(object, "apiVersion");
   const kind = text(object, "kind");
   if (apiVersion === "" || kind === "") {
-    // What is missing is taken from the legacy type; what is there must fit it.
+    // Missing type information defaults to the legacy type; anything present must match it.
     if (apiVersion !== "" && apiVersion !== `${group}/v0`) throw notRegistered("Policy", apiVersion);
     if (kind !== "" && kind !== "Policy") throw notRegistered(kind, `${group}/v0`);
     return { policy: fromLegacy(object), legacy: true };
@@ -113,7 +114,7 @@ function fromSpec(object: Record<string, unknown>): AbacPolicy {
   };
 }
 
-/** What a legacy line leaves out matches everything: nobody named is everybody authenticated. */
+/** In the legacy format, omitted fields match everything; without user and group, all authenticated users. */
 function fromLegacy(object: Record<string, unknown>): AbacPolicy {
   const [user, named] = [text(object, "user"), text(object, "group")];
   const [namespace, resource] = [text(object, "namespace"), text(object, "resource")];
@@ -150,6 +151,7 @@ export function abac(policies: readonly AbacPolicy[]): Authorizer {
       : { decision: "no-opinion", reason: "No policy matched." };
 }
 
+/** The ABAC policies that match a user, as rules; policies of other namespaces contribute only their paths. */
 export function abacRules(policies: readonly AbacPolicy[]): RuleResolver {
   return async (user, namespace) => ({
     rules: policies
@@ -173,7 +175,7 @@ function matches(policy: AbacPolicy, attributes: Attributes): boolean {
 
 const readVerbs = new Set(["get", "list", "watch"]);
 
-/** Both a user and a group that the policy names must fit; a policy that names neither fits nobody. */
+/** User and group must both match where given; a policy with neither matches no one. */
 function subjectMatches(policy: AbacPolicy, user: Attributes["user"]): boolean {
   if (policy.user === "" && policy.group === "") return false;
   if (policy.user !== "" && policy.user !== "*" && policy.user !== user.name) return false;

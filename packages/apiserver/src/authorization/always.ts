@@ -5,6 +5,6 @@ import type { Authorizer } from "./authorizer.ts";
 export const alwaysAllow: Authorizer = () => ({ decision: "allow" });
 export const alwaysDeny: Authorizer = () => ({ decision: "no-opinion", reason: "Everything is forbidden." });
 
-/** system:masters may do anything, also while the policy in the store cannot be read yet. */
+/** Allows system:masters everything, independent of the stored policy, which may not be loaded yet. */
 export const privilegedGroups: Authorizer = ({ user }) =>
   user.groups.includes(privilegedGroup) ? { decision: "allow" } : { decision: "no-opinion" };

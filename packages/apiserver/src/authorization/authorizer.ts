@@ -1,6 +1,9 @@
 import type { UserInfo } from "../request/context.ts";
 
-/** What is asked for; resource requests have `resource`, others only `path`. Source: k8s.io/apiserver pkg/authorization/authorizer */
+/**
+ * Attributes of a request; resource requests have `resource`, non-resource requests only `path`.
+ * Source: k8s.io/apiserver pkg/authorization/authorizer
+ */
 export interface Attributes {
   readonly user: UserInfo;
   readonly verb: string;

@@ -1,4 +1,4 @@
-/** The authorizers of --authorization-mode in the order given there. Source: pkg/kubeapiserver/authorizer/config.go New */
+/** Builds the authorizers of --authorization-mode, in that order. Source: pkg/kubeapiserver/authorizer/config.go New */
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
@@ -20,16 +20,16 @@ export interface AuthorizationOptions {
   informers: InformerFactory;
   nodeRules: readonly PolicyRule[];
   featureEnabled: (gate: string) => boolean;
-  /** Of --authorization-policy-file, for the mode ABAC. */
+  /** From --authorization-policy-file, for mode ABAC. */
   abacPolicies: readonly AbacPolicy[];
-  /** For the mode Webhook. */
+  /** For mode Webhook. */
   webhook: AuthorizationWebhookOptions | undefined;
   clock: Clock;
-  /** Ends connections to others when the server stops. */
+  /** Aborts outgoing connections when the server stops. */
   signal: AbortSignal;
-  /** Told of each question to a webhook. */
+  /** Notified of each webhook call. */
   observer?: ClientObserver;
-  /** How a webhook is reached, when not directly. */
+  /** Dialer for the webhook; undefined: direct. */
   connect?: Connect | undefined;
 }
 
@@ -44,13 +44,13 @@ export interface AuthorizationWebhookOptions {
 export interface Authorization {
   readonly authorize: Authorizer;
   readonly resolveRules: RuleResolver;
-  /** What RBAC alone gives, also where it is not a mode. */
+  /** Rules granted by RBAC, available even when RBAC is not an enabled mode. */
   readonly rbacRules: RuleResolver;
-  /** The policy is in memory. */
+  /** True when the informers of the policy have synced. */
   synced(): boolean;
 }
 
-/** @throws Error for a mode that is not known; `config.ts` refuses those before. */
+/** @throws Error for an unknown mode; `config.ts` rejects those earlier. */
 export function buildAuthorization(options: AuthorizationOptions): Authorization {
   const { modes, informers, nodeRules, clock, signal } = options;
   const authorizers: Authorizer[] = [privilegedGroups];
@@ -107,7 +107,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
   };
 }
 
-/** Of nodes alone: nobody else is allowed anything by this mode. */
+/** Rules of kubelets; empty for all other users. */
 const nodeRulesOf: RuleResolver = async (user) => {
   const isNode = nodeNameOf(user) !== undefined;
   const errors = isNode ? [new Error("node authorizer does not support user rule resolution")] : [];

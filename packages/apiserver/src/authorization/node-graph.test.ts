@@ -1,4 +1,4 @@
-/** What a node agent may read follows from the pods on its node, over the whole server with real certificates. */
+/** Read access of kubelets according to the pods on their node, on a real server with client certificates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -72,7 +72,7 @@ test("a node agent reaches what pods on its node refer to, directly or through c
   const csiNodes = "/apis/storage.k8s.io/v1/csinodes";
   const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
   const byName = (name: string): string => `?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
-  /** Who may: the pod's node, the other node. */
+  /** The booleans are the expected access of the pod's node and of the other node. */
   const table: [string, string, object | undefined, boolean, boolean][] = [
     ["GET", `${web}/secrets/env`, undefined, true, false],
     ["GET", `${web}/secrets/volume`, undefined, true, false],

@@ -1,7 +1,7 @@
 /**
- * Limits node agents to what concerns their node: secrets, config maps, claims, volumes and tokens are readable only
- * when a pod bound to the node refers to them. Everything else follows the fixed rules of the role system:node.
- * With the gate DynamicKubeletConfig the config map of a node's spec.configSource is, too.
+ * Restricts kubelets to objects related to their node: secrets, config maps, claims, volumes and tokens are accessible only
+ * when a pod bound to the node references them. Everything else follows the static rules of the role system:node.
+ * With the feature gate DynamicKubeletConfig, the config map of the node's spec.configSource is accessible too.
  * Source: plugin/pkg/auth/authorizer/node/node_authorizer.go, graph.go
  */
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -13,7 +13,7 @@ import type { Attributes, Authorizer, Decision, PolicyRule } from "./authorizer.
 import { podReferences, type ReferenceKind, referenceKey, volumeSecretReferences } from "./pod-references.ts";
 import { ruleAllows } from "./policy-rule.ts";
 
-/** Which node needs what, at this moment. */
+/** References from nodes to objects, at the time of the call. */
 export interface NodeGraph {
   readonly synced: boolean;
   refersTo(
@@ -36,7 +36,7 @@ export function nodeAuthorizer(graph: NodeGraph, nodeRules: readonly PolicyRule[
   };
 }
 
-/** @returns undefined for resources that the fixed rules decide. */
+/** @returns undefined for resources that the static rules decide. */
 function decideByGraph(graph: NodeGraph, node: string, attributes: Attributes): Decision | undefined {
   switch (`${attributes.resource}.${attributes.group}`) {
     case "secrets.":
@@ -97,7 +97,7 @@ function ownLease(node: string, attributes: Attributes): Decision {
     return no("can only get, create, update, patch, or delete a node lease");
   }
   if (attributes.namespace !== "kube-node-lease") return no('can only access leases in the "kube-node-lease" system namespace');
-  // The name of a create is in its body: the NodeRestriction plugin looks at that.
+  // The name of a created object is in the body, which the NodeRestriction plugin checks.
   if (attributes.verb !== "create" && attributes.name !== node)
     return no("can only access node lease with the same name as the requesting node");
   return { decision: "allow" };
@@ -114,8 +114,8 @@ function ownCsiNode(node: string, attributes: Attributes): Decision {
 }
 
 /**
- * The graph as indexes of informers: nothing to build, nothing to keep in step.
- * @param options.configSources nodes may read what their spec.configSource names
+ * The graph as informer indexes, which need no synchronization of their own.
+ * @param options.configSources whether nodes may read the config map of their spec.configSource
  */
 export function informedNodeGraph(informers: InformerFactory, options: { configSources: boolean }): NodeGraph {
   const byReference = "referenceFromNode";

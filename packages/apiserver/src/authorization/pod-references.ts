@@ -1,5 +1,5 @@
 /**
- * What a pod makes its node agent need: the objects that the pod's spec names.
+ * Objects referenced by a pod's spec, which its kubelet needs access to.
  * Source: pkg/api/v1/pod/util.go, plugin/pkg/auth/authorizer/node/graph.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -9,7 +9,7 @@ export type ReferenceKind = "secrets" | "configmaps" | "persistentvolumeclaims" 
 
 export const mirrorPodAnnotation = "kubernetes.io/config.mirror";
 
-/** @returns `kind/namespace/name` of each, none for mirror pods: what a node agent made up gives it no rights. */
+/** @returns `kind/namespace/name` of each; empty for mirror pods, because kubelets create these and must not gain rights. */
 export function podReferences(pod: Pod): Set<string> {
   const references = new Set<string>();
   if (pod.metadata?.annotations !== undefined && Object.hasOwn(pod.metadata.annotations, mirrorPodAnnotation)) return references;
@@ -75,7 +75,7 @@ interface SecretRef {
   secretNamespace?: string;
 }
 
-/** Secrets that mounting a persistent volume needs, as `secrets/namespace/name`. */
+/** Secrets needed to mount a persistent volume, as `secrets/namespace/name`. */
 export function volumeSecretReferences(volume: KubeObject, claimNamespace: string): string[] {
   const source = (volume as { spec?: Record<string, Record<string, SecretRef | string> | undefined> }).spec ?? {};
   const references: string[] = [];

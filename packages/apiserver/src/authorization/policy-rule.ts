@@ -1,4 +1,7 @@
-/** Does a rule allow a request? Source: pkg/apis/rbac/v1/evaluation_helpers.go, plugin/pkg/auth/authorizer/rbac/rbac.go */
+/**
+ * Matches a policy rule against a request.
+ * Source: pkg/apis/rbac/v1/evaluation_helpers.go, plugin/pkg/auth/authorizer/rbac/rbac.go
+ */
 import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
 import type { Attributes, PolicyRule } from "./authorizer.ts";
 

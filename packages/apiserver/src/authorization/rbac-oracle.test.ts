@@ -1,6 +1,6 @@
 /**
- * Random policies and questions: RBAC decides as a plain reading of its rules does, which knows no caches, no early ends
- * and no lists of matching kinds.
+ * Compares RBAC with an oracle on random policies and requests. The oracle is a direct implementation of the rules, without
+ * caches, early exits or indexes.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -36,7 +36,7 @@ test("decides random tuples as a plain reading of the rules", async () => {
   assert.ok(seen.allow > questions / 50 && seen["no-opinion"] > questions / 50, `both happen often: ${JSON.stringify(seen)}`);
 });
 
-/** The oracle: is there a binding for the user, in force there, to a role with a rule for it? */
+/** The oracle: is there a binding in scope for the user, to a role with a matching rule? */
 function isAllowed({ roles, bindings }: World, { user, namespace, ...asked }: Attributes): boolean {
   return bindings.some((binding) => {
     const bound = binding.metadata.namespace;
@@ -157,7 +157,7 @@ function randomAttributes(random: Random): Attributes {
 
 type Random = ReturnType<typeof newRandom>;
 
-/** The same seed asks the same questions. Source: the generator mulberry32 */
+/** Deterministic for a seed. Source: the generator mulberry32 */
 function newRandom(seed: number) {
   let state = seed;
   const next = (): number => {
@@ -170,9 +170,9 @@ function newRandom(seed: number) {
   return {
     chance: (share: number): boolean => next() < share,
     one: <T>(items: readonly T[]): T => items[below(items.length)] as T,
-    /** Each item or not. */
+    /** Random subset. */
     some: <T>(items: readonly T[]): T[] => items.filter(() => next() < 0.4),
-    /** Up to `most`. */
+    /** A list of up to `most` items. */
     list: <T>(most: number, make: (index: number) => T): T[] =>
       Array.from({ length: below(most + 1) }, (_, index) => make(index)),
   };

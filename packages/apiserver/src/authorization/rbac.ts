@@ -1,5 +1,6 @@
 /**
- * Role based access control: allowed when one applied rule allows it. Never denies, so that other authorizers are asked.
+ * Role-based access control: allows a request when an applicable rule allows it. Never denies, so that later authorizers are
+ * consulted.
  * Source: plugin/pkg/auth/authorizer/rbac/rbac.go
  */
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -19,7 +20,7 @@ export function rbac(resolver: RbacRuleResolver): Authorizer {
   };
 }
 
-/** The policy through informers. */
+/** RBAC policy backed by informers. */
 export function informedRbacPolicy(informers: InformerFactory): RbacPolicy & { readonly synced: boolean } {
   const sources = {
     roles: informers.for<RbacRole & { metadata: object }>(roles),

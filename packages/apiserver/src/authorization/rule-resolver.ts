@@ -1,6 +1,6 @@
 /**
- * Which rules apply to a user: those of the roles that bindings give to the user or to one of the groups. Cluster role
- * bindings count everywhere, role bindings in their namespace.
+ * Resolves the rules that apply to a user: those of roles bound to the user or one of their groups. Cluster role bindings
+ * apply everywhere, role bindings in their namespace.
  * Source: pkg/registry/rbac/validation/rule.go
  */
 import { LRUCache } from "lru-cache";
@@ -23,7 +23,7 @@ export interface RbacBinding {
   roleRef: { kind: string; name: string };
 }
 
-/** The policy as it stands in the store. `version` changes whenever anything in it does. */
+/** The stored policy. `version` changes with every change of it. */
 export interface RbacPolicy {
   readonly version: number;
   role(namespace: string, name: string): RbacRole | undefined;
@@ -42,8 +42,9 @@ export interface RbacRuleResolver {
   readonly resolve: RuleResolver;
 }
 
+/** Caches the rules per user and namespace until the policy's version changes. */
 export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
-  // The same users ask again and again, and policies rarely change.
+  // Few users send most requests, and policies change rarely.
   const cache = new LRUCache<string, AppliedRules>({ max: 2048 });
   let version = -1;
   const appliedRules = (user: UserInfo, namespace: string): AppliedRules => {
@@ -72,7 +73,7 @@ export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
   };
 }
 
-/** Names are anybody's texts: their lengths keep one from passing for a name and a group. */
+/** Length prefixes keep the key unambiguous, because names are arbitrary strings. */
 function keyOf({ name, groups }: UserInfo, namespace: string): string {
   let key = `${namespace.length}:${namespace}${name.length}:${name}`;
   for (const group of groups) key += `${group.length}:${group}`;

@@ -1,5 +1,5 @@
 /**
- * Asks one authorizer after the other; the first that allows or denies decides. Nobody having an opinion means no.
+ * Chains authorizers; the first one that allows or denies decides. Without a decision the request is not allowed.
  * Source: k8s.io/apiserver pkg/authorization/union/union.go
  */
 import type { Attributes, Authorizer, Decision } from "./authorizer.ts";
@@ -8,7 +8,7 @@ export function unionAuthorizer(authorizers: readonly Authorizer[]): Authorizer 
   return (attributes) => ask(authorizers, 0, attributes, [], []);
 }
 
-/** Stays synchronous as long as the authorizers do: most requests are decided from memory. */
+/** Synchronous while the authorizers are: most requests are decided from memory, without a promise. */
 function ask(
   authorizers: readonly Authorizer[],
   from: number,

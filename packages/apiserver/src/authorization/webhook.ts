@@ -1,6 +1,6 @@
 /**
- * Asks a remote service by SubjectAccessReview. Yes and no are remembered for their own times; a service that cannot be
- * asked has no opinion, and what nobody allows is refused.
+ * Authorizes by SubjectAccessReview against a remote service. Allowed and denied results are cached with separate TTLs; when
+ * the call fails, the authorizer has no opinion.
  * Source: k8s.io/apiserver plugin/pkg/authorizer/webhook/webhook.go
  */
 import { LRUCache } from "lru-cache";
@@ -9,14 +9,14 @@ import type { Attributes, Authorizer, Decision, RuleResolver } from "./authorize
 
 export interface WebhookAuthorizerOptions {
   readonly review: ReviewWebhook;
-  /** Of authorization.k8s.io: `v1` or `v1beta1`. */
+  /** Version of authorization.k8s.io: `v1` or `v1beta1`. */
   readonly version: string;
   readonly authorizedTtlMs: number;
   readonly unauthorizedTtlMs: number;
   readonly now: () => number;
 }
 
-/** @throws Error for a version that is not known. */
+/** @throws Error for an unsupported version. */
 export function checkAuthorizationWebhookVersion(version: string): void {
   if (version === "v1" || version === "v1beta1") return;
   throw new Error(`unsupported webhook authorizer version ${JSON.stringify(version)}, supported versions are "v1", "v1beta1"`);
@@ -29,7 +29,7 @@ export const webhookRules: RuleResolver = async () => ({
 });
 
 const mostAnswers = 8192;
-/** Callers choose these texts: what is longer is asked each time rather than kept. */
+/** Longer cache keys are not cached, to bound memory: their texts are chosen by clients. */
 const longestKept = 10_000;
 
 export function webhookAuthorizer(options: WebhookAuthorizerOptions): Authorizer {
@@ -79,7 +79,7 @@ function specOf(attributes: Attributes, version: string): object {
   return {
     ...target,
     ...(user.name === "" ? {} : { user: user.name }),
-    // The old version's only different name.
+    // The only field that differs between the versions.
     ...(user.groups.length === 0 ? {} : { [version === "v1beta1" ? "group" : "groups"]: user.groups }),
     ...(user.extra === undefined || Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
     ...(user.uid === undefined || user.uid === "" ? {} : { uid: user.uid }),

@@ -1,6 +1,6 @@
 /**
- * Tells aggregated servers, the controller manager and the scheduler how this server authenticates: the config map
- * extension-apiserver-authentication in kube-system.
+ * Publishes how this server authenticates requests, for aggregated servers, the controller manager and the scheduler, in the
+ * config map extension-apiserver-authentication in kube-system.
  * Source: pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -30,6 +30,7 @@ interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
 }
 
+/** Merges `info` into the config map; does nothing when it is empty. */
 export async function ensureAuthenticationInfo(client: Client, info: AuthenticationInfo, signal?: AbortSignal): Promise<void> {
   const data = dataOf(info);
   if (Object.keys(data).length === 0) return;
@@ -39,7 +40,7 @@ export async function ensureAuthenticationInfo(client: Client, info: Authenticat
     configMaps,
     wanted,
     (existing) => {
-      // Certificates of other servers of this cluster stay: while authorities are exchanged both are trusted.
+      // Keep the CAs of other servers of the cluster: during a CA rotation both are trusted.
       const merged = { ...existing.data, ...data };
       for (const key of ["client-ca-file", "requestheader-client-ca-file"]) {
         const bundle = joinBundles(existing.data?.[key], data[key]);
@@ -57,8 +58,8 @@ export async function ensureAuthenticationInfo(client: Client, info: Authenticat
 const resyncMs = 60_000;
 
 /**
- * Keeps the config map in step: with the files, whenever they change, and with what it should say, once a minute.
- * @returns to be called when the files have changed
+ * Updates the config map when the returned function is called, and once a minute to revert other changes.
+ * @returns a function to call when the files have changed
  */
 export function followAuthenticationInfo(options: {
   readonly client: Client;
@@ -101,7 +102,7 @@ function joinLists(existing: string | undefined, own: string): string {
   try {
     others = JSON.parse(existing ?? "[]");
   } catch {
-    // What nobody can read is written anew.
+    // Unreadable values are overwritten.
   }
   return JSON.stringify([...new Set([...(Array.isArray(others) ? others : []), ...(JSON.parse(own) as string[])])]);
 }

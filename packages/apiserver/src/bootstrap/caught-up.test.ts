@@ -10,7 +10,7 @@ import { untilCaughtUp } from "./caught-up.ts";
 
 const role = (name: string, resourceVersion: string): KubeObject => ({ metadata: { name, resourceVersion } });
 
-/** A store and an informer behind it, both of which the test changes. */
+/** A store and an informer with controllable contents. */
 function catching(stored: KubeObject[], shown: KubeObject[]) {
   const clock = newFakeClock();
   const state = { stored, shown, done: false };

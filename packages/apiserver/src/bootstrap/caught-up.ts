@@ -9,8 +9,8 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 const pollMs = 20;
 
 /**
- * Resolves when the informers show every object of these resources as the store has it: what was written at the start is
- * in force only then.
+ * Resolves when the informers hold every object of these resources at the store's revision or a later one: what was written
+ * at startup takes effect only then.
  */
 export async function untilCaughtUp(
   client: Client,
@@ -25,7 +25,7 @@ export async function untilCaughtUp(
       const shown = lister.get(keyOf(object));
       return shown !== undefined && revisionOf(shown) >= revisionOf(object);
     };
-    // Listed anew each time: one that was deleted meanwhile is never shown.
+    // Listed on each attempt, since an object deleted meanwhile never appears in the informer.
     while (!(await client.list<KubeObject>(ref, {}, { signal })).items.every(isShown)) await clock.sleep(pollMs, signal);
   }
 }

@@ -6,8 +6,8 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 const attempts = 5;
 
 /**
- * Makes an object, or brings an existing one to what it should be. Several API servers may do so at once.
- * @param bring returns the changed object, or undefined when it is right as it is; leaves its argument as it was
+ * Creates an object, or updates an existing one. Retries on conflicts with other API servers.
+ * @param bring returns the changed object, or undefined when it is up to date; must not modify its argument
  */
 export async function ensure<T extends KubeObject>(
   client: Client,
@@ -38,7 +38,7 @@ export async function ensure<T extends KubeObject>(
   }
 }
 
-/** Runs `work` for each item, a few at once; the first failure ends it. */
+/** Runs `work` for each item with limited concurrency; rejects with the first error. */
 export async function forEachLimited<T>(items: readonly T[], limit: number, work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {

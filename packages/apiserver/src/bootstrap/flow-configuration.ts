@@ -1,6 +1,6 @@
 /**
- * Makes the default flow schemas and priority levels and keeps them: the mandatory ones as they are, the suggested ones
- * unless somebody who changed them says that they are theirs. Defaults of other versions are taken away.
+ * Creates and maintains the default flow schemas and priority levels: the mandatory ones unconditionally, the suggested ones
+ * unless a user has taken them over. Obsolete defaults are deleted.
  * Source: pkg/registry/flowcontrol/rest/storage_flowcontrol.go, pkg/registry/flowcontrol/ensurer/strategy.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -13,7 +13,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
 import { defaultLevels, defaultSchemas, isMandatory } from "./flow-schemas.ts";
 
-/** "true": the server keeps the spec up to date. "false": it is the user's. */
+/** "true": the server maintains the spec. "false": the user does. */
 export const autoUpdate = "apf.kubernetes.io/autoupdate-spec";
 
 const fieldManager = "api-priority-and-fairness-config-producer-v1";
@@ -23,12 +23,13 @@ interface WithSpec extends KubeObject {
   spec: object;
 }
 
+/** Creates, updates and deletes the objects once. */
 export async function ensureFlowConfiguration(client: Client, signal?: AbortSignal): Promise<void> {
   await ensureAll(client, priorityLevelConfigurations, defaultLevels, signal);
   await ensureAll(client, flowSchemas, defaultSchemas, signal);
 }
 
-/** Looks after them until `signal` is aborted. */
+/** Runs `ensureFlowConfiguration` periodically until `signal` is aborted. */
 export function keepFlowConfiguration(client: Client, clock: Clock, log: Logger, signal: AbortSignal): void {
   const timer = clock.every(periodMs, () => {
     ensureFlowConfiguration(client, signal).catch((err: unknown) => {
@@ -58,14 +59,14 @@ async function ensureAll(client: Client, ref: ResourceRef, defaults: readonly Wi
   }
 }
 
-/** Another server does the same, and the next round sees what came of it. */
+/** Ignores conflicts with other servers that do the same; the next round sees the result. */
 async function unlessOutrun(write: Promise<unknown>): Promise<void> {
   await write.catch((err: unknown) => {
     if (!isAlreadyExists(err) && !isConflict(err) && !isNotFound(err)) throw err;
   });
 }
 
-/** @returns what is to be written; undefined when it may stay as it is */
+/** @returns the object to write; undefined when it is up to date */
 export function revise<T extends WithSpec>(found: T, wanted: WithSpec): T | undefined {
   const ours = isMandatory(wanted) || isOurs(found);
   const marked = found.metadata.annotations?.[autoUpdate] === String(ours);
@@ -78,7 +79,7 @@ export function revise<T extends WithSpec>(found: T, wanted: WithSpec): T | unde
   };
 }
 
-/** Without a word about it, what was never changed is ours. */
+/** Without the annotation an object that was never changed belongs to the server. */
 function isOurs({ metadata: { annotations, generation } }: KubeObject): boolean {
   const said = annotations?.[autoUpdate];
   return said === "true" || (said !== "false" && generation === 1);

@@ -11,7 +11,7 @@ import type {
   Subject,
 } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
 
-/** They are always there, as they are here. */
+/** Objects that always exist with exactly this spec. */
 const mandatory = ["exempt", "catch-all"];
 
 function limited(shares: number, queues?: number, handSize?: number): PriorityLevelConfigurationSpec {
@@ -176,4 +176,5 @@ export const defaultSchemas: readonly Schema[] = schemas.map(({ name, level, pre
   },
 }));
 
+/** Whether an object is mandatory, by name. */
 export const isMandatory = ({ metadata: { name = "" } }: KubeObject): boolean => mandatory.includes(name);

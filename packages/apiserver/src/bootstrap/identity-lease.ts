@@ -1,6 +1,6 @@
 /**
- * With the gate APIServerIdentity each API server keeps a Lease in kube-system under a name of its own, and takes away
- * those of servers that have not renewed theirs.
+ * With the gate APIServerIdentity each API server maintains a Lease in kube-system under its own name, and deletes expired
+ * leases of other servers.
  * Source: k8s.io/apiserver pkg/reconcilers, pkg/controlplane/instance.go, pkg/controlplane/controller/apiserverleasegc
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -14,7 +14,7 @@ import { ensure } from "./ensure.ts";
 
 export interface IdentityLeaseOptions {
   readonly client: Client;
-  /** `kube-apiserver-<uuid>`; new with each start. */
+  /** `kube-apiserver-<uuid>`; new for each process. */
   readonly identity: string;
   readonly durationSeconds: number;
   readonly renewIntervalSeconds: number;
@@ -26,7 +26,7 @@ const namespace = "kube-system";
 const labels = { "k8s.io/component": "kube-apiserver" };
 const collectIntervalMs = 3_600_000;
 
-/** Writes the lease once, for the start; `keepIdentityLease` goes on. */
+/** Writes the lease once, at startup; `keepIdentityLease` renews it. */
 export async function renewIdentityLease(options: IdentityLeaseOptions, signal?: AbortSignal): Promise<void> {
   const { client, identity, durationSeconds, clock } = options;
   const renewTime = formatMicroTime(clock.now());
@@ -40,7 +40,7 @@ export async function renewIdentityLease(options: IdentityLeaseOptions, signal?:
   );
 }
 
-/** Renews and collects until `signal` is aborted. */
+/** Renews the lease and deletes expired ones until `signal` is aborted. */
 export function keepIdentityLease(options: IdentityLeaseOptions, signal: AbortSignal): void {
   const { clock, log } = options;
   const quietly = (work: () => Promise<void>, failed: string) => (): void => {
@@ -63,7 +63,7 @@ export function keepIdentityLease(options: IdentityLeaseOptions, signal: AbortSi
   });
 }
 
-/** Deletes the leases of servers that are gone. */
+/** Deletes the leases of servers that no longer renew them. */
 export async function collectIdentityLeases({ client, clock }: IdentityLeaseOptions, signal?: AbortSignal): Promise<void> {
   const labelSelector = "k8s.io/component=kube-apiserver";
   const { items } = await client.list<Lease>(leases, { namespace }, { labelSelector, signal });
@@ -76,7 +76,7 @@ export async function collectIdentityLeases({ client, clock }: IdentityLeaseOpti
   }
 }
 
-/** One without a time or a duration says nothing of a server that lives. */
+/** A lease without renewTime or duration counts as expired. */
 function isExpired({ spec }: Lease, nowMs: number): boolean {
   const { renewTime, leaseDurationSeconds } = spec ?? {};
   if (!renewTime || leaseDurationSeconds == null) return true;

@@ -1,6 +1,6 @@
 /**
- * The service `kubernetes` in the default namespace, by which pods reach the API: its first cluster IP, and as endpoints
- * the addresses of all API servers that are alive.
+ * The service `kubernetes` in the default namespace, through which pods reach the API: the first cluster IP, and the
+ * addresses of all live API servers as endpoints.
  * Source: pkg/controlplane/controller.go, pkg/controlplane/reconcilers/{lease,endpointsadapter}.go
  */
 import { isIPv6 } from "node:net";
@@ -17,20 +17,20 @@ const namespace = "default";
 const skipMirror = "endpointslice.kubernetes.io/skip-mirror";
 const reconcileIntervalMs = 10_000;
 
-/** From the addresses that the endpoints have to those that they should have. */
+/** Maps the current endpoint addresses to the desired ones. */
 export type Members = (current: readonly string[]) => readonly string[];
 
-/** Which API servers are alive, so that the endpoints have their addresses. */
+/** Tracks which API servers are alive, for the endpoints. */
 export interface LiveServers {
-  /** This one is. */
+  /** Registers this server, or renews its registration. */
   renew(address: string): Promise<Members>;
-  /** This one ends. */
+  /** Removes this server. */
   remove(address: string): Promise<Members>;
 }
 
 export interface KubernetesServiceOptions {
   client: Client;
-  /** undefined with --endpoint-reconciler-type=none: endpoints are left alone. */
+  /** undefined with --endpoint-reconciler-type=none: endpoints are not managed. */
   servers: LiveServers | undefined;
   advertiseAddress: string;
   securePort: number;
@@ -54,15 +54,15 @@ interface EndpointSlice extends KubeObject {
 }
 
 export interface KubernetesServiceLoop {
-  /** Resolves when the first round has been made, well or not. */
+  /** Resolves after the first reconciliation, whether or not it succeeded. */
   readonly begun: Promise<void>;
-  /** Stops the loop and takes this server's address out of the endpoints. */
+  /** Stops the loop and removes this server's address from the endpoints. */
   stop(): Promise<void>;
 }
 
 /**
- * Keeps the service, and this server's address in its endpoints. To be called when the server is ready: clients are led
- * here from then on.
+ * Maintains the service, and this server's address in its endpoints. Call it when the server is ready, since clients are
+ * routed here from then on.
  */
 export function runKubernetesService(options: KubernetesServiceOptions): KubernetesServiceLoop {
   let running: Promise<void> | undefined;
@@ -74,7 +74,7 @@ export function runKubernetesService(options: KubernetesServiceOptions): Kuberne
       });
     return running;
   };
-  const timer = options.clock.every(reconcileIntervalMs, () => void reconcile()); // logs its errors itself
+  const timer = options.clock.every(reconcileIntervalMs, () => void reconcile()); // logs its errors
   return {
     begun: reconcile(),
     async stop() {
@@ -91,7 +91,7 @@ async function reconcileOnce(options: KubernetesServiceOptions): Promise<void> {
   if (options.servers !== undefined) await writeEndpoints(options, await options.servers.renew(options.advertiseAddress));
 }
 
-/** The service alone, without endpoints: no server need be ready for it. */
+/** Maintains the service without endpoints, which does not require a ready server. */
 export async function ensureKubernetesService(options: KubernetesServiceOptions, signal?: AbortSignal): Promise<void> {
   const type = options.nodePort > 0 ? "NodePort" : "ClusterIP";
   const port = {
@@ -117,7 +117,7 @@ export async function ensureKubernetesService(options: KubernetesServiceOptions,
   );
 }
 
-/** As the addresses stand in endpoints. */
+/** Sort order of addresses in endpoints. */
 export function byAddress(a: string, b: string): number {
   return a.localeCompare(b, "en", { numeric: true });
 }
@@ -154,7 +154,7 @@ async function writeEndpoints(options: KubernetesServiceOptions, members: Member
   });
 }
 
-/** Only one subset is ours; what others have written is written anew. */
+/** The server manages a single subset; anything else is overwritten. */
 function addressesOf({ subsets }: Endpoints): string[] {
   return subsets?.length === 1 ? (subsets[0]?.addresses ?? []).map(({ ip }) => ip) : [];
 }

@@ -1,6 +1,6 @@
 /**
- * --endpoint-reconciler-type=master-count: the endpoints themselves are the list of servers, which has no more than
- * --apiserver-count of them. Nobody says who is alive: a server adds itself, and one that is too many makes room.
+ * --endpoint-reconciler-type=master-count: the endpoints are the list of servers, limited to --apiserver-count. Liveness is
+ * not tracked: a server adds itself, and removes another one when there are too many.
  * Source: pkg/controlplane/reconcilers/mastercount.go
  */
 import { byAddress, type LiveServers } from "./kubernetes-service.ts";
@@ -12,7 +12,7 @@ export function newMasterCount(count: number): LiveServers {
   };
 }
 
-/** Whoever follows the server in the list goes, round its end, until there are no more than may be. */
+/** Adds `address`; removes the addresses that follow it, cyclically, until at most `count` are left. */
 export function withServer(current: readonly string[], address: string, count: number): readonly string[] {
   if (current.includes(address)) return current;
   const addresses = [...current, address].sort(byAddress);

@@ -1,4 +1,4 @@
-/** The namespaces every cluster has. Source: pkg/controlplane/controller.go */
+/** Creates the system namespaces. Source: pkg/controlplane/controller.go */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { ensure } from "./ensure.ts";

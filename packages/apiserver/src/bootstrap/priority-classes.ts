@@ -1,4 +1,7 @@
-/** The two classes of the system's own pods. Source: pkg/apis/scheduling/helpers.go, pkg/registry/scheduling/rest/storage_scheduling.go */
+/**
+ * The two priority classes of system pods.
+ * Source: pkg/apis/scheduling/helpers.go, pkg/registry/scheduling/rest/storage_scheduling.go
+ */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import { ensure } from "./ensure.ts";

@@ -1,6 +1,6 @@
 /**
- * The default RBAC policy of 1.23 as data; `rbac-policy.ts` brings a cluster to it. Cluster roles named
- * `system:controller:<x>` are bound to the service account `<x>` in kube-system without a row of their own.
+ * The default RBAC policy of 1.23; `rbac-policy.ts` applies it. Cluster roles named `system:controller:<x>` are bound to the
+ * service account `<x>` in kube-system without a row of their own.
  * Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/{policy,controller_policy,namespace_policy}.go
  */
 export interface RuleRow {
@@ -13,11 +13,11 @@ export interface RuleRow {
 export interface ClusterRoleRow {
   name: string;
   rules?: RuleRow[];
-  /** More rules, by the feature gate that they come with. */
+  /** Additional rules, by feature gate. */
   gated?: Readonly<Record<string, RuleRow[]>>;
-  /** The feature gates without which there is no such role. */
+  /** The role exists only when all of these feature gates are on. */
   onlyWith?: readonly string[];
-  /** Its rules come from the roles with the label `aggregate-to-<this>`. */
+  /** The role aggregates the roles with the label `aggregate-to-<this>`. */
   aggregateFrom?: string;
   aggregateTo?: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Brings the default roles and bindings to what 1.23 expects. Missing rules and subjects are added, what an
- * administrator added stays, and an object whose annotation autoupdate is `false` is left alone.
+ * Reconciles the default roles and bindings with those of 1.23. Missing rules and subjects are added, additions by
+ * administrators are kept, and an object with the annotation autoupdate `false` is not changed.
  * Source: pkg/registry/rbac/rest/storage_rbac.go, k8s.io/component-helpers auth/rbac/reconciliation
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -43,10 +43,10 @@ interface Binding extends KubeObject {
   roleRef: { apiGroup: string; kind: string; name: string };
 }
 
-/** The rules a node agent has whatever its pods need; the Node authorizer grants them without a binding. */
+/** The rules of every node regardless of its pods; the Node authorizer grants them without a binding. */
 export const nodeRules: readonly RuleRow[] = clusterRoles.find(({ name }) => name === "system:node")?.rules ?? [];
 
-/** @param featureEnabled for rules that only the features need which a gate turns on */
+/** @param featureEnabled selects rules and roles that belong to feature gates */
 export async function ensureRbacPolicy(
   client: Client,
   featureEnabled: (gate: string) => boolean,
@@ -91,7 +91,7 @@ function rulesOf({ rules = [], gated = {} }: ClusterRoleRow, featureEnabled: (ga
   return [...rules, ...extra.flatMap(([, rows]) => rows)];
 }
 
-/** Each controller's role is bound to its service account in kube-system. */
+/** Binds each controller's role to its service account in kube-system. */
 function allClusterRoleBindings(rows: readonly ClusterRoleRow[]): Binding[] {
   const prefix = "system:controller:";
   const ofControllers = rows
@@ -120,7 +120,7 @@ function bringRole(wanted: Role) {
     if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
     const metadata = bringMetadata(existing, wanted);
     const have = existing.rules ?? [];
-    // Aggregated roles get their rules from the controller that aggregates.
+    // The aggregation controller sets the rules of aggregated roles.
     const missing = wanted.aggregationRule === undefined ? (wanted.rules ?? []).filter((rule) => !covers(have, rule)) : [];
     const aggregates = wanted.aggregationRule !== undefined && existing.aggregationRule === undefined;
     if (metadata === undefined && missing.length === 0 && !aggregates) return undefined;
@@ -133,7 +133,7 @@ function bringRole(wanted: Role) {
   };
 }
 
-/** @returns undefined when every label and annotation is there. */
+/** @returns undefined when no label or annotation is missing */
 function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["metadata"] | undefined {
   const missing = (field: "labels" | "annotations"): boolean =>
     Object.keys(wanted.metadata[field] ?? {}).some((key) => !Object.hasOwn(existing.metadata[field] ?? {}, key));
@@ -145,7 +145,10 @@ function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["me
   };
 }
 
-/** Is every single permission of the rule in the others? Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go */
+/**
+ * Whether the rules include every permission of `rule`.
+ * Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go
+ */
 export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
   const isIn = (list: readonly string[] | undefined, wanted: string): boolean =>
     list !== undefined && (list.includes(wanted) || list.includes("*"));
@@ -196,7 +199,7 @@ async function ensureBinding(
     signal,
   );
   if (!wrongRole) return;
-  // A binding's role cannot change: it is made anew.
+  // roleRef is immutable: recreate the binding.
   await client.delete(
     ref,
     { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string },

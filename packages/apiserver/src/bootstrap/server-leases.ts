@@ -1,6 +1,6 @@
 /**
- * Which API servers are alive: one key for each address below `masterleases/`, which etcd forgets 15 s after its last
- * renewal. The same keys as upstream's, so that both kinds of server can run side by side.
+ * Liveness of API servers: one key per address below `masterleases/`, with a TTL of 15 s. The keys are the same as
+ * upstream's, so that both kinds of server can run side by side.
  * Source: pkg/controlplane/reconcilers/lease.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -9,7 +9,7 @@ import type { LiveServers, Members } from "./kubernetes-service.ts";
 
 const ttlSeconds = 15;
 
-/** What the storage has to know of these keys; they are no resource of the API. */
+/** Defines the storage of these keys, which are not an API resource. */
 export const serverLeasesResource = {
   group: "",
   resource: "masterleases",
@@ -38,7 +38,7 @@ export function newServerLeases(storage: Storage): LiveServers {
           const lease: Lease = {
             apiVersion: "v1",
             kind: "Endpoints",
-            // A generation that counts up makes each renewal a write, which gives the key a new time to live.
+            // The incremented generation makes each renewal a write, which renews the TTL.
             metadata: { ...before?.metadata, generation: (before?.metadata.generation ?? 0) + 1 },
             subsets: [{ addresses: [{ ip: address }] }],
           };

@@ -1,7 +1,7 @@
 /**
- * With the gates StorageVersionAPI and APIServerIdentity an API server says in StorageVersions which version of each
- * built-in resource it writes and which it can read, before it writes any: who migrates what is stored knows by them when
- * no server writes an older version any more.
+ * With the gates StorageVersionAPI and APIServerIdentity an API server publishes, in StorageVersion objects, the version in
+ * which it stores each built-in resource and those it can decode, before it writes any. Storage migration uses them to
+ * determine when no server writes an older version any more.
  * Source: k8s.io/apiserver pkg/storageversion/{manager,updater}.go, kube-aggregator pkg/apiserver/apiserver.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -15,17 +15,17 @@ import { statusWith } from "@coxswain/apimachinery/storage-versions/agree";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 
 export interface StorageVersions {
-  /** Everything was said once: nobody has to wait any more. */
+  /** Whether everything was published once, so that no request has to wait. */
   readonly completed: boolean;
-  /** Resolves when it was; rejects when the server stops before. */
+  /** Resolves when `completed` becomes true; rejects when the server stops before. */
   readonly whenCompleted: Promise<void>;
-  /** @returns undefined for a resource that need not be waited for; else why it could not be said yet, if that was tried */
+  /** @returns undefined for a resource that does not have to wait; otherwise the last error of publishing it, if any */
   pending(resource: GroupResource): { readonly lastError: Error | undefined } | undefined;
-  /** Says it for each resource under the identity of this server. @throws Error when some could not be said */
+  /** Publishes all resources under the identity of this server. @throws Error when some could not be published */
   update(identity: string, signal: AbortSignal): Promise<void>;
 }
 
-/** What is stored in one place: events have two groups. */
+/** A stored resource; several API resources may share it (events of two groups). */
 interface StoredResource {
   readonly names: readonly GroupResource[];
   readonly encodingVersion: string;
@@ -52,7 +52,7 @@ export function newStorageVersions(
   );
   let completed = false;
   const { promise: whenCompleted, resolve, reject } = Promise.withResolvers<void>();
-  whenCompleted.catch(() => {}); // nobody may be waiting
+  whenCompleted.catch(() => {}); // avoids an unhandled rejection when nothing waits
   stopping.addEventListener("abort", () => reject(stopping.reason));
 
   async function updateOne(one: StoredResource, identity: string, signal: AbortSignal): Promise<Error | undefined> {
@@ -88,8 +88,8 @@ export function newStorageVersions(
 }
 
 /**
- * Waits for the identity, without which what is said would be taken for what a server left that is gone; then says it,
- * and again from time to time: somebody may have changed or deleted it.
+ * Waits for the identity lease, without which the entries would be treated as those of a dead server. Then publishes the
+ * versions, and repeats it periodically in case they were changed or deleted.
  */
 export async function keepStorageVersions(
   versions: StorageVersions,
@@ -117,7 +117,7 @@ export async function keepStorageVersions(
 const identityPollMs = 100;
 const repeatMs = 600_000;
 
-/** Sorted, so that all servers take the same name for what has several. */
+/** Sorted, so that all servers choose the same name for a shared resource. */
 export function storedResources(definitions: readonly ResourceDefinition[]): StoredResource[] {
   const byPlace = Map.groupBy(
     definitions.toSorted((a, b) => compare(a.group, b.group) || compare(a.resource, b.resource)),
@@ -143,7 +143,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-/** A group has to be a name. */
+/** StorageVersion names contain the group; the core group is `core`. */
 function nameOf({ group, resource }: GroupResource): string {
   return `${group === "" ? "core" : group}.${resource}`;
 }
@@ -159,7 +159,7 @@ async function say(client: Client, name: string, server: ServerStorageVersion, c
       await client.update(storageVersionRef, next, { subresource: "status", signal });
       return;
     } catch (err) {
-      // Other servers say the same at the same time.
+      // Other servers update the same objects concurrently.
       if ((!isConflict(err) && !isAlreadyExists(err)) || attempt === attempts) throw err;
     }
   }

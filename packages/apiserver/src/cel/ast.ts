@@ -1,10 +1,13 @@
 import type { Value } from "./values.ts";
 
-/** An expression as it is written, macros expanded. Source: google/api/expr/v1alpha1/syntax.proto */
+/** Syntax tree of an expression, with macros expanded. Source: google/api/expr/v1alpha1/syntax.proto */
 export type Expression = Constant | Name | Select | Call | ListLiteral | MapLiteral | MessageLiteral | Fold;
 
 interface Node {
-  /** Where it is told of: names and literals where they begin, all else where its operator or bracket stands. */
+  /**
+   * Position for error messages, in UTF-16 code units: the start of a name or literal, otherwise the position of the operator
+   * or opening bracket.
+   */
   readonly at: number;
 }
 
@@ -30,7 +33,7 @@ export interface Select extends Node {
 export interface Call extends Node {
   readonly kind: "call";
   readonly name: string;
-  /** What a method is called of. */
+  /** Receiver of a method call. */
   readonly target?: Expression;
   readonly args: readonly Expression[];
 }
@@ -51,23 +54,23 @@ export interface MessageLiteral extends Node {
   readonly values: readonly Expression[];
 }
 
-/** What all macros over lists and maps become. */
+/** Comprehension; all macros over lists and maps expand to it. */
 export interface Fold extends Node {
   readonly kind: "fold";
-  /** Names each item of `range` in turn, within `condition` and `step`. */
+  /** Name of the current item of `range` in `condition` and `step`. */
   readonly variable: string;
   readonly range: Expression;
-  /** What `accumulator` is first; then it is what `step` says, for as long as `condition` is not false. */
+  /** Initial value of the accumulator; each iteration replaces it with `step` until `condition` is false. */
   readonly start: Expression;
   readonly condition: Expression;
   readonly step: Expression;
   readonly result: Expression;
 }
 
-/** Names what a fold has so far. */
+/** Name of the accumulator variable of a fold. */
 export const accumulator = "__result__";
 
-/** `a.b.c`; undefined for what is no plain path. */
+/** `a.b.c`; undefined unless the expression is a name or a chain of field selections. */
 export function qualifiedName(expression: Expression): string | undefined {
   if (expression.kind === "name") return expression.name;
   if (expression.kind !== "select" || expression.isTest) return undefined;

@@ -1,6 +1,6 @@
 /**
- * How much an evaluation may do: nobody's rule holds the server. A step is the evaluation of one part of an expression, or
- * about as much work: an item compared, some characters copied.
+ * Cost limit of one evaluation, so that a rule cannot block the event loop. A step is the evaluation of one node of the
+ * expression or a similar amount of work: one item compared, ten characters copied.
  */
 export class Budget {
   #left: number;
@@ -14,18 +14,21 @@ export class Budget {
     return this.#left;
   }
 
-  /** To be called before the work is done. @throws BudgetExceeded */
+  /** Call before doing the work. @throws BudgetExceeded */
   spend(steps = 1): void {
     this.#left -= steps;
     if (this.#left < 0) throw new BudgetExceeded();
   }
 
-  /** For work on texts: ten characters a step. */
+  /** Charges work on strings or bytes: one step per ten characters. @throws BudgetExceeded */
   spendOnText(...lengths: readonly number[]): void {
     this.spend(1 + lengths.reduce((sum, length) => sum + length, 0) / 10);
   }
 
-  /** For work on what is within a value: a macro can put as many values within one another as a list has items. @throws BudgetExceeded */
+  /**
+   * Runs recursive work one level deeper. Limits the recursion, because a macro can nest values as deep as a list has items.
+   * @throws BudgetExceeded
+   */
   within<T>(work: () => T): T {
     if (++this.#depth > mostLevels) throw new BudgetExceeded();
     const result = work();
@@ -34,10 +37,10 @@ export class Budget {
   }
 }
 
-/** Of values within values; schemas have fewer. */
+/** Maximum nesting of values; greater than the nesting limit of schemas. */
 const mostLevels = 500;
 
-/** Unlike errors of the language, no operator of it gets over this one. */
+/** Thrown, unlike CEL errors (`Failure`), so that no operator of the language can absorb it. */
 export class BudgetExceeded extends Error {
   constructor() {
     super("operation cancelled: actual cost limit exceeded");

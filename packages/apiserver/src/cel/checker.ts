@@ -1,5 +1,5 @@
 /**
- * Finds the type of an expression, and what does not fit.
+ * Type checker: infers the type of an expression and reports type errors.
  * Source: cel-go v0.9 checker/checker.go, checker/errors.go
  */
 import { accumulator, type Call, type Expression, type Fold, qualifiedName, type Select } from "./ast.ts";
@@ -28,12 +28,13 @@ import {
 import { mostGeneral, renamed, Substitutions } from "./unification.ts";
 import { typeOf } from "./values.ts";
 
+/** The inferred type, which is only meaningful when there are no issues. */
 export interface Checked {
   readonly type: Type;
   readonly issues: readonly Issue[];
 }
 
-/** @param variables the types of the names that the expression may use */
+/** Never throws: expressions whose types are too large are reported as an issue. @param variables types by variable name */
 export function check(expression: Expression, variables: ReadonlyMap<string, Type>): Checked {
   const checker = new Checker(variables);
   try {
@@ -93,7 +94,7 @@ class Checker {
         return mapOf(key ?? this.#newParameter(), value ?? this.#newParameter());
       }
       case "message": {
-        // Nothing that a rule could make is a message.
+        // No message types are declared, so every message literal is an error.
         const type = this.#lookup(expression.type);
         if (type === undefined) return this.#undeclared(expression.at, expression.type);
         const of = type.kind === "type" ? (type.of ?? unknown) : type;
@@ -110,7 +111,7 @@ class Checker {
     return type;
   }
 
-  /** Types may be long when they are written down, and of many faults few are shown. */
+  /** Formats the message lazily: formatted types can be long, and only a part of the issues is shown. */
   #tellTypes(at: number, message: () => string): Type {
     this.issues.push({
       at,
@@ -178,7 +179,7 @@ class Checker {
     });
   }
 
-  /** The result of all overloads that fit; dyn, when theirs differ. */
+  /** Result type of the matching overloads; dyn when they differ, undefined when none matches. */
   #resolve(overloads: readonly Overload[], types: readonly Type[], isMethod: boolean): Type | undefined {
     let result: Type | undefined;
     for (const overload of overloads) {

@@ -1,8 +1,11 @@
-/** Lists and maps that expressions make. Source: cel-go v0.9 common/types/list.go, map.go */
+/** Lists and maps created by expressions. Source: cel-go v0.9 common/types/list.go, map.go */
 import type { Budget } from "./budget.ts";
 import { equal, Failure, List, Mapping, typeOf, Uint, type Value } from "./values.ts";
 
-/** The first items of an array that longer lists may share: a fold appends to its list without copying it each time. */
+/**
+ * A list backed by the first `size` items of an array. Longer lists may share the array, so that a fold appends in constant
+ * time instead of copying its list in each iteration.
+ */
 export class MadeList extends List {
   readonly #items: Value[];
   readonly size: number;
@@ -43,6 +46,7 @@ export class MadeList extends List {
   }
 }
 
+/** A map created by an expression; iterates in insertion order. */
 export class MadeMap extends Mapping {
   readonly #entries: ReadonlyMap<string, readonly [key: Value, value: Value]>;
 
@@ -51,7 +55,7 @@ export class MadeMap extends Mapping {
     this.#entries = entries;
   }
 
-  /** Of entries with the same key, the last counts. */
+  /** The last entry of a key wins. @returns a Failure for an unsupported key type */
   static of(entries: readonly (readonly [key: Value, value: Value])[], budget: Budget): MadeMap | Failure {
     const made = new Map<string, readonly [Value, Value]>();
     for (const entry of entries) {
@@ -90,7 +94,7 @@ export class MadeMap extends Mapping {
   }
 }
 
-/** Tells keys apart, those of different types too; undefined for what cannot be one. */
+/** String that identifies a key and its type; undefined for values that cannot be keys. */
 function keyText(key: Value): string | undefined {
   if (key instanceof Uint) return `uint:${key.value}`;
   return typeof key === "string" || typeof key === "bigint" || typeof key === "boolean" ? `${typeof key}:${key}` : undefined;

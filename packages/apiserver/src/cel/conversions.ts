@@ -1,5 +1,5 @@
 /**
- * `int(x)`, `string(x)` and their like.
+ * Type conversion functions: `int(x)`, `string(x)` and so on.
  * Source: cel-go v0.9 common/types, ConvertToType of each type
  */
 import { goFloat } from "@coxswain/apimachinery/metrics/go-float";
@@ -13,7 +13,7 @@ const twoTo64 = 2 ** 64;
 
 const intWithin = (value: bigint): bigint | undefined => (value > mostInt || value < -mostInt - 1n ? undefined : value);
 
-/** By what is wanted and the type of what there is; undefined: the value cannot be read so. */
+/** Converters by target type, then by source type. They return undefined when the value cannot be converted. */
 const rows: Readonly<Record<string, Readonly<Record<string, (value: never) => Value | undefined>>>> = {
   int: {
     uint: ({ value }: Uint) => (value > mostInt ? intOverflow : value),
@@ -61,14 +61,14 @@ const rows: Readonly<Record<string, Readonly<Record<string, (value: never) => Va
   },
 };
 
-/** The functions, by what they make. */
+/** Names of the conversion functions. */
 export const conversions: readonly string[] = ["int", "uint", "double", "bool", "string", "bytes", "timestamp", "duration"];
 const targets: Readonly<Record<string, string>> = {
   timestamp: "google.protobuf.Timestamp",
   duration: "google.protobuf.Duration",
 };
 
-/** @param name one of `conversions` */
+/** @param name one of `conversions` @returns a Failure when the value cannot be converted */
 export function convert(name: string, value: Value, budget: Budget): Value {
   if (typeof value === "string" || value instanceof Uint8Array) budget.spendOnText(value.length);
   const target = targets[name] ?? name;

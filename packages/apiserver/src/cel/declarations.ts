@@ -1,6 +1,6 @@
 /**
- * The functions of the language and what they take and give. `A` and `B` are any types; what stands before a dot is what a
- * method is called of.
+ * Declarations of all functions with their signatures. `A` and `B` are type parameters; the type before a dot is the receiver
+ * of a method.
  * Source: cel-go v0.9 checker/standard.go, ext/strings.go
  */
 import {
@@ -24,7 +24,7 @@ import {
 export interface Overload {
   readonly isMethod: boolean;
   readonly parameters: readonly string[];
-  /** What it is called of comes first. */
+  /** The receiver of a method comes first. */
   readonly args: readonly Type[];
   readonly result: Type;
 }
@@ -117,14 +117,14 @@ const simple: Readonly<Record<string, Type>> = {
   B: parameter("B"),
 };
 
-/** By name, each with its overloads in the order in which they are tried. */
+/** Overloads by function name, in the order in which they are tried. */
 export const functions: ReadonlyMap<string, readonly Overload[]> = new Map(
   Object.entries(signatures).map(([name, overloads]) => [name, overloads.map(parseSignature)]),
 );
 
 function parseSignature(signature: string): Overload {
   const [, target = "", args = "", result = ""] = /^(?:(.+)\.)?\((.*)\) -> (.+)$/.exec(signature) ?? [];
-  // Commas within parentheses do not part arguments.
+  // Commas inside parentheses do not separate arguments.
   const types = [...(target === "" ? [] : [target]), ...(args.match(/[a-zA-Z]+(?:\([^()]*\))?/g) ?? [])];
   return {
     isMethod: target !== "",
@@ -143,7 +143,7 @@ function parseType(text: string): Type {
   return simple[name] as Type;
 }
 
-/** Names of types, which are values too: `type(x) == int`. */
+/** Type names that can be used as values: `type(x) == int`. */
 export const typeNames: ReadonlyMap<string, Type> = new Map([
   ...[int, uint, bool, double, bytes, string].map((type) => ["name" in type ? type.name : "", typeType(type)] as const),
   ["list", typeType(listOf(parameter("A")))],

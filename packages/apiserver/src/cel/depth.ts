@@ -1,8 +1,8 @@
 import type { Expression } from "./ast.ts";
 
 /**
- * Whether some part of an expression stands within more others than this. The grammar bounds each of its rules, but not what
- * chains within parentheses within chains come to, and who goes through an expression does so by calling itself.
+ * True when an expression is nested deeper than `levels`. The grammar limits the recursion of each rule, but not of their
+ * combination (chains inside parentheses inside chains), and checker and interpreter are recursive.
  */
 export function isDeeperThan(levels: number, expression: Expression): boolean {
   let level: readonly Expression[] = [expression];

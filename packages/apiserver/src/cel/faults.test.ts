@@ -18,7 +18,7 @@ const self = objectType("selfType", (name) => (Object.hasOwn(fields, name) ? fie
 const operands =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
-/** What ANTLR and cel-go v0.9 say, without the lines that show where. */
+/** Error texts of ANTLR and cel-go v0.9, without the lines that show the position. */
 for (const [expression, ...want] of [
   ["1 +", `1:4: Syntax error: mismatched input '<EOF>' expecting ${operands}`],
   [

@@ -1,6 +1,6 @@
 /**
- * What functions and operators do; those that need not look at all their arguments are the interpreter's. The checker has
- * let calls through, but where a type was not known they look at their arguments themselves.
+ * Implementations of functions and operators, except those with lazy arguments (`&&`, `||`, `?:`), which are in the
+ * interpreter. Argument types are checked again here, because the checker lets dynamically typed arguments through.
  * Source: cel-go v0.9 interpreter/functions/standard.go
  */
 import type { Call } from "./ast.ts";
@@ -56,7 +56,7 @@ const implementations: ReadonlyMap<string, Implementation> = new Map<string, Imp
   ["dyn", ofOne((value) => value)],
 ]);
 
-/** @param args with what a method is called of first; none is a Failure */
+/** @param args the receiver of a method comes first; none is a Failure */
 export function callFunction(call: Call, args: readonly Value[], budget: Budget, patterns: PatternCache): Value {
   const run = implementations.get(call.name) ?? implementations.get(call.name.replace(/^\./, ""));
   if (run === undefined) throw new Error(`the function ${call.name} is declared, and not there`);
@@ -68,7 +68,7 @@ function differ(a: Value, b: Value, budget: Budget): Value {
   return isEqual instanceof Failure ? isEqual : !isEqual;
 }
 
-/** What is there under a key, or at a place. */
+/** The value of a map key or list index; a Failure when it is absent or out of range. */
 export function index(value: Value, key: Value, budget: Budget): Value {
   if (value instanceof Mapping) return value.find(key, budget) ?? new Failure(`no such key: ${keyText(key)}`);
   if (!(value instanceof List)) return noOverload();
@@ -100,7 +100,7 @@ function matches([text, pattern]: readonly Value[], budget: Budget, call: Call, 
   return typeof pattern === "string" ? patterns.matches(text, pattern, call, budget) : noOverload();
 }
 
-/** Looking for a zone by its name is dear. */
+/** Looking up a time zone by name is expensive. */
 const zoneSteps = 1000;
 
 function timePart(name: string, [value, zone]: readonly Value[], budget: Budget): Value {

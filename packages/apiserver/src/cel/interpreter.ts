@@ -1,6 +1,5 @@
 /**
- * Evaluates expressions that the checker has let through. Where a type was not known beforehand the functions look at their
- * arguments themselves.
+ * Evaluates type-checked expressions. Functions check the types of dynamically typed arguments themselves.
  * Source: cel-go v0.9 interpreter/interpretable.go, interpreter/attributes.go
  */
 import { accumulator, type Call, type Expression, type Fold, type Select } from "./ast.ts";
@@ -11,26 +10,27 @@ import { callFunction, index } from "./functions.ts";
 import type { PatternCache } from "./patterns.ts";
 import { contains, Failure, List, Mapping, noOverload, TypeName, typeOf, type Value } from "./values.ts";
 
-/** What the names of folds stand for, innermost first. */
+/** Variables of the enclosing folds, innermost first. */
 interface Scope {
   readonly name: string;
   readonly value: Value;
   readonly outer: Scope | undefined;
 }
 
+/** Tree-walking evaluator for one set of variables and one budget. */
 export class Interpreter {
   readonly #variables: ReadonlyMap<string, Value>;
   readonly #budget: Budget;
   readonly #patterns: PatternCache;
 
-  /** @param patterns outlives the evaluation */
+  /** @param patterns may be shared by several evaluations */
   constructor(variables: ReadonlyMap<string, Value>, budget: Budget, patterns: PatternCache) {
     this.#variables = variables;
     this.#budget = budget;
     this.#patterns = patterns;
   }
 
-  /** @throws BudgetExceeded */
+  /** @returns the value; a Failure for an error of the language @throws BudgetExceeded */
   evaluate(expression: Expression, scope?: Scope): Value {
     this.#budget.spend();
     switch (expression.kind) {
@@ -61,7 +61,7 @@ export class Interpreter {
     }
   }
 
-  /** The first that fails is the result. */
+  /** Evaluates all parts; returns the first Failure. */
   #all(parts: readonly Expression[], scope: Scope | undefined, make: (values: Value[]) => Value): Value {
     const values: Value[] = [];
     for (const part of parts) {
@@ -72,7 +72,7 @@ export class Interpreter {
     return make(values);
   }
 
-  /** A leading dot passes the names of folds over. */
+  /** A leading dot skips the variables of folds. */
   #named(name: string, scope: Scope | undefined): Value {
     const plain = name.startsWith(".") ? name.slice(1) : name;
     for (let inner = plain === name ? scope : undefined; inner !== undefined; inner = inner.outer)
@@ -113,7 +113,7 @@ export class Interpreter {
     return this.#all(all, scope, (values) => callFunction(call, values, this.#budget, this.#patterns));
   }
 
-  /** Whatever the one side is, the other may decide. @param decisive true for `||` */
+  /** Either operand can decide the result, even when the other one is an error. @param decisive true for `||` */
   #logical([left, right]: readonly Expression[], scope: Scope | undefined, decisive: boolean): Value {
     const first = this.evaluate(left as Expression, scope);
     if (first === decisive) return decisive;
@@ -145,7 +145,7 @@ export class Interpreter {
   }
 }
 
-/** `google.protobuf.Timestamp` is a name, unless `google` is one of a fold. */
+/** `google.protobuf.Timestamp` as a type name, unless a fold variable is named `google`. */
 function typeNamed({ operand, field }: Select, scope: Scope | undefined): TypeName | undefined {
   if (operand.kind !== "select" || operand.operand.kind !== "name" || operand.operand.name !== "google") return undefined;
   const name = `google.${operand.field}.${field}`;
@@ -163,7 +163,7 @@ const goTypes: Readonly<Record<string, string>> = {
   "google.protobuf.Timestamp": "Timestamp",
 };
 
-/** `types.String` */
+/** Name of the Go type in cel-go, for error texts: `types.String`. */
 function goTypeOf(value: Value): string {
   const type = typeOf(value);
   return `types.${goTypes[type] ?? type.slice(0, 1).toUpperCase() + type.slice(1)}`;

@@ -1,20 +1,20 @@
 /**
- * What is wrong with an expression, as cel-go shows it: each fault with its line and a mark below its place.
+ * Formats the errors of an expression like cel-go: each with its source line and a marker below the position.
  * Source: cel-go v0.9 common/errors.go, common/error.go
  */
 
 export interface Issue {
-  /** Where in the text, in UTF-16 units; undefined for faults of the whole. */
+  /** Position in UTF-16 code units; undefined when the issue concerns the whole expression. */
   readonly at: number | undefined;
   readonly message: string;
 }
 
 const mostShown = 100;
 const longestShownLine = 16384;
-/** Of everything, in characters. Upstream has no such limit: a hundred faults in a long line show it a hundred times. */
+/** Total limit in characters. Not in upstream, where a hundred issues in a long line repeat the line a hundred times. */
 const mostText = 262_144;
 
-/** In the order of their places, each once for the whole text: `ERROR: <input>:1:6: undefined field 'x'\n | self.x\n | .....^`. */
+/** Sorted by position: `ERROR: <input>:1:6: undefined field 'x'\n | self.x\n | .....^`. */
 export function formatIssues(text: string, issues: readonly Issue[]): string {
   const sorted = issues.toSorted((a, b) => (a.at ?? -1) - (b.at ?? -1));
   const shown: string[] = [];

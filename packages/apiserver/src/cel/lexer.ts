@@ -1,10 +1,10 @@
 /**
- * The words of an expression.
- * Source: cel-go v0.9 parser/gen/CEL.g4; what no token begins with is told as ANTLR's lexer tells it
+ * Lexer.
+ * Source: cel-go v0.9 parser/gen/CEL.g4; error texts are those of the ANTLR lexer
  */
 import type { Issue } from "./issues.ts";
 
-/** The text of an operator or keyword, or the name of a class of tokens. */
+/** The text of an operator or keyword, or the name of a token class (`IDENTIFIER`). */
 export type TokenKind = string;
 
 export interface Token {
@@ -13,14 +13,14 @@ export interface Token {
   readonly at: number;
 }
 
-/** In the order in which refusals list what they had expected. */
+/** In the order in which error texts list expected tokens. */
 const operators =
   "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER";
 const order: ReadonlyMap<TokenKind, number> = new Map(operators.split(" ").map((kind, i) => [kind, i]));
 
 export const endOfInput = "<EOF>";
 
-/** `')'`, `IDENTIFIER`, `{'[', '{', NUM_INT}` */
+/** Expected tokens as ANTLR prints them: `')'`, `IDENTIFIER`, `{'[', '{', NUM_INT}`. */
 export function expectation(kinds: Iterable<TokenKind>): string {
   const sorted = [...kinds].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
   const names = sorted.map((kind) => (/^(?:[A-Z]|<)/.test(kind) ? kind : `'${kind}'`));
@@ -31,7 +31,7 @@ const keywords: ReadonlySet<string> = new Set(["in", "true", "false", "null"]);
 const blank = /(?:[\t \r\n\f]+|\/\/[^\n]*)+/y;
 const word = /[A-Za-z_][A-Za-z0-9_]*/y;
 const punctuation = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
-/** Of those that match, the longest counts. */
+/** The longest match wins. */
 const numbers: readonly [kind: TokenKind, pattern: RegExp][] = [
   ["NUM_FLOAT", /[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?/y],
   ["NUM_UINT", /(?:0x[0-9a-fA-F]+|[0-9]+)[uU]/y],
@@ -39,12 +39,12 @@ const numbers: readonly [kind: TokenKind, pattern: RegExp][] = [
 ];
 
 /**
- * More than are shown. What is no token may have been looked at to the end of the text, in the search for a quote: a text
- * full of such would be looked at as often as it is long.
+ * Limit of lexical errors, above the number that is shown. Each error may have scanned to the end of the text for a closing
+ * quote, so lexing a text full of them would take quadratic time.
  */
 const mostFaults = 200;
 
-/** The tokens, an end of input behind them, and what is no token. */
+/** The tokens, terminated by an end-of-input token, and an issue for each part that is no token. */
 export function tokenize(text: string): { readonly tokens: readonly Token[]; readonly issues: readonly Issue[] } {
   const tokens: Token[] = [];
   const issues: Issue[] = [];
@@ -80,7 +80,7 @@ function lengthOf(pattern: RegExp, text: string, at: number): number {
 }
 
 interface Match {
-  /** undefined: no token, and so much is passed over. */
+  /** undefined: no token; `length` characters are skipped. */
   readonly kind: TokenKind | undefined;
   readonly length: number;
 }
@@ -102,7 +102,7 @@ function longest(text: string, at: number): Match {
   const sign = lengthOf(punctuation, text, at);
   if (sign > 0) return { kind: text.slice(at, at + sign), length: sign };
   if (literal.length > 0) return literal;
-  // Half an operator takes the character that should have been its other half along.
+  // The first half of a two-character operator is reported together with the next character, as ANTLR does.
   const isHalf = "=&|".includes(text[at] as string);
   return { kind: undefined, length: characterLength(text, at) + (isHalf ? characterLength(text, at + 1) : 0) };
 }
@@ -111,7 +111,7 @@ function characterLength(text: string, at: number): number {
   return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : at < text.length ? 1 : 0;
 }
 
-/** A text or bytes in quotes, or how far something that begins as one goes before it cannot be one. */
+/** A string or bytes literal; for an invalid one, kind is undefined and length is the part to report. */
 function literalAt(text: string, at: number): Match {
   let quote = at;
   const isBytes = "bB".includes(text[quote] ?? " ");
@@ -129,7 +129,7 @@ function literalAt(text: string, at: number): Match {
 }
 
 const escaped = /\\(?:[abfnrtv"'\\?`]|[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y;
-/** The longest beginning of one, for telling where it goes wrong. */
+/** The longest valid prefix of an escape, to report where an invalid one goes wrong. */
 const escapedBegin = /\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?/y;
 
 function quotedEnd(

@@ -1,4 +1,4 @@
-/** Whatever a rule looks like, the server is soon free again: what is dear is counted, and what is deep is refused. */
+/** Cost limits: no expression blocks the event loop. Expensive work is charged to the budget, deep nesting is refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";

@@ -1,11 +1,11 @@
 /**
- * What literals stand for. The lexer has let only well-formed ones through; numbers may still be too large, and
- * escapes may name no character.
+ * Values of literals. The lexer guarantees that they are well-formed, but numbers may be out of range and escapes may denote
+ * invalid code points.
  * Source: cel-go v0.9 parser/parser.go, parser/unescape.go
  */
 import { mostInt, mostUint, Uint } from "./values.ts";
 
-/** @throws Error whose message is the fault */
+/** @param kind NUM_INT, NUM_UINT or NUM_FLOAT @throws Error whose message is the text of the issue */
 export function numberOf(kind: string, text: string): bigint | Uint | number {
   if (kind === "NUM_FLOAT") {
     const value = Number(text);
@@ -24,11 +24,12 @@ export function numberOf(kind: string, text: string): bigint | Uint | number {
   return value;
 }
 
+/** The value of a string literal. @param literal with quotes and prefix @throws Error for an invalid code point */
 export function textOf(literal: string): string {
   return unquote(literal, false) as string;
 }
 
-/** Octal and hexadecimal escapes are bytes, everything else is UTF-8. @param literal with its `b` */
+/** Octal and hexadecimal escapes are bytes, everything else is encoded as UTF-8. @param literal including the `b` prefix */
 export function bytesOf(literal: string): Uint8Array {
   return unquote(literal.slice(1), true) as Uint8Array;
 }
@@ -41,7 +42,7 @@ function unquote(literal: string, isBytes: boolean): string | Uint8Array {
   const marks = /^(?:"""|''')/.test(quoted) && quoted.length >= 6 ? 3 : 1;
   const body = quoted.slice(marks, -marks);
   const parts: (string | number)[] = [];
-  // Cut at its escapes: texts without one, numbers of characters or bytes.
+  // Split at escapes. A part is literal text, or the number of a code point or byte.
   for (const part of isRaw ? [body] : body.split(/(\\(?:[0-3][0-7]{2}|[xX].{2}|u.{4}|U.{8}|.))/s)) {
     if (isRaw || !part.startsWith("\\")) parts.push(part);
     else parts.push(escaped(part.slice(1), isBytes));

@@ -1,15 +1,15 @@
 /**
- * Calls that the parser replaces: `has(e.f)`, `e.all(x, p)`, `e.exists(x, p)`, `e.exists_one(x, p)`, `e.map(x, t)`,
+ * Macros, expanded by the parser: `has(e.f)`, `e.all(x, p)`, `e.exists(x, p)`, `e.exists_one(x, p)`, `e.map(x, t)`,
  * `e.map(x, p, t)`, `e.filter(x, p)`.
  * Source: cel-go v0.9 parser/macro.go
  */
 import { accumulator, type Call, type Expression, type Name } from "./ast.ts";
 import type { Issue } from "./issues.ts";
 
-/** What a macro becomes, or what is wrong with it. */
+/** The expanded expression, or the error of an invalid macro call. */
 export type Expansion = { readonly expression: Expression } | { readonly issue: Issue };
 
-/** @returns undefined for a call that is no macro */
+/** @returns undefined when the call is not a macro */
 export function expandMacro(call: Call): Expansion | undefined {
   const expand = macros.get(`${call.name}:${call.args.length}:${call.target === undefined ? "" : "method"}`);
   return expand?.(call);
@@ -22,7 +22,7 @@ const fault = (at: number, message: string): Expansion => ({ issue: { at, messag
 const has: Macro = ({ at, args: [arg] }) =>
   arg?.kind === "select" ? { expression: { ...arg, at, isTest: true } } : fault(at, "invalid argument to has() macro");
 
-/** The parts of a fold, made where the macro stands. */
+/** The parts of a fold other than its variable and range. */
 interface Parts {
   readonly start: Expression;
   readonly condition: Expression;
@@ -46,7 +46,7 @@ function makerAt(at: number): Maker {
   };
 }
 
-/** @param nameless what is said of a variable that is no name */
+/** @param nameless makes the error when the first argument is not a name */
 function folding(
   nameless: (call: Call) => Expansion,
   parts: (make: Maker, variable: Name, args: readonly Expression[]) => Parts,

@@ -1,5 +1,5 @@
 /**
- * Arithmetic and order. Integers that leave 64 bits are errors; they never wrap.
+ * Arithmetic and comparison operators. Integer overflow is an error; values never wrap around.
  * Source: cel-go v0.9 interpreter/functions/standard.go, common/types/overflow.go
  */
 import type { Budget } from "./budget.ts";
@@ -15,7 +15,7 @@ type Operation = (a: never, b: never, budget: Budget) => Value;
 const checkedInt = (value: bigint): bigint | Failure => (value > mostInt || value < -mostInt - 1n ? intOverflow : value);
 const checkedUint = (value: bigint): Uint | Failure => (value > mostUint || value < 0n ? uintOverflow : new Uint(value));
 
-/** The same on ints and uints. @param zero what is wrong with a second operand of 0 */
+/** Implements an operation for int and uint. @param zero error when the second operand is 0 */
 function integers(run: (a: bigint, b: bigint) => bigint, zero?: Failure): Readonly<Record<string, Operation>> {
   return {
     int: (a: bigint, b: bigint) => (zero !== undefined && b === 0n ? zero : checkedInt(run(a, b))),
@@ -25,7 +25,7 @@ function integers(run: (a: bigint, b: bigint) => bigint, zero?: Failure): Readon
 
 const moduloOverflows = (a: bigint, b: bigint): boolean => a === -mostInt - 1n && b === -1n;
 
-/** By operator and by the type of the first operand; the second is of the same, but where times and durations meet. */
+/** By operator and type of the first operand. Both operands have the same type, except in `mixed`. */
 const binary: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   "_+_": {
     ...integers((a, b) => a + b),
@@ -52,7 +52,7 @@ const binary: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   },
 };
 
-/** Times and durations go together in these. */
+/** Operations on a timestamp and a duration. */
 const mixed: ReadonlySet<string> = new Set([
   "_+_ google.protobuf.Duration google.protobuf.Timestamp",
   "_+_ google.protobuf.Timestamp google.protobuf.Duration",
@@ -63,7 +63,7 @@ const kindOf = (value: Value): string => (value instanceof List ? "list" : typeO
 
 export const binaryOperators: readonly string[] = Object.keys(binary);
 
-/** @param name one of `binaryOperators` */
+/** @param name one of `binaryOperators` @returns a Failure on overflow, division by zero or unsuitable operands */
 export function operate(name: string, a: Value, b: Value, budget: Budget): Value {
   const rows = binary[name] as Readonly<Record<string, Operation>>;
   const [left, right] = [kindOf(a), kindOf(b)];
@@ -107,7 +107,7 @@ export function compare(name: string, a: Value, b: Value, budget: Budget): Value
   return (meanings[name] as (order: number) => boolean)(orderOf(key, other));
 }
 
-/** What tells the order of a value among those of its type. */
+/** Value to compare by; undefined for types without an order. */
 function sortKey(value: Value): boolean | bigint | number | string | Uint8Array | undefined {
   if (value instanceof Uint) return value.value;
   if (value instanceof Duration) return value.nanos;
@@ -117,7 +117,7 @@ function sortKey(value: Value): boolean | bigint | number | string | Uint8Array 
 }
 
 function orderOf(a: boolean | bigint | number | string | Uint8Array, b: typeof a): number {
-  // Texts by their UTF-8, which is by characters and not by halves of surrogates.
+  // Go compares strings by their UTF-8 bytes, that is by code points; JavaScript compares UTF-16 code units.
   if (typeof a === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b as string));
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,7 +1,6 @@
 /**
- * Text to expression.
- * Source: cel-go v0.9 parser/parser.go, parser/gen/CEL.g4; refusals are in ANTLR's words, which goes on after a fault
- * where it can.
+ * Recursive-descent parser.
+ * Source: cel-go v0.9 parser/parser.go, parser/gen/CEL.g4; error texts and error recovery follow ANTLR
  */
 import { type Expression, qualifiedName } from "./ast.ts";
 import { isDeeperThan } from "./depth.ts";
@@ -11,17 +10,18 @@ import { bytesOf, numberOf, textOf } from "./literals.ts";
 import { expandMacro } from "./macros.ts";
 
 export interface Parsed {
-  /** Of no use when there are issues. */
+  /** Meaningless when there are issues. */
   readonly expression: Expression;
   readonly issues: readonly Issue[];
 }
 
 const longest = 100_000;
-/** How deep each rule of the grammar may be within itself. */
+/** Maximum recursion of each grammar rule. */
 const mostLevels = 250;
-/** How deep all of them may be within one another. */
+/** Maximum nesting of all rules together. */
 const mostLevelsOfAll = 500;
 
+/** Never throws; syntax errors are returned as issues. */
 export function parse(text: string): Parsed {
   const size = [...text].length;
   if (size > longest) {
@@ -40,10 +40,10 @@ const reserved: ReadonlySet<string> = new Set(
   ),
 );
 
-/** What an expression can begin with. */
+/** Tokens that can start an expression. */
 const openers: readonly TokenKind[] = "[ { ( . - ! true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER".split(" ");
 
-/** What can follow an operand, whatever is around it. */
+/** Tokens that can follow an operand in any context. */
 const followers: readonly TokenKind[] = "== != in < <= >= > && || [ { . - ? + * / %".split(" ");
 
 const relations: ReadonlyMap<TokenKind, string> = new Map([
@@ -52,10 +52,10 @@ const relations: ReadonlyMap<TokenKind, string> = new Map([
 ]);
 const sums: ReadonlyMap<TokenKind, string> = new Map(["+", "-"].map((kind) => [kind, `_${kind}_`]));
 const products: ReadonlyMap<TokenKind, string> = new Map(["*", "/", "%"].map((kind) => [kind, `_${kind}_`]));
-/** What may have a sign of its own. */
+/** Literals that may include a minus sign. */
 const numbers: readonly TokenKind[] = ["NUM_FLOAT", "NUM_INT"];
 
-/** A rule of the grammar that cannot go on; the fault is told already. */
+/** Aborts a grammar rule after a syntax error that was already reported. */
 class Stuck extends Error {}
 class TooDeep extends Error {}
 
@@ -65,10 +65,10 @@ class Parser {
   readonly #tokens: readonly Token[];
   readonly #issues: Issue[];
   readonly #depths: Record<Rule, number> = { expression: 0, relation: 0, calculation: 0, member: 0 };
-  /** What ends the brackets around the current token, innermost last. */
+  /** Closing tokens of the open brackets, innermost last. */
   readonly #enders: TokenKind[] = [endOfInput];
   #next = 0;
-  /** After a fault nothing more is told until a token fits again. */
+  /** After a syntax error, further ones are suppressed until a token matches again. */
   #isRecovering = false;
 
   constructor(tokens: readonly Token[], issues: Issue[]) {
@@ -119,7 +119,7 @@ class Parser {
     return nothing(at);
   }
 
-  /** One token too many, or one missing, is told and passed over. @throws Stuck */
+  /** Consumes a token of this kind. Recovers from a single extraneous or missing token after reporting it. @throws Stuck */
   #expect(kind: TokenKind, also: readonly TokenKind[] = []): Token {
     const token = this.#token;
     if (token.kind === kind) return this.#take();
@@ -141,7 +141,7 @@ class Parser {
     return followers.includes(kind) || this.#enders.includes(kind);
   }
 
-  /** Makes sure that one of these stands here. @throws Stuck */
+  /** Checks the kind of the current token; skips a single extraneous token after reporting it. @throws Stuck */
   #expectOneOf(kinds: readonly TokenKind[]): void {
     const token = this.#token;
     if (kinds.includes(token.kind)) return;
@@ -156,7 +156,7 @@ class Parser {
     throw new Stuck();
   }
 
-  /** What is stuck is passed over, up to what can follow it. */
+  /** Recovers from Stuck: skips to a token that can follow an operand and returns `otherwise`. */
   #attempt<T>(parse: () => T, otherwise: T): T {
     try {
       return parse();
@@ -167,7 +167,7 @@ class Parser {
     }
   }
 
-  /** @param levels that the rule goes deeper by */
+  /** @param levels change of the depth of the rule; negative when leaving it @throws TooDeep */
   #deeper(rule: Rule, levels = 1): void {
     this.#depths[rule] += levels;
     if (this.#depths[rule] > mostLevels) throw new TooDeep();
@@ -196,7 +196,7 @@ class Parser {
     return expression;
   }
 
-  /** A chain becomes a tree that is as flat as it can be. Source: parser/helper.go balancer */
+  /** Builds a balanced tree from a chain of `&&` or `||`. Source: parser/helper.go balancer */
   #logical(kind: "&&" | "||", operand: () => Expression): Expression {
     const terms = [operand()];
     const at: number[] = [];
@@ -237,7 +237,7 @@ class Parser {
     return this.#attempt(() => this.#signed(), nothing(this.#token.at));
   }
 
-  /** Signs: an even number of them is none. The one right before a number is part of it, when it is the only one. */
+  /** Unary operators: an even number of them cancels out. A single minus before a number is part of the literal. */
   #signed(): Expression {
     this.#expectOneOf(openers);
     const { kind, at } = this.#token;
@@ -306,7 +306,7 @@ class Parser {
     return { kind: "message", at, type: name ?? "", values };
   }
 
-  /** What stands between braces, with a comma behind the last one or without. @param openers what an entry begins with */
+  /** Entries between braces, optionally with a trailing comma. @param openers tokens that can start an entry */
   #entries(openers: readonly TokenKind[], entry: () => void): void {
     this.#within("}", () => {
       this.#expectOneOf([...openers, "}", ","]);
@@ -320,7 +320,7 @@ class Parser {
     });
   }
 
-  /** Expressions between commas, with a comma behind the last one where a list has it, and what ends them. */
+  /** Comma-separated expressions and the closing token; a list, but not an argument list, may have a trailing comma. */
   #list(ender: ")" | "]"): Expression[] {
     const items: Expression[] = [];
     this.#within(ender, () => {

@@ -1,23 +1,23 @@
 /**
- * Regular expressions in time that is proportional to the text: RE2's.
- * Source: Go's regexp package, which cel-go matches by
+ * Regular expressions with RE2 semantics, matched in time linear in the length of the text.
+ * Source: Go's regexp package, which cel-go uses
  */
 import { instructionsOf, Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
 import type { Budget } from "./budget.ts";
 import { Failure } from "./values.ts";
 
-/** What compiling takes for each instruction, and matching for each instruction and character, in steps of a budget. */
+/** Cost in budget steps: of compiling, per instruction; of matching, per instruction and character. */
 const stepsOfInstruction = 20;
 const stepsOfMatch = 0.1;
 
-/** Of each call in an expression, the last pattern: mostly it is a constant. */
+/** Caches the last compiled pattern of each `matches` call in an expression; it is usually a constant. */
 export class PatternCache {
   readonly #last = new WeakMap<object, Pattern>();
 
   matches(text: string, pattern: string, call: object, budget: Budget): boolean | Failure {
     let compiled = this.#last.get(call);
     if (compiled?.source !== pattern) {
-      // Above all repetitions cost, in time and in memory: they make up to a thousand times of what they repeat.
+      // Charged before compiling: a repetition expands its operand up to a thousand times, in time and memory.
       budget.spend(instructionsOf(pattern) * stepsOfInstruction);
       try {
         compiled = new Pattern(pattern);

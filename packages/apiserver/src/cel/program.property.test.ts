@@ -68,7 +68,7 @@ test("where a text is found is where its part stands", () => {
   );
 });
 
-/** true, false, and what fails. */
+/** Operands that are true, false or an error. */
 const outcome = fc.constantFrom("true", "false", "1 / 0 > 0", "dyn(1)");
 
 test("the order of operands does not matter to && and ||, but for which error is told", () => {

@@ -5,7 +5,7 @@ import { compile } from "./program.ts";
 import { dyn, int, listOf, mapOf, string, type Type } from "./types.ts";
 import { Failure, type Value } from "./values.ts";
 
-/** Results and errors as the language's definition and cel-go v0.9 have them. */
+/** Results and errors according to the language definition and cel-go v0.9. */
 const variables: ReadonlyMap<string, readonly [Type, Value]> = new Map<string, readonly [Type, Value]>([
   ["i", [int, 3n]],
   ["s", [string, "héllo 😁"]],

@@ -1,5 +1,5 @@
 /**
- * The Common Expression Language as Kubernetes 1.23 has it: cel-go v0.9 with its extended texts.
+ * The Common Expression Language as in Kubernetes 1.23: cel-go v0.9 with the string extensions.
  * https://github.com/google/cel-spec
  */
 import type { Budget } from "./budget.ts";
@@ -14,13 +14,14 @@ import type { Value } from "./values.ts";
 export interface Program {
   readonly type: Type;
   /**
-   * @param variables by the names that the expression was compiled for
+   * @param variables values by name, for the names passed to `compile`
+   * @returns the value; a Failure for an error of the language
    * @throws BudgetExceeded
    */
   evaluate(variables: ReadonlyMap<string, Value>, budget: Budget): Value;
 }
 
-/** @param variables the types of the names that the expression may use */
+/** Parses and type-checks an expression. @param variables types by variable name @returns `fault`: the formatted errors */
 export function compile(text: string, variables: ReadonlyMap<string, Type>): Program | { readonly fault: string } {
   const { expression, issues } = parse(text);
   if (issues.length > 0) return { fault: formatIssues(text, issues) };

@@ -1,12 +1,12 @@
 /**
- * Methods of texts. Places are those of characters, not of bytes.
+ * String methods. Indexes count code points, not bytes.
  * Source: cel-go v0.9 common/types/string.go, ext/strings.go
  */
 import type { Budget } from "./budget.ts";
 import { MadeList } from "./collections.ts";
 import { Failure, List, noOverload, type Value } from "./values.ts";
 
-/** What a method takes besides the text, as types of values; one row for each number of arguments. */
+/** `takes` has the JavaScript types of the arguments, one row for each overload. */
 interface Method {
   readonly takes: readonly (readonly ("string" | "bigint")[])[];
   readonly run: (text: string, args: readonly never[], budget: Budget) => Value;
@@ -41,12 +41,12 @@ function substring(text: string, [start, end]: readonly [bigint, bigint?]): Valu
   return characters.slice(Number(start), end === undefined ? undefined : Number(end)).join("");
 }
 
-/** Between all characters, where `old` is empty. @param most how often; negative for always */
+/** An empty `old` matches between all characters. @param most maximum number of replacements; negative: unlimited */
 function replace(text: string, [old, by, most = -1n]: readonly [string, string, bigint?], budget: Budget): Value {
   const parts = old === "" ? ["", ...text, ""] : text.split(old);
   const times = most < 0n || most > BigInt(parts.length - 1) ? parts.length - 1 : Number(most);
   budget.spendOnText(times * by.length);
-  // An empty text begins before the first character: the last place is behind the last one.
+  // For an empty `old`, the first match is before the first character and the last one after the last character.
   const head = parts.slice(0, times + 1);
   const tail = parts.slice(times + 1);
   return [head.join(by), ...tail].join(old);
@@ -65,7 +65,7 @@ function charAt(text: string, [place]: readonly [bigint]): Value {
   return isWithin(place, characters.length) ? (characters[Number(place)] ?? "") : outOfRange(place);
 }
 
-/** What Go takes for white space. */
+/** White space as defined by Go's unicode.IsSpace. */
 const edges = /^[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
 const trimStart = (text: string): string => text.replace(edges, "");
 const reversed = (text: string): string => [...text].reverse().join("");
@@ -102,10 +102,10 @@ const methods: Readonly<Record<string, Method>> = {
 
 export const textMethods: readonly string[] = Object.keys(methods);
 
-/** What texts themselves can do; the other functions are no less theirs, but say so in other words. */
+/** Methods whose "no such overload" error names the method; those of ext/strings.go do not. */
 const own: ReadonlySet<string> = new Set(["contains", "startsWith", "endsWith"]);
 
-/** @param name one of `textMethods` */
+/** @param name one of `textMethods` @returns a Failure for unsuitable arguments */
 export function callTextMethod(name: string, [text, ...args]: readonly Value[], budget: Budget): Value {
   if (typeof text !== "string") return noOverload(own.has(name) ? name : undefined);
   const { takes, run } = methods[name] as Method;
@@ -113,7 +113,7 @@ export function callTextMethod(name: string, [text, ...args]: readonly Value[], 
   if (!fits) return noOverload();
   budget.spendOnText(text.length);
   const [part] = args;
-  // Looking for a text in another one takes, at worst, the product of both.
+  // Substring search takes, in the worst case, time proportional to the product of both lengths.
   if (typeof part === "string") budget.spend((text.length * part.length) / 100);
   return run(text, args as never[], budget);
 }

@@ -1,5 +1,5 @@
 /**
- * Durations and times: their texts, their arithmetic, their parts.
+ * Durations and timestamps: parsing, formatting, arithmetic and accessors.
  * Source: cel-go v0.9 common/types/{duration,timestamp,overflow}.go; Go's time package
  */
 import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
@@ -7,22 +7,24 @@ import { Duration, Failure, mostInt, Timestamp } from "./values.ts";
 
 const nanosPerSecond = 1_000_000_000n;
 
-/** The seconds of years 1 to 9999. */
+/** Years 1 to 9999, in seconds since the epoch. */
 const earliest = -62_135_596_800n;
 const latest = 253_402_300_799n;
 
 export const intOverflow = new Failure("integer overflow");
 const timestampOverflow = new Failure("timestamp overflow");
 
+/** @returns a Failure when the duration exceeds 64 bits of nanoseconds */
 export function durationOf(nanos: bigint): Duration | Failure {
   return nanos > mostInt || nanos < -mostInt - 1n ? intOverflow : new Duration(nanos);
 }
 
+/** @returns a Failure for a time outside of the years 1 to 9999 */
 export function timestampOf(seconds: bigint, nanos = 0, offsetSeconds = 0): Timestamp | Failure {
   return seconds < earliest || seconds > latest ? timestampOverflow : new Timestamp(seconds, nanos, offsetSeconds);
 }
 
-/** A time as the nanoseconds since the epoch. */
+/** Nanoseconds since the epoch. */
 export function nanosOf({ seconds, nanos }: Timestamp): bigint {
   return seconds * nanosPerSecond + BigInt(nanos);
 }
@@ -33,7 +35,7 @@ export function addDuration(time: Timestamp, { nanos }: Duration): Timestamp | F
   return timestampOf((sum - rest) / nanosPerSecond, Number(rest), time.offsetSeconds);
 }
 
-/** `90.5s`. @param nanos of a duration */
+/** Formats a duration: `90.5s`. */
 export function formatSeconds(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   const fraction = String(size % nanosPerSecond)
@@ -55,7 +57,7 @@ const units: Readonly<Record<string, bigint>> = {
 
 const durationPart = /([0-9]*)(?:\.([0-9]*))?([^0-9.]+)/y;
 
-/** `1h30m`, `-1.5s`, `0`. Source: time.ParseDuration */
+/** Parses `1h30m`, `-1.5s`, `0`. @returns nanoseconds; undefined when invalid or out of range. Source: time.ParseDuration */
 export function parseDuration(text: string): bigint | undefined {
   const [, sign = "", parts = ""] = /^([+-]?)(.*)$/s.exec(text) ?? [];
   if (parts === "0") return 0n;
@@ -74,12 +76,13 @@ export function parseDuration(text: string): bigint | undefined {
   return signed > mostInt || signed < -mostInt - 1n ? undefined : signed;
 }
 
+/** Parses RFC 3339. @returns undefined for invalid text; a Failure when out of range */
 export function parseTimestamp(text: string): Timestamp | Failure | undefined {
   const time = parseZonedTime(text);
   return time && timestampOf(BigInt(time.seconds), Number(time.fraction.padEnd(9, "0").slice(0, 9)), time.offsetSeconds);
 }
 
-/** RFC 3339, by the clock that the time was told by. */
+/** RFC 3339, in the UTC offset of the timestamp. */
 export function formatTimestamp(time: Timestamp): string {
   const { nanos, offsetSeconds } = time;
   const fraction = String(nanos).padStart(9, "0").replace(/0+$/, "");
@@ -98,7 +101,7 @@ function localDate({ seconds }: Timestamp, offsetSeconds: number): Date {
 
 const msPerDay = 86_400_000;
 
-/** By the name of the method. Months, and days of months but for getDate, count from 0. */
+/** By method name. Months, and days of the month except for getDate, count from 0. */
 export const partsOfTimes: Readonly<Record<string, (date: Date, nanos: number) => number>> = {
   getFullYear: (date) => date.getUTCFullYear(),
   getMonth: (date) => date.getUTCMonth(),
@@ -116,7 +119,7 @@ function startOfYear(date: Date): number {
   return new Date(0).setUTCFullYear(date.getUTCFullYear(), 0, 1);
 }
 
-/** How many of these are in a duration, without what is left over. */
+/** Unit in nanoseconds of each duration accessor; the result is truncated. */
 export const partsOfDurations: Readonly<Record<string, bigint>> = {
   getHours: 3600n * nanosPerSecond,
   getMinutes: 60n * nanosPerSecond,
@@ -124,7 +127,7 @@ export const partsOfDurations: Readonly<Record<string, bigint>> = {
   getMilliseconds: 1_000_000n,
 };
 
-/** @param zone `Europe/Berlin`, `+01:00`; undefined for the clock that the time was told by */
+/** @param zone `Europe/Berlin`, `+01:00`; undefined for the UTC offset of the timestamp @returns a Failure for an unknown zone */
 export function partOfTime(method: string, time: Timestamp, zone: string | undefined): bigint | Failure {
   const offset = zone === undefined ? time.offsetSeconds : offsetIn(zone, time);
   if (offset instanceof Failure) return offset;

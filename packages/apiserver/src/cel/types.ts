@@ -1,5 +1,5 @@
 /**
- * What is known of an expression before it is evaluated.
+ * Static types of expressions.
  * Source: google/api/expr/v1alpha1/checked.proto; cel-go v0.9 checker/types.go
  */
 export type Type =
@@ -11,9 +11,10 @@ export type Type =
   | { readonly kind: "type"; readonly of?: Type; readonly weight: number }
   | { readonly kind: "parameter"; readonly name: string };
 
-/** Types that contain types that contain types can be written down in a few words; nobody needs them. */
+/** Limit of the size of a type: a short expression can have a type of exponential size. */
 const heaviest = 1_000;
 
+/** Thrown when a type exceeds the size limit. */
 export class TypeTooLarge extends Error {}
 
 function weighed(...parts: readonly Type[]): number {
@@ -35,23 +36,23 @@ export const duration = wellKnown("duration");
 export const timestamp = wellKnown("timestamp");
 export const dyn: Type = { kind: "dyn" };
 export const nullType: Type = { kind: "null" };
-/** Of what has a fault that is told already. */
+/** Type of an expression with an error that was already reported. */
 export const errorType: Type = { kind: "error" };
-/** Of a method that nothing has. */
+/** Type of a call of an undeclared method. */
 export const unknown: Type = { kind: "unknown" };
 
-/** These throw TypeTooLarge. */
+/** `listOf`, `mapOf` and `typeType` throw TypeTooLarge. */
 export const listOf = (item: Type): Type => ({ kind: "list", item, weight: weighed(item) });
 export const mapOf = (key: Type, value: Type): Type => ({ kind: "map", key, value, weight: weighed(key, value) });
 export const typeType = (of?: Type): Type => ({ kind: "type", ...(of && { of }), weight: weighed(...(of ? [of] : [])) });
 export const parameter = (name: string): Type => ({ kind: "parameter", name });
 
-/** @param field the type of a field, undefined for one that there is not; asked only for those that are used */
+/** @param field returns the type of a field, undefined for an unknown one; called only for fields that are used */
 export function objectType(name: string, field: (name: string) => Type | undefined): Type {
   return { kind: "object", name, field };
 }
 
-/** `map(string, list(int))`. Source: FormatCheckedType */
+/** A type in error texts: `map(string, list(int))`. Source: FormatCheckedType */
 export function formatType(type: Type): string {
   switch (type.kind) {
     case "error":
@@ -79,7 +80,7 @@ const protoNames: Readonly<Record<string, string>> = {
   unknown: "<nil>",
 };
 
-/** The same as text of protocol buffers, which one refusal has. */
+/** A type in protobuf text format, used by the error of field selection. */
 export function formatProto(type: Type): string {
   switch (type.kind) {
     case "primitive":

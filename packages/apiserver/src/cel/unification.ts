@@ -1,16 +1,16 @@
 /**
- * Which types can stand for which, and what type parameters are found to be on the way.
+ * Assignability of types and substitution of type parameters.
  * Source: cel-go v0.9 checker/types.go, checker/mapping.go
  */
 import { type dyn, isSameType, listOf, mapOf, type Type, typeType } from "./types.ts";
 
-/** What type parameters stand for. */
+/** Type parameters and the types they are bound to. */
 export class Substitutions {
   readonly #found = new Map<string, Type>();
-  /** What was replaced, for going back to what was known before an attempt. */
+  /** Undo log: previous bindings, restored when an attempt fails. */
   readonly #log: (readonly [name: string, before: Type | undefined])[] = [];
 
-  /** Whether each type can be taken for its counterpart; remembers of parameters what it takes, when all can. */
+  /** True when each type is assignable to its counterpart. Binds type parameters in that case; otherwise nothing changes. */
   areAssignable(types: readonly Type[], to: readonly Type[]): boolean {
     if (types.length !== to.length) return false;
     const start = this.#log.length;
@@ -27,7 +27,7 @@ export class Substitutions {
     return this.areAssignable([type], [to]);
   }
 
-  /** The type with its parameters replaced by what they stand for. @param open what the others become; themselves when not given */
+  /** Replaces bound type parameters. @param open replaces unbound ones, which are kept by default */
   apply(type: Type, open?: typeof dyn): Type {
     switch (type.kind) {
       case "parameter": {
@@ -60,12 +60,12 @@ export class Substitutions {
     if (from.kind === "null") return ["object", "null", "wellKnown"].includes(to.kind);
     if (from.kind === "list" && to.kind === "list") return this.#assign(from.item, to.item);
     if (from.kind === "map" && to.kind === "map") return this.#assign(from.key, to.key) && this.#assign(from.value, to.value);
-    // A type is a type, whatever of.
+    // All types of types are assignable to each other.
     if (from.kind === "type" || to.kind === "type") return from.kind === to.kind;
     return from.kind !== "unknown" && isSameType(from, to);
   }
 
-  /** Whether a parameter can stand for a type, and whether it stood for one before. */
+  /** Binds a parameter to a type. `isValid`: it can stand for the type; `isKnown`: it was bound before. */
   #stand(parameter: Type & { kind: "parameter" }, type: Type): { readonly isValid: boolean; readonly isKnown: boolean } {
     if (isSameType(parameter, type)) return { isValid: true, isKnown: true };
     const before = this.#found.get(parameter.name);
@@ -102,7 +102,7 @@ function isWildcard({ kind }: Type): boolean {
   return kind === "dyn" || kind === "error";
 }
 
-/** Of two types that go together, the one that says less. */
+/** The less specific of two compatible types. */
 export function mostGeneral(a: Type, b: Type): Type {
   return saysNoMore(a, b) ? a : b;
 }
@@ -116,7 +116,7 @@ function saysNoMore(a: Type, b: Type): boolean {
   return isSameType(a, b);
 }
 
-/** A type with other names for its parameters. */
+/** Replaces type parameters by name, to give each use of an overload fresh ones. */
 export function renamed(type: Type, names: ReadonlyMap<string, Type>): Type {
   if (names.size === 0) return type;
   switch (type.kind) {

@@ -1,6 +1,6 @@
 /**
- * What expressions work with. Booleans, texts, doubles and null are JavaScript's; an int is a bigint, bytes are a
- * Uint8Array. An error is a value too: `||`, `&&` and macros may get over it.
+ * Runtime values. Booleans, strings, doubles and null are those of JavaScript; an int is a bigint, bytes are a Uint8Array.
+ * Errors are values too (`Failure`), because `||`, `&&` and macros can absorb them.
  * Source: cel-go v0.9 common/types; the language's definition, "Values"
  */
 import type { Budget } from "./budget.ts";
@@ -23,6 +23,7 @@ export type Value =
 export const mostInt = 2n ** 63n - 1n;
 export const mostUint = 2n ** 64n - 1n;
 
+/** An error of the language, as a value. */
 export class Failure {
   readonly message: string;
   constructor(message: string) {
@@ -30,7 +31,7 @@ export class Failure {
   }
 }
 
-/** @param name of the function, where its first argument rules it out */
+/** @param name the function; set when its first argument has no such function */
 export const noOverload = (name?: string): Failure =>
   new Failure(name === undefined ? "no such overload" : `no such overload: ${name}`);
 
@@ -53,7 +54,7 @@ export class Timestamp {
   readonly seconds: bigint;
   /** 0 to 999999999. */
   readonly nanos: number;
-  /** Of the clock it was told by, which shows in its text and its hours. */
+  /** UTC offset of the parsed text; used by formatting and by accessors such as getHours. */
   readonly offsetSeconds: number;
   constructor(seconds: bigint, nanos: number, offsetSeconds = 0) {
     this.seconds = seconds;
@@ -62,7 +63,7 @@ export class Timestamp {
   }
 }
 
-/** A type as a value: what `type(x)` gives, and what `int` is. */
+/** A type as a value: the result of `type(x)` and of names such as `int`. */
 export class TypeName {
   readonly name: string;
   constructor(name: string) {
@@ -70,22 +71,24 @@ export class TypeName {
   }
 }
 
+/** A list: created by an expression (`collections.ts`) or backed by JSON. */
 export abstract class List {
   abstract readonly size: number;
-  /** @param i within the size */
+  /** @param i 0 <= i < size */
   abstract at(i: number): Value;
   abstract outOfRange(i: bigint): Failure;
   abstract equals(other: List, budget: Budget): boolean | Failure;
   abstract concat(other: List, budget: Budget): List;
 }
 
+/** A map or object: created by an expression (`collections.ts`) or backed by JSON. */
 export abstract class Mapping {
   abstract readonly size: number;
-  /** Made as they are asked for: who looks at the first alone pays for no other. */
+  /** Lazy: a fold that stops at the first key does not pay for the others. */
   abstract keys(): Iterable<Value>;
   protected abstract lookUp(key: Value): Value | undefined;
 
-  /** undefined: has no such key; a Failure for a key of a wrong kind. */
+  /** @returns undefined when the key is absent; a Failure for a key of the wrong type */
   find(key: Value, budget: Budget): Value | undefined {
     if (typeof key === "string") budget.spendOnText(key.length);
     return this.lookUp(key);
@@ -118,7 +121,7 @@ const classes: readonly [type: new (...args: never[]) => object, name: string][]
   [TypeName, "type"],
 ];
 
-/** Values of different types are not compared: that is an error, not false. */
+/** Comparing values of different types is a Failure, not false. */
 export function equal(a: Value, b: Value, budget: Budget): boolean | Failure {
   if (a instanceof Failure) return a;
   if (b instanceof Failure) return b;
@@ -138,7 +141,7 @@ export function equal(a: Value, b: Value, budget: Budget): boolean | Failure {
   return a === b;
 }
 
-/** Lists have what equals it; what cannot be compared counts only when nothing does. */
+/** True when an item equals the value; a Failure when none does and an item could not be compared. */
 export function contains(list: List, value: Value, budget: Budget): boolean | Failure {
   let failure: Failure | undefined;
   for (let i = 0; i < list.size; i++) {

@@ -1,6 +1,6 @@
 /**
- * Schemas and objects are both of users, and what there is to check is the product of their sizes: it is bounded, and other
- * requests have their turns meanwhile.
+ * Cost limits of schema validation. Users control both schema and object, and the cost is the product of their sizes: it is
+ * bounded, and validation yields to the event loop.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,14 +15,14 @@ import { ruleCheckOf } from "./rule-evaluation.ts";
 import { applySchema, fillDefaults } from "./schema-application.ts";
 import { customResourceStrategy } from "./strategy.ts";
 
-/** A tenth of a second, with slack for machines that are slower or busy. */
+/** 0.1 s, with slack for slower or busy machines. */
 const mostTurnMs = 300;
 
 const list = (items: object): Schema => ({ type: "object", properties: { v: { type: "array", items: items as Schema } } });
 const many = (count: number, value: (i: number) => unknown): unknown[] => Array.from({ length: count }, (_, i) => value(i));
 const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `name${i}`);
 
-/** Checks a list of the values as a write does. @returns the faults, and the longest turn of the event loop in ms */
+/** Validates a list of the values as a write does. @returns the errors, and the longest event-loop turn in ms */
 async function checked(schema: Schema, values: unknown): Promise<{ readonly faults: FieldError[]; readonly turnMs: number }> {
   const strategy = customResourceStrategy({
     namespaced: true,
@@ -120,7 +120,7 @@ for (const { name, schema, values, want } of [
   });
 }
 
-/** An integer that is wrong in each of 2^levels alternatives. */
+/** Schema of an integer that fails in each of 2^levels alternatives. */
 function nested(levels: number): object {
   return levels === 0 ? { maximum: 0 } : { anyOf: [nested(levels - 1), nested(levels - 1)] };
 }

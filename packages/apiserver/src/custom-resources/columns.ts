@@ -1,5 +1,5 @@
 /**
- * kubectl's columns for a custom resource, from its `additionalPrinterColumns`.
+ * Table columns of a custom resource, from its `additionalPrinterColumns`.
  * Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go
  */
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
@@ -13,7 +13,7 @@ import { type JsonPath, PathBudget, parseJsonPath } from "./json-path.ts";
 
 const [nameColumn, createdColumn] = nameAndCreated.columns as readonly [TableColumn, TableColumn];
 
-/** Of a version that names none. */
+/** Default of a version without additionalPrinterColumns. */
 const ageColumn: CustomResourceColumnDefinition = {
   name: "Age",
   type: "date",
@@ -21,7 +21,7 @@ const ageColumn: CustomResourceColumnDefinition = {
   jsonPath: ".metadata.creationTimestamp",
 };
 
-/** @throws Error for a path that cannot be read: such a version is not served */
+/** @throws Error for an invalid JSONPath; the definition is then not served */
 export function columnsOf(definitions: readonly CustomResourceColumnDefinition[] | undefined): TableColumns {
   const columns = (definitions?.length ? definitions : [ageColumn]).map((column) => ({ column, path: pathOf(column) }));
   return {
@@ -53,7 +53,7 @@ function pathOf({ jsonPath }: CustomResourceColumnDefinition): JsonPath {
   }
 }
 
-/** The first of what a path leads to; undefined when that is nothing. */
+/** The first value at a path; undefined when there is none or the path fails. */
 function found(path: JsonPath, object: Unstructured, budget: PathBudget): unknown {
   try {
     return path(object, budget)[0];

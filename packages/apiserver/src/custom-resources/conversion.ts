@@ -1,17 +1,19 @@
 /**
- * From one version of a custom resource to another: the apiVersion changes alone, or a webhook is asked.
+ * Conversion between versions of a custom resource, by changing the apiVersion or by a webhook.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go
  */
+import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { applySchemaToStored, fillDefaults, type SchemaApplication } from "./schema-application.ts";
+import { applySchemaToStored, applySchemaToStoredInSteps, fillDefaults, type SchemaApplication } from "./schema-application.ts";
 import type { Translation } from "./version-storage.ts";
 
-/** Brings copies that it may take over to another version; those that are in it already stay. */
+/** Converts objects to a version; objects already in it are returned as they are. Takes ownership of the objects. */
 export type Convert = (objects: readonly KubeObject[], apiVersion: string) => KubeObject[] | Promise<KubeObject[]>;
 
-/** The strategy None. */
+/** Conversion strategy None. */
 export const renameOnly: Convert = (objects, apiVersion) => {
   for (const object of objects) object.apiVersion = apiVersion;
   return [...objects];
@@ -19,13 +21,14 @@ export const renameOnly: Convert = (objects, apiVersion) => {
 
 export interface TranslationOptions {
   readonly group: string;
-  /** By version. */
+  /** By version name. */
   readonly schemas: ReadonlyMap<string, SchemaApplication>;
   readonly version: string;
   readonly storageVersion: string;
   readonly convert: Convert;
 }
 
+/** Translation between `version` and the stored objects: default, convert, then prune by the target schema. */
 export function newTranslation({ group, schemas, version, storageVersion, convert }: TranslationOptions): Translation {
   const own = formatGroupVersion({ group, version });
   const stored = formatGroupVersion({ group, version: storageVersion });
@@ -50,11 +53,15 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
       const converted = convert(copies, own);
       return converted instanceof Promise ? converted.then(settled) : settled(converted);
     },
-    store(object) {
-      const converted = convert([deepClone(object)], stored);
-      return converted instanceof Promise
-        ? converted.then(([one]) => settle(one as KubeObject))
-        : settle(converted[0] as KubeObject);
+    async store(object) {
+      const pause = pauseWhenLong();
+      const copy = deepClone(object);
+      await pause();
+      const [converted] = await convert([copy], stored);
+      const one = converted as KubeObject;
+      await inTurns(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)));
+      await pause();
+      return one;
     },
   };
 }

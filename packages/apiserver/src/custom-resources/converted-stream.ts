@@ -1,6 +1,6 @@
 /**
- * A watch whose entries are seen through a conversion. Where that answers at once, events pass as they come; where it has
- * to ask somebody, they wait for the answer, in their order.
+ * A watch whose entries are converted. Events pass through directly as long as the conversion is synchronous; from the first
+ * asynchronous one (a webhook call) on, they go through a queue that keeps their order.
  */
 import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
@@ -11,7 +11,7 @@ export class ConvertedStream implements WatchStream {
   readonly #source: WatchStream;
   readonly #see: See;
   readonly #signal: AbortSignal;
-  /** What was waited for; from then on all events go through it. */
+  /** Created by the first asynchronous conversion; all later events go through it. */
   #queue: WatchQueue | undefined;
 
   constructor(source: WatchStream, see: See, signal: AbortSignal) {
@@ -38,7 +38,7 @@ export class ConvertedStream implements WatchStream {
     (this.#queue ?? this.#source).whenReady(wake);
   }
 
-  /** Also true when the first events turn out to need an answer: the reader takes none and asks again. */
+  /** May resolve to true although `take` then returns nothing: the first events need an asynchronous conversion. */
   ready(): Promise<boolean> {
     return (this.#queue ?? this.#source).ready();
   }
@@ -60,7 +60,7 @@ export class ConvertedStream implements WatchStream {
     const entries = events.flatMap((event) => ("entry" in event ? [event.entry] : []));
     if (entries.length === 0) return events;
     const put = (seen: readonly Entry[]): readonly WatchEvent[] => {
-      if (seen.every((entry, i) => entry === entries[i])) return events; // as other watchers have them, who share their bytes
+      if (seen.every((entry, i) => entry === entries[i])) return events; // the same array, so that watchers share encoded bytes
       const next = seen.values();
       return events.map((event) => ("entry" in event ? { ...event, entry: next.next().value as Entry } : event));
     };

@@ -1,5 +1,5 @@
 /**
- * Custom resources: everything that follows from the CustomResourceDefinitions that are stored.
+ * Custom resources: wires the serving, status controllers and finalizer of CustomResourceDefinitions.
  * Source: apiextensions-apiserver pkg/apiserver/apiserver.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -18,9 +18,9 @@ export interface CustomResourcesOptions
   extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "builtInGroups" | "converterFor"> {
   readonly client: Client;
   readonly informers: InformerFactory;
-  /** Told of group versions that come and go. */
+  /** Called when group versions appear or disappear. */
   readonly groupVersions: { add(groupVersion: GroupVersion): void; remove(groupVersion: GroupVersion): void };
-  /** How long other API servers get to hear of accepted names before anybody is told to use them. */
+  /** Delay between accepted names and Established, so that other API servers serve the resource before clients use it. */
   readonly establishDelayMs: number;
   readonly featureEnabled: (gate: string) => boolean;
   readonly queues?: QueueMetrics | undefined;
@@ -29,9 +29,9 @@ export interface CustomResourcesOptions
 }
 
 export interface CustomResources {
-  /** Resolves when every definition that was there at start is known, and served where it is established. */
+  /** Resolves when all definitions that existed at startup are listed and their resources are served. */
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Keeps conditions, names and instances in order until `signal` is aborted. */
+  /** Runs the status controllers and the finalizer until `signal` is aborted. */
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
 }

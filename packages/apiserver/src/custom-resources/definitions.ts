@@ -1,5 +1,5 @@
 /**
- * What CustomResourceDefinitions say of themselves, and their conditions.
+ * Accessors for CustomResourceDefinitions and their conditions.
  * Source: apiextensions-apiserver pkg/apihelpers/helpers.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -20,6 +20,7 @@ export function isNamespaced({ spec }: CustomResourceDefinition): boolean {
   return spec.scope === "Namespaced";
 }
 
+/** The status with empty lists and names where they are missing. */
 export function statusOf({ status }: CustomResourceDefinition): DefinitionStatus {
   return {
     ...status,
@@ -40,6 +41,7 @@ export function isTrue(definition: CustomResourceDefinition, type: ConditionStat
   return conditionOf(definition, type)?.status === "True";
 }
 
+/** Compares status, reason and message of two conditions. */
 export function isSameState(a: ConditionState | undefined, b: ConditionState | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return a.status === b.status && (a.reason ?? "") === (b.reason ?? "") && (a.message ?? "") === (b.message ?? "");

@@ -1,5 +1,5 @@
 /**
- * Deletes the instances of a CustomResourceDefinition that is being deleted, and lets it go when they are gone.
+ * Deletes the instances of a CustomResourceDefinition that is being deleted, then removes its finalizer.
  * Source: apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -12,7 +12,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
 import { type ConditionState, withCondition } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import { customResourceCleanupFinalizer } from "../registry/apiextensions/customresourcedefinitions/strategy.ts";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import { type CustomResourceDefinition, isTrue, statusOf } from "./definitions.ts";
 
@@ -29,6 +29,7 @@ export interface FinalizerOptions {
 const pollMs = 5_000;
 const patienceMs = 60_000;
 
+/** The crd_finalizer controller. */
 export function newFinalizer(options: FinalizerOptions): Controller {
   const { client, definitions, clock, log } = options;
   const writeStatus = (crd: CustomResourceDefinition, state: ConditionState, signal: AbortSignal) => {
@@ -56,7 +57,7 @@ export function newFinalizer(options: FinalizerOptions): Controller {
         await writeStatus({ ...crd, metadata }, state, signal);
         if (failure !== undefined) throw failure;
       } catch (err) {
-        // What another writer made of it comes as an event, and by that another look.
+        // Another writer was first: its change arrives as an event and enqueues the definition again.
         if (!isNotFound(err) && !isConflict(err)) throw err;
       }
       return done;
@@ -76,7 +77,7 @@ function terminating(status: "True" | "False", reason: string, message: string):
 
 interface Outcome {
   readonly state: ConditionState;
-  /** What is to be tried again. */
+  /** Set when the deletion must be retried. */
   readonly failure?: Error;
 }
 

@@ -1,17 +1,17 @@
 /**
- * JSONPath as kubectl and printer columns use it: fields, indexes, slices, unions, wildcards, recursion and filters.
- * A path is read once into steps; a step goes from some values to the next ones. Missing fields give nothing.
+ * JSONPath as used by kubectl and printer columns: fields, indexes, slices, unions, wildcards, recursive descent and filters.
+ * A path is compiled to steps; each maps a list of values to the next list. Missing fields yield nothing.
  * Source: k8s.io/client-go util/jsonpath
  */
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 
-/** @returns what is there, in order; throws JsonPathError where upstream fails: an index beyond the list */
+/** @returns the values at the path, in order @throws JsonPathError for an index out of bounds, and beyond the budget */
 export type JsonPath = (root: unknown, budget?: PathBudget) => readonly unknown[];
 
 /**
- * How many values paths may come by in one object: each descent (`..`) into what a descent has found multiplies them. Ten
- * milliseconds; who needs more gets nothing.
+ * Limits how many values all paths may visit in one object (about 10 ms): consecutive recursive descents (`..`) multiply the
+ * number of values. Beyond the limit a path fails.
  */
 export class PathBudget {
   #left: number;
@@ -73,12 +73,12 @@ class Reader {
   spaces(): void {
     while (this.next === " ") this.#at++;
   }
-  /** Up to the end of a quoted text, whose first quote is next. */
+  /** Reads a quoted string; the opening quote is next. */
   quoted(): string {
     const quote = this.take();
     let text = "";
     while (!this.atEnd && this.next !== quote) {
-      this.skip("\\"); // what follows it is meant as it is
+      this.skip("\\"); // escapes the next character
       text += this.take();
     }
     if (this.take() !== quote) throw new JsonPathError("unterminated quoted string");
@@ -103,7 +103,7 @@ function readSteps(reader: Reader, isDone: () => boolean): Step[] {
   return steps;
 }
 
-/** A field's name; a backslash takes away what the next character means. */
+/** Reads a field name; a backslash escapes the next character. */
 function readName(reader: Reader): string {
   let name = "";
   while (!reader.atEnd && !/[\s.[\](){}|,=!<>'"]/.test(reader.next)) {
@@ -129,7 +129,7 @@ function wildcard(values: readonly unknown[], budget: PathBudget): unknown[] {
   });
 }
 
-/** Everything below, the values themselves first. */
+/** All objects and lists below the values, in pre-order, including the values themselves. */
 function descend(values: readonly unknown[], budget: PathBudget): unknown[] {
   const found: unknown[] = [];
   const visit = (value: unknown): void => {

@@ -1,5 +1,5 @@
 /**
- * Lists of `x-kubernetes-list-type` set and map hold nothing twice.
+ * Uniqueness of items in lists of `x-kubernetes-list-type` set and map.
  * Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
  */
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
@@ -8,6 +8,7 @@ import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { hasInside, itemsOf, knownFields, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 
+/** Errors for duplicate items in the value and everything below it. */
 export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {
   if (schema === undefined) return [];
   if (Array.isArray(value)) {
@@ -37,13 +38,13 @@ function ownFaults(list: readonly unknown[], schema: Schema, path: string): Fiel
   return repeated(keys).map((i) => duplicate(index(path, i), keys[i]));
 }
 
-/** Keys that an item does not have are not part of what it is told apart by. */
+/** Identity of an item in a map list; keys that the item lacks are left out. */
 function keyOf(item: unknown, names: readonly string[]): Record<string, unknown> {
   if (!isJsonObject(item)) return {};
   return Object.fromEntries(names.filter((name) => Object.hasOwn(item, name)).map((name) => [name, item[name]]));
 }
 
-/** Each value that is there more than once is told once, where it is the second time. */
+/** Index of the second occurrence of each duplicate value. */
 function repeated(values: readonly unknown[]): number[] {
   const times = new Map<string, number>();
   return values.flatMap((value, i) => {

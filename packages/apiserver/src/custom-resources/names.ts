@@ -1,5 +1,5 @@
 /**
- * Which names a definition has: those it asks for, as long as no other definition of its group has them.
+ * Accepted names of a definition: the requested ones that no other definition of its group has.
  * Source: apiextensions-apiserver pkg/controller/status/naming_controller.go
  */
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -10,11 +10,11 @@ import { type CustomResourceDefinition, conditionOf, statusOf } from "./definiti
 export interface NamingOutcome {
   readonly acceptedNames: CustomResourceDefinitionNames;
   readonly namesAccepted: ConditionState;
-  /** Established begins as False, and becomes True when the resource is served. */
+  /** Established starts as False and becomes True once the resource is served. */
   readonly established: ConditionState;
 }
 
-/** Pure. @param group all definitions of the group, this one among them */
+/** Pure function. @param group all definitions of the group, including this one */
 export function decideNames(definition: CustomResourceDefinition, group: readonly CustomResourceDefinition[]): NamingOutcome {
   const taken = group.map((one) => statusOf(one).acceptedNames);
   const resources = new Set(taken.flatMap(({ plural, singular = "", shortNames = [] }) => [plural, singular, ...shortNames]));
@@ -23,7 +23,7 @@ export function decideNames(definition: CustomResourceDefinition, group: readonl
   const had = statusOf(definition).acceptedNames;
   const acceptedNames: CustomResourceDefinitionNames = { ...had };
   let conflict: Pick<ConditionState, "reason" | "message"> | undefined;
-  // All are looked at, so that as many as possible are accepted; the last conflict is told.
+  // Checks all names, to accept as many as possible; the condition reports the last conflict.
   for (const { field, used } of [
     { field: "plural", used: resources },
     { field: "singular", used: resources },
@@ -52,7 +52,7 @@ function namesIn(names: string | readonly string[] | undefined): readonly string
   return names === undefined ? [] : [names].flat();
 }
 
-/** Several are an aggregate of errors, as Go writes it. */
+/** Error text; several errors are formatted like a Go aggregate. */
 function inUse(names: readonly string[]): string {
   const texts = [...new Set(names.map((name) => `${goQuote(name)} is already in use`))];
   return texts.length === 1 ? (texts[0] as string) : `[${texts.join(", ")}]`;

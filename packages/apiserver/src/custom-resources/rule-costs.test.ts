@@ -1,4 +1,4 @@
-/** What rules do with large objects and large schemas is counted, or done once. */
+/** Work of rules on large objects and schemas is charged to the budget or cached. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
@@ -30,7 +30,7 @@ for (const rule of ["self.size() > 1", "self.exists(name, true)", "dyn(self).siz
       },
     );
     assert.deepEqual(faults({ type: "object", additionalProperties: { type: "integer" } }, map, times(50, rule)), []);
-    // The search for further rules below lists them too.
+    // The search for rules of nested fields lists the keys too.
     assert.ok(listings <= 3, String(listings));
   });
 

@@ -1,11 +1,11 @@
 /**
- * Durations in words, as the format `duration` takes them: `3 weeks 2 days`.
+ * Durations in words, as accepted by the format `duration`: `3 weeks 2 days`.
  * Source: k8s.io/kube-openapi pkg/validation/strfmt/duration.go
  */
 const second = 1_000_000_000n;
 const day = 86_400n * second;
 
-/** What a unit is called; the last of its names may go on. */
+/** Unit names; the last one of each also matches as a prefix (`second` for `sec`). */
 const units: readonly (readonly [nanos: bigint, names: readonly string[]])[] = [
   [1n, ["ns", "nano"]],
   [1_000n, ["us", "µs", "micro"]],
@@ -17,7 +17,7 @@ const units: readonly (readonly [nanos: bigint, names: readonly string[]])[] = [
   [7n * day, ["w", "wk", "week"]],
 ];
 
-/** @returns nanoseconds; undefined where no unit is known */
+/** @returns nanoseconds, wrapped to 64 bits; undefined when it contains no known unit */
 export function parseWordyDuration(text: string): bigint | undefined {
   let sum: bigint | undefined;
   for (const [, count = "0", unit = ""] of text.matchAll(/(\d{1,18})\s*([A-Za-zµ]+)/g)) {

@@ -8,7 +8,7 @@ import { ruleCheckOf } from "./rule-evaluation.ts";
 
 const rulesOf = (...rules: string[]): object => ({ "x-kubernetes-validations": rules.map((rule) => ({ rule })) });
 
-/** What is wrong with a spec of these properties, all of which have values, by these rules. */
+/** Errors of a spec with these properties under these rules. */
 function faults(properties: object, spec: object, ...rules: string[]): string[] {
   const schema = { type: "object", properties: { spec: { type: "object", properties, ...rulesOf(...rules) } } };
   return check(schema, { metadata: {}, spec });

@@ -1,5 +1,5 @@
 /**
- * Holds custom resources against the rules of their schema.
+ * Evaluates the validation rules of custom resources.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
  */
 
@@ -30,14 +30,14 @@ import {
 import { ruleValue } from "./rule-values.ts";
 
 /**
- * What one rule may do with one value, and all rules with one object: about a tenth of a second, and a third. A refusal
- * shows the value, and costs a step for each character: rules that all refuse one large object would fill the answer
- * with it. Upstream has no limit in 1.23, and has these words for it since.
+ * Cost limits of one rule on one value (about 0.1 s) and of all rules on one object (about 0.3 s). An error message contains
+ * the value and costs one step per character; otherwise many failing rules would repeat a large object in the response.
+ * Upstream has no limit in 1.23; the error texts are those of later releases.
  */
 const mostStepsOfRule = 1_000_000;
 const mostStepsOfObject = 3_000_000;
 
-/** A schema that has rules, or has some below it. */
+/** A schema with rules on itself or below it. */
 interface Node {
   readonly schema: Schema;
   readonly isResource: boolean;
@@ -47,13 +47,14 @@ interface Node {
   readonly additional: Node | undefined;
 }
 
-/** What is wrong with an object by the rules of its schema; undefined for a schema without rules. */
+/** Evaluates all rules on an object; yields between rules. */
 export type RuleCheck = (object: KubeObject) => Steps<FieldError[]>;
 
+/** @returns undefined for a schema without rules */
 export function ruleCheckOf(schema: Schema | undefined): RuleCheck | undefined {
   const hasRules = schema !== undefined && anySchema(schema, (part) => rulesOf(part).length > 0);
   if (!hasRules || !hasStructureThroughout(schema)) return undefined;
-  // Worked out when an object comes: a server that starts has other things to do. Rules are compiled ahead of it.
+  // Built on first use to keep server startup fast; the rules themselves are compiled in the background (compileAhead).
   let root: { readonly node: Node | undefined } | undefined;
   return function* (object) {
     root ??= { node: yield* nodeOf(schema, true, 0) };
@@ -91,12 +92,12 @@ function* nodeOf(schema: Schema, isResource: boolean, level: number): Steps<Node
   return isEmpty ? undefined : node;
 }
 
-/** One object. */
+/** The evaluation of one object. */
 class Evaluation {
   readonly errors: FieldError[] = [];
   #left = mostStepsOfObject;
 
-  /** @returns false: no rule is to be looked at any more */
+  /** @returns false when the budget is exhausted and no further rules are to be evaluated */
   *check(node: Node, value: unknown, path: string): Steps<boolean> {
     if (value === null || value === undefined) return true;
     if (!(yield* this.#checkRules(node, value, path))) return false;
@@ -121,7 +122,7 @@ class Evaluation {
   *#checkRules({ schema, rules, isResource }: Node, value: unknown, path: string): Steps<boolean> {
     if (rules.length === 0) return true;
     const variables = new Map<string, Value>([[self, ruleValue(value, schema, isResource)]]);
-    // What concerns the whole object has no path, which is how Go prints it.
+    // The root has no path, which upstream formats as a nil pointer.
     const at = path === "" ? "<nil>" : path;
     const tell = (text: string): void => {
       const shown = goUntyped(value);
@@ -149,7 +150,7 @@ class Evaluation {
     return true;
   }
 
-  /** @returns undefined when it takes too long */
+  /** @returns undefined when the budget is exceeded */
   #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value | undefined {
     const budget = new Budget(Math.min(mostStepsOfRule, this.#left));
     const steps = budget.left;
@@ -174,7 +175,7 @@ function ruleOutOfBudget(rule: string): string {
   return `'${new BudgetExceeded().message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
 }
 
-/** Functions that do not fit are found by the compiler, but for values of which it knows no type. */
+/** "no such overload" only happens for dynamically typed values; otherwise the compiler reports it. */
 function failureText({ message }: Failure, rule: string): string {
   return message.startsWith("no such overload")
     ? `'${message}': call arguments did not match a supported operator, function or macro signature for rule: ${rule}`

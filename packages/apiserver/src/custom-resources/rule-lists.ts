@@ -1,13 +1,13 @@
 /**
- * Lists of custom resources in validation rules: those of `x-kubernetes-list-type` set and map have no order when they are
- * compared, and adding to them replaces what is there.
+ * Lists of custom resources in validation rules. Lists of `x-kubernetes-list-type` set and map compare regardless of order,
+ * and concatenation merges items with the same key.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
  */
 import type { Budget } from "../cel/budget.ts";
 import { convert } from "../cel/conversions.ts";
 import { equal, Failure, List, Mapping, typeOf, type Value } from "../cel/values.ts";
 
-/** @param at makes the value of an item, once */
+/** An atomic list. Creates each item on first access. */
 export class SchemaList extends List {
   readonly size: number;
   readonly #make: (i: number) => Value;
@@ -47,7 +47,7 @@ export class SchemaList extends List {
   }
 }
 
-/** Items that are told apart by all or by a part of them. */
+/** A list whose items are identified by a key: the whole item (set) or some of its fields (map). */
 abstract class KeyedList extends SchemaList {
   protected abstract keyOf(item: Value, budget: Budget): string;
 
@@ -63,7 +63,7 @@ abstract class KeyedList extends SchemaList {
     return true;
   }
 
-  /** The places of own items stay; what the other has under the same key takes them. */
+  /** Items of `other` replace own items with the same key in place; the rest is appended. */
   override concat(other: List, budget: Budget): List {
     budget.spend(this.size + other.size);
     const items = this.#byKey(budget);
@@ -76,6 +76,7 @@ abstract class KeyedList extends SchemaList {
   }
 }
 
+/** List of type set: items are identified by their whole value. */
 export class SetList extends KeyedList {
   protected override keyOf(item: Value, budget: Budget): string {
     return identity(item, budget);
@@ -86,10 +87,11 @@ export class SetList extends KeyedList {
   }
 }
 
+/** List of type map: items are identified by their map keys. */
 export class MapList extends KeyedList {
   readonly #keys: readonly string[];
 
-  /** @param keys `x-kubernetes-list-map-keys`, as items find them */
+  /** @param keys `x-kubernetes-list-map-keys` as escaped property names */
   constructor(size: number, make: (i: number) => Value, keys: readonly string[]) {
     super(size, make);
     this.#keys = keys;
@@ -109,7 +111,7 @@ function itemsOf(list: List): Value[] {
   return Array.from({ length: list.size }, (_, i) => list.at(i));
 }
 
-/** The same text for values that are equal. */
+/** String that is the same for equal values. */
 function identity(value: Value | undefined, budget: Budget): string {
   budget.spend();
   if (value === undefined) return "";

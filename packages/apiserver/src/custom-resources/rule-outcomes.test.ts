@@ -1,4 +1,4 @@
-/** Rules are evaluated beside the other checks, so values need not be what the schema says. */
+/** Rules are evaluated independently of schema validation, so values need not match their schema. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";

@@ -1,6 +1,6 @@
 /**
- * Values of custom resources as validation rules see them, by their schemas. What a schema does not allow is an error that
- * a rule gets when it looks.
+ * CEL values of custom resources, typed by their schemas. Data that does not match the schema becomes a Failure, which a rule
+ * gets when it accesses it.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
  */
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -20,7 +20,7 @@ import {
 import { parseWordyDuration } from "./rule-durations.ts";
 import { MapList, SchemaList, SetList } from "./rule-lists.ts";
 
-/** @param isResource has names and a kind, whatever its schema says */
+/** @param isResource adds apiVersion, kind and metadata.name to the schema when it lacks them */
 export function ruleValue(json: unknown, schema: Schema, isResource = isEmbedded(schema)): Value {
   if (json === null) return schema.nullable ? null : new Failure("invalid data, got null for schema with nullable=false");
   if (schema["x-kubernetes-int-or-string"] === true) {
@@ -80,7 +80,7 @@ function listValue(json: readonly unknown[], schema: Schema): List | Failure {
   return new MapList(json.length, make, mapKeysOf(schema));
 }
 
-/** As items find them. Lists within lists have those of one schema. */
+/** `x-kubernetes-list-map-keys` as escaped property names; computed once per schema. */
 const mapKeysOf = perSchema((schema: Schema) =>
   (schema["x-kubernetes-list-map-keys"] ?? []).flatMap((key) => escapeName(key) ?? []),
 );
@@ -116,7 +116,7 @@ function dateOf(text: string): Timestamp | undefined {
   return time && new Timestamp(BigInt(time.seconds), 0);
 }
 
-/** Of values that are made once, however often a rule looks. */
+/** An object that creates each field value on first access. */
 abstract class SchemaMapping extends Mapping {
   protected readonly json: Readonly<Record<string, unknown>>;
   readonly #made = new Map<string, Value>();
@@ -175,7 +175,7 @@ class SchemaMap extends SchemaMapping {
   }
 }
 
-/** What is null is as good as absent, and what the schema does not know cannot be seen. */
+/** An object with properties. Null fields count as absent; fields unknown to the schema are not accessible. */
 class SchemaObject extends SchemaMapping {
   readonly #schema: Schema;
 
@@ -214,7 +214,7 @@ class SchemaObject extends SchemaMapping {
     const [own, its] = [this.#named(name), other.#named(name)];
     if (own !== undefined && its !== undefined) return equal(own, its, budget);
     if (own !== undefined || its !== undefined) return false;
-    // Neither is to be seen; what is kept all the same counts where both have it.
+    // Not accessible on either side; preserved unknown fields are compared as JSON when both have them.
     const isKept = propertyOf(this.#schema, name) === undefined && Object.hasOwn(other.json, name);
     if (!isKept) return true;
     spendOnJson(this.json[name], budget);
@@ -222,7 +222,7 @@ class SchemaObject extends SchemaMapping {
   }
 }
 
-/** For looking at all of it. */
+/** Charges a deep comparison. */
 function spendOnJson(json: unknown, budget: Budget): void {
   budget.spend();
   if (typeof json === "string") budget.spendOnText(json.length);

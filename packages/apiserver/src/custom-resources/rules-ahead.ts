@@ -8,8 +8,8 @@ interface Write {
 }
 
 /**
- * Compiles the rules of a definition that is written once nothing changes it any more, and before its strategy has to:
- * that cannot wait in between.
+ * Compiles the rules of a written CustomResourceDefinition after mutating admission and before its strategy, which compiles
+ * synchronously and would block the event loop.
  */
 export function withRulesAhead<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(chain: Chain): Chain {
   return {

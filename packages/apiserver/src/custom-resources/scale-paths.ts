@@ -1,5 +1,5 @@
 /**
- * Where the scale of a custom resource stands in it: paths of plain fields, `.spec.replicas`.
+ * Scale of a custom resource, at paths of plain fields: `.spec.replicas`.
  * Source: apiextensions-apiserver pkg/registry/customresource/etcd.go scaleFromCustomResource
  */
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
@@ -7,10 +7,11 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { ScalePaths } from "../registry/generic/resource.ts";
 
+/** Result of a lookup by path. */
 export interface Found<T> {
-  /** undefined: nothing is there. */
+  /** undefined: the field is absent. */
   readonly value?: T;
-  /** Something else is there. */
+  /** Error text when the field, or one above it, has another type. */
   readonly fault?: string;
 }
 
@@ -32,10 +33,12 @@ export function scalePathsOf(scale: CustomResourceSubresourceScale): ScalePaths 
   };
 }
 
+/** The integer at a path. @param path `.spec.replicas` */
 export function numberAt(object: KubeObject, path: string): Found<number> {
   return at(object, path, "int64", (value): value is number => typeof value === "number" && Number.isInteger(value));
 }
 
+/** The string at a path. */
 export function textAt(object: KubeObject, path: string): Found<string> {
   return at(object, path, "string", (value): value is string => typeof value === "string");
 }
@@ -63,7 +66,7 @@ function goTypeOf(value: unknown): string {
   return typeof value === "boolean" ? "bool" : typeof value;
 }
 
-/** As `%v` prints it. */
+/** The value formatted like Go's `%v`. */
 function goText(value: unknown): string {
   if (value === null) return "<nil>";
   if (Array.isArray(value)) return `[${value.map(goText).join(" ")}]`;

@@ -1,11 +1,12 @@
 /**
- * What a structural schema makes of an object, apart from refusing it: fields it does not know go, nulls where none may be
- * go, defaults come, and metadata gets its canonical form.
+ * Applies a structural schema to an object without validating it: prunes unknown fields, drops nulls of non-nullable fields,
+ * sets defaults and normalizes metadata.
  * Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta},
  * pkg/apiserver/customresource_handler.go unstructuredSchemaCoercer
  */
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
 import { badRequest, requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -13,6 +14,7 @@ import { prune } from "../registry/apiextensions/customresourcedefinitions/defau
 import { objectMeta } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
 import {
   additionalOf,
+  anySchema,
   hasDefault,
   hasInside,
   itemsOf,
@@ -22,27 +24,50 @@ import {
 } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { perSchema } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
 
+/** The schema of one version and whether it prunes unknown fields. */
 export interface SchemaApplication {
-  /** undefined: the version has none, and nothing is known of its objects. */
+  /** undefined: the version has no schema. */
   readonly schema: Schema | undefined;
-  /** False: unknown fields stay, as older definitions want it. */
+  /** false: unknown fields are preserved (`preserveUnknownFields: true` of older definitions). */
   readonly prunes: boolean;
 }
 
-/** An object of a client, in place. @throws BadRequest for metadata that is none */
-export function applySchema(object: KubeObject, { schema, prunes }: SchemaApplication): void {
-  if (prunes) replaceFields(object, prune(object, schema, true));
-  if (prunes && schema !== undefined) dropNulls(object, schema);
+/** Applies the schema to an object sent by a client, in place. @throws BadRequest for invalid metadata, RequestEntityTooLarge */
+export function applySchema(object: KubeObject, application: SchemaApplication): void {
+  atOnce(applySchemaInSteps(object, application));
+}
+
+/** Same as `applySchema`, but yields between passes over the object. */
+export function* applySchemaInSteps(object: KubeObject, { schema, prunes }: SchemaApplication): Steps<void> {
+  if (prunes) {
+    replaceFields(object, prune(object, schema, true));
+    yield;
+    if (schema !== undefined) dropNulls(object, schema);
+    yield;
+  }
   coerceMetadata(object, schema, true, "refuse");
+  yield;
   fillDefaults(object, schema, "refuse");
 }
 
-/** A stored object, in place: defaults by the version it was stored in, pruned by the one it is shown in. */
-export function applySchemaToStored(object: KubeObject, { schema, prunes }: SchemaApplication): void {
-  if (prunes) replaceFields(object, prune(object, schema, true));
-  if (prunes && schema !== undefined) dropNulls(object, schema);
+/**
+ * Applies the schema to a stored object, in place, and never fails: invalid metadata fields are dropped. Defaults are set
+ * separately, by the schema of the version it was stored in (`fillDefaults`).
+ */
+export function applySchemaToStored(object: KubeObject, application: SchemaApplication): void {
+  atOnce(applySchemaToStoredInSteps(object, application));
+}
+
+/** Same as `applySchemaToStored`, but yields between passes over the object. */
+export function* applySchemaToStoredInSteps(object: KubeObject, { schema, prunes }: SchemaApplication): Steps<void> {
+  if (prunes) {
+    replaceFields(object, prune(object, schema, true));
+    yield;
+    if (schema !== undefined) dropNulls(object, schema);
+    yield;
+  }
   coerceMetadata(object, schema, true, "drop");
-  // Objects that older servers stored have none.
+  // Objects stored by older servers have no generation.
   object.metadata.generation ||= 1;
 }
 
@@ -55,17 +80,17 @@ function replaceFields(object: KubeObject, pruned: unknown): void {
 }
 
 /**
- * In place. A null where the schema wants no null is as good as nothing. A default may be as large as requests may be, and is
- * copied for each item of a list: there is a limit to what all of them add.
- * @param above what happens at the limit: an object of a client is refused; a stored one, which was written before the
- *   definition had these defaults, stays readable without the rest of them
+ * Sets defaults, in place. A null in a non-nullable field counts as absent. The total size of the defaults is limited, because
+ * a large default is copied for each item of a list.
+ * @param above at the limit: `refuse` throws, for objects of clients; `stop` leaves the remaining defaults out, so that
+ *   objects stored before the definition had these defaults stay readable
  * @throws RequestEntityTooLarge
  */
 export function fillDefaults(value: unknown, schema: Schema | undefined, above: "refuse" | "stop"): void {
   if (schema !== undefined) fill(value, schema, { left: mostDefaultBytes, above });
 }
 
-/** Of all defaults of one object, as JSON; etcd takes objects of half as much. */
+/** Limit for all defaults of one object, as JSON; twice the default request limit of etcd. */
 const mostDefaultBytes = 3 * 1024 * 1024;
 
 interface DefaultBudget {
@@ -95,7 +120,7 @@ function fill(value: unknown, schema: Schema, budget: DefaultBudget): void {
   }
 }
 
-/** The properties that have a default: a list may have as many objects as its schema has properties. */
+/** Properties with a default, cached: filling each item of a list must not iterate over all properties of a large schema. */
 const defaultsIn = perSchema((schema) => ({
   properties: Object.entries(schema.properties ?? {}).filter(([, property]) => hasDefault(property)),
 }));
@@ -109,7 +134,7 @@ function mayAdd(schema: Schema, budget: DefaultBudget): boolean {
   throw requestEntityTooLarge(`the defaults of the schema would add more than ${mostDefaultBytes} bytes to the object`);
 }
 
-/** In place: nulls of fields that may not be null and have no default. Source: PruneNonNullableNullsWithoutDefaults */
+/** Removes nulls of non-nullable fields without a default, in place. Source: PruneNonNullableNullsWithoutDefaults */
 export function dropNulls(value: unknown, schema: Schema): void {
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
@@ -127,27 +152,30 @@ function isForbiddenNull(value: unknown, schema: Schema): boolean {
   return value === null && schema.nullable !== true;
 }
 
-/** `__proto__` is a name like any other. */
+/** Assignment that treats `__proto__` like any other name. */
 function put(target: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** The metadata of the object itself and of those embedded in it. */
+/** Normalizes the metadata of the object and of embedded resources. */
 function coerceMetadata(value: unknown, schema: Schema | undefined, isResource: boolean, invalid: "refuse" | "drop"): void {
   if (Array.isArray(value)) {
     const items = schema && itemsOf(schema);
-    if (items === undefined || !(hasInside(items) || isEmbedded(items))) return;
+    if (items === undefined || !hasEmbedded(items).within) return;
     for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
     return;
   }
   if (!isJsonObject(value)) return;
   if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
-  if (schema === undefined) return;
+  if (schema === undefined || !hasEmbedded(schema).within) return;
   for (const [name, part] of knownFields(value, schema)) {
     if (isResource && name === "metadata") continue;
     coerceMetadata(value[name], part, isEmbedded(part), invalid);
   }
 }
+
+/** Whether a schema contains embedded resources, cached: most have none, and the object need not be walked. */
+const hasEmbedded = perSchema((schema) => ({ within: anySchema(schema, isEmbedded) }));
 
 function isEmbedded(schema: Schema): boolean {
   return schema["x-kubernetes-embedded-resource"] === true;
@@ -163,7 +191,7 @@ function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
   }
 }
 
-/** Of metadata that was stored before anybody checked it, the fields that can be read. */
+/** The decodable fields of stored metadata that was not validated when it was written. */
 function readableMetadata(metadata: unknown): Unstructured["metadata"] {
   if (!isJsonObject(metadata)) return {};
   const readable = Object.entries(metadata).filter(([name, value]) => {
@@ -177,7 +205,7 @@ function readableMetadata(metadata: unknown): Unstructured["metadata"] {
   return decodeValue(Object.fromEntries(readable), objectMeta) as unknown as Unstructured["metadata"];
 }
 
-/** Paths of what pruning takes away: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
+/** Paths of the fields that pruning removes: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
 export function unknownFields(value: unknown, schema: Schema | undefined, path = "", isResource = true): string[] {
   if (Array.isArray(value)) {
     const items = schema && (itemsOf(schema) ?? (isPreserving(schema) ? schema : undefined));

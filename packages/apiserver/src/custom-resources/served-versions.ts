@@ -1,6 +1,5 @@
 /**
- * A CustomResourceDefinition as resources that handlers serve: one for each of its versions, each over the same stored
- * objects.
+ * Resource definitions and stores of a CustomResourceDefinition: one per version, all over the same stored objects.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go getOrCreateServingInfoFor
  */
 import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
@@ -14,8 +13,8 @@ import type {
 import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
-import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
-import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
+import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import { columnsOf } from "./columns.ts";
@@ -23,32 +22,33 @@ import { type Convert, newTranslation } from "./conversion.ts";
 import { type CustomResourceDefinition, isNamespaced, statusOf } from "./definitions.ts";
 import { ruleCheckOf } from "./rule-evaluation.ts";
 import { scalePathsOf } from "./scale-paths.ts";
-import { applySchema, type SchemaApplication, unknownFields } from "./schema-application.ts";
+import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "./schema-application.ts";
 import { customResourceStatusStrategy, customResourceStrategy } from "./strategy.ts";
 import { newVersionStorage } from "./version-storage.ts";
 
+/** One version of a custom resource with its store. */
 export interface ServedVersion {
   readonly definition: ResourceDefinition;
   readonly version: ResourceVersionDefinition;
   readonly store: RegistryStore;
-  /** False: only for what is done by the server itself. */
+  /** false: not served to clients; only used internally (finalizer). */
   readonly served: boolean;
   readonly isStorage: boolean;
-  /** Ends its watches. */
+  /** Ends the watches of this version. */
   close(): void;
 }
 
 export interface ServedVersionsOptions {
   readonly base: Storage;
   readonly convert: Convert;
-  /** Asked whenever it matters: a deletion that begins changes nothing else. */
+  /** Called for each request and discovery: the start of a deletion does not recreate the served versions. */
   readonly isTerminating: () => boolean;
-  /** Whether objects are held against the rules of their schemas. */
+  /** Whether `x-kubernetes-validations` rules are enforced (CustomResourceValidationExpressions). */
   readonly validationRules: boolean;
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
 }
 
-/** As discovery lists them, in upstream's order. */
+/** Verbs in discovery, in upstream's order. */
 const verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const terminatingVerbs = ["delete", "deletecollection", "get", "list", "watch"];
 
@@ -57,7 +57,7 @@ function namesOf(crd: CustomResourceDefinition): CustomResourceDefinitionNames {
   return acceptedNames.kind === "" ? crd.spec.names : acceptedNames;
 }
 
-/** What all versions have in common below their storages. */
+/** The resource of the underlying storage that all versions share. */
 export function storedResource(crd: CustomResourceDefinition) {
   const { kind } = namesOf(crd);
   return {
@@ -75,7 +75,7 @@ function storageVersionOf({ spec }: CustomResourceDefinition): string {
   return spec.versions.find(({ storage }) => storage)?.name ?? "";
 }
 
-/** @throws Error for columns that cannot be read */
+/** Stores and definitions of all versions, served or not. @throws Error for an invalid JSONPath of a printer column */
 export function servedVersions(crd: CustomResourceDefinition, options: ServedVersionsOptions): ServedVersion[] {
   const { spec } = crd;
   const storageVersion = storageVersionOf(crd);
@@ -120,6 +120,7 @@ function versionDefinition(
   return {
     version: version.name,
     defaults: (object) => applySchema(object, application),
+    defaultsInSteps: (object) => applySchemaInSteps(object, application),
     applyType: applyTypeOfSchema(known as ApplySchema),
     published: { schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes },
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),

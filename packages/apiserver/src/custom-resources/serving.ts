@@ -1,6 +1,6 @@
 /**
- * Serves what CustomResourceDefinitions define: as soon as their names are accepted, for as long as they are there, and
- * anew when they change, which ends the watches of what was served before.
+ * Serves the resources of CustomResourceDefinitions, from the time their names are accepted until they are deleted. A changed
+ * definition is served anew, which ends existing watches.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
  */
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -8,15 +8,15 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { compileAhead } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
-import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
-import type { RegistryStore, RegistryStoreOptions } from "../registry/generic/store.ts";
+import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import type { RegistryStoreOptions } from "../registry/generic/store.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Convert } from "./conversion.ts";
 import { type CustomResourceDefinition, isTrue, nameOf } from "./definitions.ts";
 import { type ServedVersion, servedVersions, storedResource } from "./served-versions.ts";
 
-/** Where resources are added that handlers are to serve. */
+/** Registry of the resources that handlers serve. */
 export interface Catalogue {
   add(definition: ResourceDefinition, version: ResourceVersionDefinition, store: RegistryStore): void;
   remove(group: string, version: string, resource: string): void;
@@ -27,11 +27,11 @@ export interface ServingOptions {
   readonly catalogue: Catalogue;
   readonly storage: { for(resource: StoredResource): Storage; release(resource: GroupResource): void };
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
-  /** Groups that are never those of custom resources, whatever a definition says. */
+  /** Built-in groups: definitions in these are not served. */
   readonly builtInGroups: ReadonlySet<string>;
   readonly converterFor: (definition: CustomResourceDefinition) => Convert;
   readonly featureEnabled: (gate: string) => boolean;
-  /** Told of each definition whose names are accepted and that is served, but is not Established. */
+  /** Called for each definition that is served but not yet Established. */
   readonly served: (definition: CustomResourceDefinition) => void;
   readonly log: Logger;
 }
@@ -46,11 +46,12 @@ interface Current {
   readonly versions: readonly ServedVersion[];
 }
 
+/** Follows the informer of CustomResourceDefinitions and keeps `catalogue` up to date. */
 export function newServing(options: ServingOptions): Serving {
   const { definitions, catalogue, storage, log } = options;
   const current = new Map<string, Current>();
   const validationRules = options.featureEnabled("CustomResourceValidationExpressions");
-  /** One definition after the other, for the first object of each. */
+  /** Compiles validation rules in the background, one definition after the other, so that first writes need not. */
   let ahead = Promise.resolve();
 
   const withdraw = (name: string): void => {
@@ -114,14 +115,14 @@ function isDeleted(definition: CustomResourceDefinition | undefined): boolean {
   return definition === undefined || isTrue(definition, "Terminating");
 }
 
-/** Conditions come and go without a change of what is served. */
+/** Whether two states of a definition are served the same: conditions do not matter. */
 function isSame(a: CustomResourceDefinition, b: CustomResourceDefinition): boolean {
   return (
     a.metadata.uid === b.metadata.uid && deepEqual(a.spec, b.spec) && deepEqual(a.status?.acceptedNames, b.status?.acceptedNames)
   );
 }
 
-/** Group versions that definitions want served. */
+/** Group versions with `served: true` in any definition, by name (`example.com/v1`). */
 export function servedGroupVersions(definitions: readonly CustomResourceDefinition[]): Map<string, GroupVersion> {
   return new Map(
     definitions.flatMap(({ spec: { group, versions } }) =>

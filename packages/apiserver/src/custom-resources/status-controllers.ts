@@ -1,6 +1,6 @@
 /**
- * Keeps the status of CustomResourceDefinitions: accepted names, and conditions. Being served (`establish`) is told by
- * whoever serves them.
+ * Maintains the status of CustomResourceDefinitions: accepted names and conditions. `serving.ts` reports served definitions
+ * through `establish`.
  * Source: apiextensions-apiserver pkg/controller/{status,establish,nonstructuralschema,apiapproval}
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -34,17 +34,17 @@ export interface StatusControllerOptions {
 }
 
 export interface StatusControllers {
-  /** Names that were accepted and are served now: the definition becomes Established. */
+  /** Sets the Established condition after `delayMs`, for a definition whose names are accepted and served. */
   establish(name: string, delayMs: number): void;
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A status that is due; undefined: it is as it should be. */
+/** Returns the status to write; undefined when it is up to date. `now` is in ms since the epoch. */
 type Rule = (definition: CustomResourceDefinition, now: number) => DefinitionStatus | undefined;
 
 export function newStatusControllers(options: StatusControllerOptions): StatusControllers {
   const { client, definitions, queues, clock, log } = options;
-  /** What was written here and the lister may not show yet: a name must not be given away twice. */
+  /** Own writes that the lister may not have yet. Without them, a name could be accepted for two definitions. */
   const written = new Map<string, CustomResourceDefinition>();
   const groupOf = ({ spec }: CustomResourceDefinition): CustomResourceDefinition[] =>
     definitions.lister
@@ -69,7 +69,7 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
         try {
           written.set(key, await write(definition, status, signal));
         } catch (err) {
-          // What another writer made of it comes as an event, and by that another look.
+          // Another writer was first: its change arrives as an event and enqueues the definition again.
           if (!isNotFound(err) && !isConflict(err)) throw err;
         }
         return done;
@@ -80,7 +80,7 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
       log,
     });
 
-  // Names that one definition takes or frees are another one's concern.
+  // A definition that takes or releases names may affect every other definition of its group.
   const wholeGroup = enqueueMapped(
     definitions,
     (changed) => [nameOf(changed), ...groupOf(changed).map(nameOf)],
@@ -90,7 +90,7 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
     "crd_naming_condition_controller",
     (one, now) => namingStatus(newerOf(one, written.get(nameOf(one))), groupOf(one), now),
     [wholeGroup, enqueueSelf(definitions)],
-    1, // one after the other, so that no two take the same name
+    1, // a single worker, so that no two definitions take the same name
   );
   const establishing = controller("crdEstablishing", establishedStatus, []);
   const controllers = [
@@ -140,7 +140,7 @@ function establishedStatus(definition: CustomResourceDefinition, now: number): D
   return { ...status, conditions: withCondition(status.conditions, established, now) };
 }
 
-/** A condition that is there, or is not, by what the definition says. */
+/** Rule that adds, updates or removes one condition. @param wanted undefined: the condition is removed */
 function conditionRule(
   type: ConditionState["type"],
   wanted: (definition: CustomResourceDefinition) => ConditionState | undefined,

@@ -1,5 +1,5 @@
 /**
- * Conditions that say what a definition lacks, and take nothing from it: a structural schema, the leave of the project.
+ * Informational conditions of a definition: non-structural schema, and missing approval of a protected API group.
  * Source: apiextensions-apiserver pkg/controller/nonstructuralschema, pkg/controller/apiapproval
  */
 import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
@@ -16,7 +16,7 @@ import type { Schema } from "../registry/apiextensions/customresourcedefinitions
 import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 
-/** @returns undefined: the definition has no such condition. */
+/** @returns undefined when all schemas are structural: the condition is absent */
 export function nonStructuralSchema({ spec }: CustomResourceDefinition): ConditionState | undefined {
   const errors = spec.preserveUnknownFields ? [invalidValue("spec.preserveUnknownFields", true, "must be false")] : [];
   for (const [i, { name, schema }] of spec.versions.entries()) {
@@ -32,6 +32,7 @@ export function nonStructuralSchema({ spec }: CustomResourceDefinition): Conditi
   return { type: "NonStructuralSchema", status: "True", reason: "Violations", message: formatFieldErrors(errors) };
 }
 
+/** @returns undefined for groups that need no approval */
 export function apiApproval(definition: CustomResourceDefinition): ConditionState | undefined {
   if (!isProtectedGroup(definition.spec.group)) return undefined;
   const value = definition.metadata.annotations?.[approvalKey] ?? "";

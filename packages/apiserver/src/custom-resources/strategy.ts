@@ -1,5 +1,5 @@
 /**
- * What is particular to one version of a custom resource: its schema says what is valid, its status belongs to /status.
+ * Strategies of one version of a custom resource: validation by its schema and rules; status only through /status.
  * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
  */
 
@@ -22,7 +22,7 @@ export interface StrategyInput {
   readonly schema: Schema | undefined;
   readonly hasStatus: boolean;
   readonly scale: CustomResourceSubresourceScale | undefined;
-  /** undefined: no rules, or they are off. */
+  /** undefined: the schema has no rules, or the feature is disabled. */
   readonly checkRules: RuleCheck | undefined;
 }
 
@@ -58,7 +58,7 @@ export function customResourceStrategy(input: StrategyInput): Strategy<Unstructu
   };
 }
 
-/** Of what the client sends, the status alone counts. */
+/** Strategy of `/status`: everything but the status is taken from the stored object. */
 export function customResourceStatusStrategy(input: StrategyInput): Strategy<Unstructured> {
   const { namespaced, schema, scale, checkRules = noRules } = input;
   return {
@@ -98,13 +98,13 @@ function keepStatus(next: Unstructured, current: Unstructured): void {
 
 function* valueFaults(object: KubeObject, schema: Schema | undefined): Steps<FieldError[]> {
   if (schema === undefined) return [];
-  // What concerns the whole object has no path, which is how Go prints it.
+  // The root has no path, which upstream formats as a nil pointer.
   return (yield* schemaFaultSteps(object, schema, "")).map((error) =>
     error.field === "" ? { ...error, field: "<nil>" } : error,
   );
 }
 
-/** What was repeated before may stay. */
+/** Ratcheting: no errors when the stored object already has duplicate items. */
 function newlyRepeated(next: KubeObject, current: KubeObject | undefined, schema: Schema | undefined): FieldError[] {
   return current !== undefined && repeatedItems(current, schema).length > 0 ? [] : repeatedItems(next, schema);
 }

@@ -1,7 +1,6 @@
 /**
- * The stored objects of a custom resource as one of its versions shows them. Below is one storage (and one cache) for all
- * versions, which keeps each object in the version it was written in; what is read is converted, defaulted and pruned on
- * the way up, what is written is converted to the storage version on the way down.
+ * Storage of one version of a custom resource. All versions share one underlying storage (and watch cache), which keeps each
+ * object in the version it was written in. Reads convert, default and prune; writes convert to the storage version.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
 import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
@@ -22,22 +21,22 @@ import type {
 } from "../storage/storage.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 
-/** Between the versions of one resource; both ways take copies. */
+/** Conversion between a served version and the stored objects. Neither direction modifies its arguments. */
 export interface Translation {
-  /** Objects as they are stored, as the version shows them; the same object where it is so already. */
+  /** Stored objects in the served version; an object that needs no change is returned itself. */
   show(stored: readonly KubeObject[]): KubeObject[] | Promise<KubeObject[]>;
-  /** An object of the version as it is to be stored. */
+  /** An object of the served version in the storage version. */
   store(object: KubeObject): KubeObject | Promise<KubeObject>;
 }
 
 export interface VersionStorage extends Storage {
-  /** Ends all watches: the resource is not what it was. */
+  /** Ends all watches, because the definition changed or was deleted. */
   close(): void;
 }
 
 let made = 0;
 
-/** What translates for longer lets everybody else have a turn before it goes on. */
+/** A conversion that took longer than this yields to the event loop before the write continues. */
 const longMs = 20;
 
 async function thenTurn<T>(translated: () => T | Promise<T>): Promise<T> {
@@ -47,11 +46,11 @@ async function thenTurn<T>(translated: () => T | Promise<T>): Promise<T> {
   return result;
 }
 
-/** @param codec of entries in the version */
+/** @param codec encodes and decodes entries in the served version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation): VersionStorage {
   const slot = `custom:${made++}`;
   const closing = new AbortController();
-  /** Entries of this storage to those below it. */
+  /** Converted entries to the entries of the underlying storage. */
   const origins = new WeakMap<Entry, Entry>();
   const origin = (entry: Entry | undefined): Entry | undefined => entry && (origins.get(entry) ?? entry);
 
@@ -61,7 +60,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     origins.set(made, entry);
     return made;
   };
-  /** Those that were seen before come at once; the others together, so that a webhook is asked once. */
+  /** Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call. */
   const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
     const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
     const missing = entries.flatMap((_, i) => (known[i]?.seen === undefined ? [i] : []));
@@ -86,7 +85,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
   return {
     ...(base.cached && { cached: base.cached }),
     async create(key: string, object: KubeObject, options?: WriteOptions) {
-      const stored = await thenTurn(() => translation.store(object));
+      const stored = await translation.store(object);
       return seeOne(await base.create(key, stored, options));
     },
     async get(key: string, options?: ReadOptions) {
@@ -102,8 +101,8 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
         const seen = current && (await thenTurn(() => seeOne(current)));
         const next = await change(seen);
         if (current !== undefined && next === seen?.object()) return current.object();
-        const stored = await thenTurn(() => translation.store(next));
-        // An object in another version than the storage's stays in it as long as nothing else changes.
+        const stored = await translation.store(next);
+        // An object stored in another version is not rewritten as long as nothing else changes.
         return current !== undefined && deepEqual(stored, current.object()) ? current.object() : stored;
       };
       return seeOne(await base.guaranteedUpdate(key, attempt, below(options)));

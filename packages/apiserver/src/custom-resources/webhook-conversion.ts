@@ -1,6 +1,6 @@
 /**
- * The conversion strategy Webhook: a ConversionReview for all objects that are not in the wanted version. Labels and
- * annotations are the webhook's to change, the rest of the metadata is not.
+ * Conversion strategy Webhook: sends a ConversionReview with all objects that are not in the requested version. A webhook may
+ * change labels and annotations, but no other metadata.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
  */
 import { randomUUID } from "node:crypto";
@@ -15,7 +15,7 @@ import type { CustomResourceConversion, WebhookClientConfig } from "@coxswain/ap
 import { validateAnnotations, validateLabels } from "@coxswain/apimachinery/validation/object-meta";
 import { type Convert, renameOnly } from "./conversion.ts";
 
-/** Sends a review to a webhook and gives back what it answers. */
+/** Posts a review to a webhook and resolves with the response body. */
 export type AskWebhook = (
   config: WebhookClientConfig,
   question: { readonly body: string; readonly timeoutSeconds: number },
@@ -23,7 +23,7 @@ export type AskWebhook = (
 
 const timeoutSeconds = 30;
 
-/** How the objects of a definition are converted. */
+/** The converter of a definition. Webhook failures are thrown as a Status 500 that names the kind. */
 export function converterOf(conversion: CustomResourceConversion | undefined, ask: AskWebhook): Convert {
   const { strategy, webhook } = conversion ?? { strategy: "None" };
   if (strategy !== "Webhook" || !webhook) return renameOnly;
@@ -57,7 +57,7 @@ export function converterOf(conversion: CustomResourceConversion | undefined, as
   }
 }
 
-/** As Go prints a GroupVersionKind. */
+/** Formats like GroupVersionKind.String() in Go. */
 function kindOf({ apiVersion = "", kind = "" }: KubeObject): string {
   return `${apiVersion}, Kind=${kind}`;
 }
@@ -67,12 +67,12 @@ interface Review {
   readonly apiVersion: string;
 }
 
-/** @throws Error */
+/** Objects in the response of a webhook. @throws Error when the review is invalid or reports a failure */
 function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unknown[] {
   const review = parseJson(bytes);
   if (!isJsonObject(review)) throw new Error("the answer is not an object");
   const got = review as unknown as KubeObject;
-  // The older version asks for neither of the two.
+  // v1beta1 requires neither a matching kind nor a matching uid.
   const isStrict = wanted.apiVersion.endsWith("/v1");
   if (!isStrict) return resultOf(review["response"]);
   if (got.kind !== wanted.kind || got.apiVersion !== wanted.apiVersion) {
@@ -85,7 +85,7 @@ function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unkno
   return resultOf(response);
 }
 
-/** @throws Error */
+/** @throws Error when the result is not Success */
 function resultOf(response: unknown): readonly unknown[] {
   if (!isJsonObject(response)) throw new Error("no response provided");
   const result = isJsonObject(response["result"]) ? response["result"] : {};
@@ -104,7 +104,7 @@ interface Place {
   readonly i: number;
 }
 
-/** @throws Error of what a webhook may not do */
+/** Validates a converted object. @throws Error for changes that a webhook must not make */
 function checked(original: KubeObject, converted: unknown, { apiVersion, subject, i }: Place): KubeObject {
   const fail = (why: string): Error => plainError(`${subject} returned invalid object at index ${i}: ${why}`);
   if (!isJsonObject(converted)) throw fail("it is not an object");
@@ -129,7 +129,7 @@ function checked(original: KubeObject, converted: unknown, { apiVersion, subject
   return { ...object, metadata: restored(original, metadata, subject) };
 }
 
-/** The original's metadata with the labels and annotations that the webhook gave. */
+/** The original metadata with the labels and annotations returned by the webhook. */
 function restored(original: KubeObject, given: Record<string, unknown>, subject: string): KubeObject["metadata"] {
   const metadata: Record<string, unknown> = { ...original.metadata };
   const fail = (why: string): Error => plainError(`${subject} returned invalid metadata: ${why}`);

@@ -1,15 +1,15 @@
-/** Agents whose connections go through a tunnel. */
+/** HTTP agents that connect through a tunnel. */
 import { Agent as HttpAgent } from "node:http";
 import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import { type Connect, connectingOver } from "@coxswain/apimachinery/client/connect";
 
-/** @param tunnel undefined: none; TLS is spoken with the host behind it */
+/** @param tunnel undefined for direct connections; TLS is end to end with the target */
 export function tunnelledAgent(options: AgentOptions, tunnel: Connect | undefined): HttpsAgent {
   const agent = new HttpsAgent(options);
   return tunnel === undefined ? agent : connectingOver(agent, tunnel, true);
 }
 
-/** The same for one request without TLS. */
+/** Like `tunnelledAgent`, for a single request without TLS. */
 export function tunnelledPlainAgent(tunnel: Connect): HttpAgent {
   return connectingOver(new HttpAgent(), tunnel, false);
 }

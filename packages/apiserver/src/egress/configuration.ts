@@ -1,7 +1,7 @@
 /**
- * --egress-selector-config-file: over which proxies the server reaches others. `cluster` is the way to kubelets, pods,
- * services, and webhooks and servers behind services; `controlplane` to webhooks that a URL or a file of this server names;
- * `etcd` to etcd.
+ * --egress-selector-config-file: proxies for outgoing connections by destination. `cluster`: kubelets, pods, services,
+ * webhooks and aggregated servers behind services; `controlplane`: webhooks with a URL or named in files of this server;
+ * `etcd`: etcd.
  * Source: k8s.io/apiserver pkg/server/egressselector/config.go, pkg/server/options/egress_selector.go
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -13,12 +13,12 @@ import { type ProxyServer, proxyServerOf } from "./proxy-server.ts";
 import type { EgressSelection, SelectionName } from "./selections.ts";
 import { egressErrors } from "./validation.ts";
 
-/** What has no proxy here is reached directly. */
+/** Destinations without an entry are connected directly. */
 export type ProxyServers = Partial<Record<SelectionName, ProxyServer>>;
 
 /**
- * @param path "" for none
- * @throws Error that says what cannot be used
+ * @param path "" when the flag is not set
+ * @throws Error describing the first problem
  */
 export function readEgressConfiguration(path: string): ProxyServers {
   if (path === "") return {};
@@ -29,7 +29,7 @@ export function readEgressConfiguration(path: string): ProxyServers {
   const proxies: ProxyServers = {};
   for (const { name = "", connection = {} } of selections) {
     if (connection.proxyProtocol === "Direct") continue;
-    const selection = name.toLowerCase() as SelectionName; // it is valid
+    const selection = name.toLowerCase() as SelectionName; // validated above
     const what = `failed to setup egress selector: failed to create dialer for egressSelection "${selection}"`;
     proxies[selection] = orSay(what, () => proxyServerOf(connection));
   }
@@ -44,7 +44,7 @@ function orSay<T>(what: string, work: () => T): T {
   }
 }
 
-/** Whatever apiVersion the file names, it is read as v1beta1. */
+/** All apiVersions are read as v1beta1. */
 function readSelections(path: string): readonly EgressSelection[] {
   let text: string;
   try {
@@ -61,7 +61,7 @@ function readSelections(path: string): readonly EgressSelection[] {
   return egressSelections;
 }
 
-/** What Go decodes into; a list has one entry, which all of its elements are. */
+/** Go type to decode into; a tuple denotes a list of that type. */
 type GoType = "string" | readonly [GoStruct] | GoStruct;
 
 interface GoStruct {
@@ -80,12 +80,12 @@ const configuration: GoStruct = {
   fields: { apiVersion: "string", kind: "string", egressSelections: [selection] },
 };
 
-/** As Go's JSON decoder: the case of names does not count, what nobody knows is left out. @throws DecodeFailure */
+/** Decodes like Go's JSON decoder: field names are case-insensitive, unknown fields are ignored. @throws DecodeFailure */
 function decoded(value: unknown, type: GoType): unknown {
   if (value === null || value === undefined) return undefined;
   if (type === "string") {
     if (typeof value === "object") throw new DecodeFailure(jsonWord(value), "string");
-    return String(value); // YAML's numbers and booleans become text where text is wanted
+    return String(value); // YAML numbers and booleans are accepted as strings
   }
   if (isList(type)) {
     const [element] = type;

@@ -3,10 +3,10 @@ import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { requestTunnel } from "@coxswain/apimachinery/client/http-connect";
 
 /**
- * Asks an HTTP proxy for a connection to somebody else.
- * @param way a connection to the proxy; it becomes the one to the target, or ends
+ * Requests a connection through an HTTP CONNECT proxy.
+ * @param way connection to the proxy; it becomes the connection to the target, or is closed on failure
  * @param target `10.0.0.7:443`
- * @throws Error in the words of upstream
+ * @throws Error with upstream's text
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go tunnelHTTPConnect
  */
 export async function askHttpConnect(
@@ -15,7 +15,7 @@ export async function askHttpConnect(
   target: string,
   signal: AbortSignal,
 ): Promise<Connection> {
-  // Go's own servers refuse a Host that is a path, as the name of a unix socket would be.
+  // A fixed Host header: Go servers reject a path, which the name of a unix socket would be.
   const { code, message } = await requestTunnel(way, target, { host: "127.0.0.1" }, signal).catch(
     (err: NodeJS.ErrnoException) => {
       const why = err.code === "ECONNRESET" ? "unexpected EOF" : err.message;

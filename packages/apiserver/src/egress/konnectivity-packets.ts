@@ -1,21 +1,21 @@
 /**
- * Packets that a client and a konnectivity server send each other. Ids of connections are 64 bits wide: decimal text here.
+ * Packets of the konnectivity protocol. Connection IDs are 64 bits wide, hence represented as decimal strings.
  * Source: sigs.k8s.io/apiserver-network-proxy konnectivity-client/proto/client/client.proto
  */
 import protobuf from "protobufjs/minimal.js";
 
 export type Packet =
-  /** The answer to a request for a connection; `random` is the request's. */
+  /** Response to a dial request with the same `random`. */
   | { readonly type: "dialled"; readonly random: string; readonly connection: string; readonly error: string }
-  /** There will be no answer. */
+  /** The dial was aborted by the server. */
   | { readonly type: "dial-closed"; readonly random: string }
   | { readonly type: "data"; readonly connection: string; readonly bytes: Buffer }
   | { readonly type: "closed"; readonly connection: string; readonly error: string }
-  /** Nothing that a client is told. */
+  /** Packet types that clients ignore. */
   | { readonly type: "other" };
 
 const types = { dialRequest: 0, dialResponse: 1, closeRequest: 2, closeResponse: 3, data: 4, closeDial: 5 } as const;
-/** The field that has the packet's content is two beyond its type, but for `data`. */
+/** Field number of the payload, by packet type. */
 const contents = { dialRequest: 2, dialResponse: 3, data: 4, closeRequest: 5, closeResponse: 6, closeDial: 7 } as const;
 
 export function encodeDialRequest(address: string, random: string): Buffer {
@@ -38,7 +38,7 @@ function encoded(name: keyof typeof types, write: (writer: protobuf.Writer) => v
   return Buffer.from(writer.ldelim().finish());
 }
 
-/** @throws Error for bytes that are no message */
+/** @throws Error for an invalid message */
 export function decodePacket(bytes: Uint8Array): Packet {
   const packet = fieldsOf(bytes);
   const content = (name: keyof typeof contents): Fields => {
@@ -65,7 +65,7 @@ export function decodePacket(bytes: Uint8Array): Packet {
   }
 }
 
-/** By number: a varint in decimal, or bytes. */
+/** By field number: a varint in decimal, or bytes. */
 type Fields = Map<number, string | Uint8Array>;
 
 function fieldsOf(bytes: Uint8Array): Fields {

@@ -12,7 +12,7 @@ import { type KonnectivityCall, startKonnectivityServer } from "../testing/egres
 import { askKonnectivity } from "./konnectivity.ts";
 import { decodePacket } from "./konnectivity-packets.ts";
 
-/** A server that does with each call what the test says, and a way to ask it. @param onCall `true`: it does nothing more */
+/** A konnectivity server with a handler for calls, and a client. @param onCall returns `true` to skip the default handling */
 async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boolean) {
   const directory = mkdtempSync(join(tmpdir(), "cox-konnectivity-"));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
@@ -27,7 +27,7 @@ async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boole
   return { server, ask };
 }
 
-/** What a server may say instead of what is expected. */
+/** Unexpected responses of a server. */
 const status = (code: number, details: string) => ({ code, details, metadata: new Metadata() });
 for (const { name, says, message } of [
   {
@@ -57,7 +57,7 @@ for (const { name, says, message } of [
 }
 
 test("packets for other connections and answers to other dials are nobody's", async (t) => {
-  // Beyond what a number holds.
+  // IDs beyond Number.MAX_SAFE_INTEGER.
   const [mine, another] = ["9007199254740993", "9007199254740992"];
   const { ask } = await aServer(t, (call) => {
     call.on("data", ({ type, dialRequest }) => {

@@ -1,6 +1,6 @@
 /**
- * Connections over a konnectivity server, which has agents near the target make them. Each has a gRPC call of its own, so
- * that one whose reader is slow holds up nobody else, and is itself held up by the call's window.
+ * Connections through a konnectivity server, whose agents dial the target. Each connection uses a gRPC call of its own, so
+ * that flow control works per connection and a slow reader blocks no other connection.
  * Source: sigs.k8s.io/apiserver-network-proxy konnectivity-client/pkg/client
  */
 import { randomInt } from "node:crypto";
@@ -11,14 +11,14 @@ import { decodePacket, encodeCloseRequest, encodeData, encodeDialRequest, type P
 import { type MessageStream, openMessageStream } from "./message-stream.ts";
 
 const closeTimeoutMs = 10_000;
-/** A server takes messages of 4 MiB; its agents pass on what they read at once. */
+/** Payload of one data packet; the server's message limit is 4 MiB. */
 const mostDataBytes = 64 * 1024;
 const mostRandom = 2 ** 47;
 
 /**
- * @param way a connection to the konnectivity server; it is used up
+ * @param way connection to the konnectivity server; closed together with the tunnel
  * @param target `10.0.0.7:443`
- * @throws Error of the agent that dialled, of the server, or that nobody answered
+ * @throws Error reported by the agent or the server, or the abort reason of `signal`
  */
 export function askKonnectivity(way: Socket, _proxy: unknown, target: string, signal: AbortSignal): Promise<Connection> {
   return new Promise((resolve, reject) => {
@@ -57,14 +57,14 @@ export function askKonnectivity(way: Socket, _proxy: unknown, target: string, si
 }
 
 /**
- * What is written goes to the far end in packets. The protocol closes both ways at once: whoever ends it may still read what
- * was on its way, and no more.
+ * Sends written bytes as data packets. The protocol has no half-close: after a close request, data in flight may still be
+ * received, but nothing can be sent.
  */
 class TunnelledConnection extends Duplex implements Connection {
   readonly #stream: MessageStream;
   readonly #way: Socket;
   readonly #connection: string;
-  /** Whether the far end was told to close, or has. */
+  /** A close was sent or received. */
   #closing = false;
   #closed = false;
   #patience: NodeJS.Timeout | undefined;
@@ -83,7 +83,7 @@ class TunnelledConnection extends Duplex implements Connection {
     else if (!this.destroyed && !this.push(packet.bytes)) this.#stream.pause();
   }
 
-  /** Also when the server is gone: as a peer that ends, which whoever waits for an answer takes for what it is. */
+  /** Ends the readable side; a lost server looks like a peer that closes the connection. */
   close(): void {
     if (this.#closed) return;
     this.#closed = this.#closing = true;
@@ -91,10 +91,10 @@ class TunnelledConnection extends Duplex implements Connection {
     this.#stream.close();
     if (this.destroyed) return;
     this.push(null);
-    this.read(0); // so that the end is seen when nobody reads any more
+    this.read(0); // emits "end" even without a reader
   }
 
-  /** Once; the answer is waited for, but not for ever. */
+  /** Sends the close request once and waits for the response, up to closeTimeoutMs. */
   #askToClose(): void {
     if (this.#closing) return;
     this.#closing = true;
@@ -132,7 +132,7 @@ class TunnelledConnection extends Duplex implements Connection {
 
   override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
     this.#askToClose();
-    this.#stream.resume(); // what still comes is dropped, until the answer
+    this.#stream.resume(); // discards data until the close response
     done(err);
   }
 

@@ -3,29 +3,33 @@ import type { Socket } from "node:net";
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/http2/grpc-messages";
 
-/** A gRPC call with messages both ways, on a connection of its own. */
+/** A bidirectional gRPC call on a connection of its own. */
 export interface MessageStream {
-  /** @param sent called when the server lets more come, or the stream is over */
+  /** @param sent called when flow control allows more data, or the stream has ended */
   send(messages: readonly Uint8Array[], sent?: () => void): void;
-  /** Few messages still come: those that are here already. The server is held up by its window. */
+  /** Stops reading; messages already received are still delivered. The server is stopped by flow control. */
   pause(): void;
   resume(): void;
-  /** Ends the connection. Nothing is told any more. */
+  /** Closes the connection. No more events are emitted. */
   close(): void;
 }
 
 export interface MessageStreamEvents {
   message(message: Buffer): void;
-  /** Last, once. @param err in gRPC's words; undefined when the server ended the call in good order */
+  /** Called last, once. @param err in gRPC's wording; undefined when the server ended the call with status OK */
   ended(err: Error | undefined): void;
 }
 
-/** What may be on its way to somebody who does not read. */
+/** Flow-control window: maximum bytes in flight while the reader is paused. */
 const windowBytes = 256 * 1024;
 /** Source: google.golang.org/grpc defaultClientMaxReceiveMessageSize */
 const longestMessage = 4 * 1024 * 1024;
 
-/** @param path `/ProxyService/Proxy` */
+/**
+ * Starts a gRPC call.
+ * @param way connection to the server; closed at the end of the call
+ * @param path `/ProxyService/Proxy`
+ */
 export function openMessageStream(way: Socket, path: string, events: MessageStreamEvents): MessageStream {
   const session = connect("http://localhost", {
     createConnection: () => way,
@@ -86,7 +90,7 @@ function whenOver(session: ClientHttp2Session, call: ClientHttp2Stream, end: (er
   };
   for (const one of [session, call]) one.on("error", (err: Error) => (cause ??= err));
   call.once("close", over);
-  // A server may end its side alone; what it says by trailers is told at about the same time.
+  // The server may half-close; wait for the trailers, which arrive at about the same time.
   call.once("end", () => setImmediate(over));
 }
 

@@ -1,5 +1,5 @@
 /**
- * A proxy that connections go over: how it is reached, and in which protocol it is asked.
+ * A proxy server of the egress configuration: its address, TLS settings and protocol.
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go
  */
 import { readFileSync } from "node:fs";
@@ -11,13 +11,13 @@ import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
 export interface ProxyServer {
   readonly protocol: "http_connect" | "grpc";
   readonly transport: "tcp" | "uds";
-  /** As messages name it: `proxy.example.com:8131`, `/run/proxy.sock`. */
+  /** Name in messages: `proxy.example.com:8131`, `/run/proxy.sock`. */
   readonly name: string;
-  /** @returns a connection to the proxy itself @throws Error of the socket or of TLS; the signal's reason */
+  /** @returns a connection to the proxy @throws Error of the socket or of TLS; the signal's reason */
   connect(signal: AbortSignal): Promise<Socket>;
 }
 
-/** @param connection a valid one that is not direct; its files are read now @throws Error that says what cannot be used */
+/** Reads the files of a validated connection of a type other than Direct. @throws Error describing the problem */
 export function proxyServerOf({ proxyProtocol, transport = {} }: Connection): ProxyServer {
   const protocol = proxyProtocol === "GRPC" ? "grpc" : "http_connect";
   const { uds, tcp = {} } = transport;
@@ -48,7 +48,7 @@ function addressOf(text: string) {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: Number(url.port) || (isSecure ? 443 : 80),
     isSecure,
-    // With a port that is the scheme's own, which a URL leaves out.
+    // From the text, because URL.host omits a default port.
     name: /^https?:\/\/(?:[^@/]*@)?([^/?#]*)/.exec(text)?.[1] ?? url.host,
   };
 }
@@ -66,7 +66,7 @@ function secureContextOf({ caBundle = "", clientCert = "", clientKey = "" }: Tls
   return createSecureContext({ ...pair, ...(caBundle !== "" && { ca: authoritiesIn(caBundle) }) });
 }
 
-/** @throws Error in the words of Go's tls.X509KeyPair */
+/** @throws Error with the text of Go's tls.X509KeyPair */
 function readPem(path: string, what: "certificate" | "key"): string {
   const text = readFileSync(path, "utf8");
   if (!text.includes("-----BEGIN ")) throw new Error(`tls: failed to find any PEM data in ${what} input`);

@@ -1,4 +1,7 @@
-/** What an EgressSelectorConfiguration holds. Source: k8s.io/apiserver pkg/apis/apiserver/v1beta1/types.go */
+/**
+ * Types of the EgressSelectorConfiguration.
+ * Source: k8s.io/apiserver pkg/apis/apiserver/v1beta1/types.go
+ */
 
 export interface EgressSelection {
   readonly name?: string;

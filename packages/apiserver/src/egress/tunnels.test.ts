@@ -43,10 +43,10 @@ const pair = await newCertificate({
 });
 const tls = { cert: pair.certPem, key: pair.keyPem };
 
-/** Where everything leads that starts with a number: to that port of this machine. `closed:1` leads nowhere. */
+/** Port encoded in the target: proxies connect to it on this machine whatever the host is. `closed:1` is refused. */
 const portOf = (target: string): number | undefined => (target.startsWith("closed") ? undefined : Number(target.split(":")[1]));
 
-/** Proxies of every kind, and how a selection names them. */
+/** By kind: starts a proxy and returns it with the `connection` of a selection that uses it. */
 const kinds = {
   "HTTP CONNECT over a unix socket": async () => {
     const at = newPath();
@@ -93,7 +93,7 @@ async function over(t: TestContext, kind: Kind) {
 const echo = (): Server => createServer((socket) => void socket.pipe(socket));
 
 const chunk = Buffer.alloc(1024 * 1024, "0123456789abcde");
-/** So many MiB, no two alike. @param given told of each that somebody took */
+/** `count` distinct chunks of 1 MiB. @param given called for each chunk consumed */
 function* chunks(count: number, given?: () => void): Generator<Buffer> {
   for (let i = 0; i < count; i++) {
     const one = Buffer.from(chunk);
@@ -211,7 +211,7 @@ for (const kind of everyKind) {
     await Promise.all(broken);
     await assert.rejects(connect("127.0.0.1", port));
     const { uds } = connection.transport as Connection["transport"] & object;
-    if (uds?.udsName === undefined) return; // the port may be somebody else's by now
+    if (uds?.udsName === undefined) return; // the TCP port may be in use by another process now
     rmSync(uds.udsName, { force: true });
     const start = kind === "GRPC" ? startKonnectivityServer : startConnectProxy;
     const successor = await start({ at: uds.udsName, portOf });
@@ -222,7 +222,7 @@ for (const kind of everyKind) {
   });
 }
 
-/** One of each sort: they take time. */
+/** One kind per protocol only, because the test is slow. */
 for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
   test(`${kind}: who does not read is not kept for: the server behind has to wait`, async (t) => {
     const { connect } = await over(t, kind);
@@ -255,7 +255,7 @@ for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
   });
 }
 
-/** Waits until nothing has changed for a while; a number that grows for ever is in the end too large. */
+/** Waits until the value is stable; fails by timeout when it grows without bound. */
 async function settled(read: () => number): Promise<number> {
   let last = -1;
   let since = performance.now();
@@ -330,7 +330,7 @@ test("a dial that succeeds is measured", async (t) => {
   );
 });
 
-/** A proxy that takes connections, and does with each what the test says. */
+/** A proxy that handles each connection with `onSocket`. */
 async function odd(t: TestContext, onSocket: (socket: Socket) => void, proxyProtocol: string) {
   const at = newPath();
   const server = createServer((socket) => {

@@ -1,5 +1,5 @@
 /**
- * Connections over the proxies of --egress-selector-config-file.
+ * Connections through the proxies of --egress-selector-config-file.
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go, metrics/metrics.go
  */
 import { isIPv6, type Socket } from "node:net";
@@ -13,15 +13,15 @@ import { askKonnectivity } from "./konnectivity.ts";
 import type { ProxyServer } from "./proxy-server.ts";
 import { type SelectionName, selectionNames } from "./selections.ts";
 
-/** What has none is reached directly. */
+/** Destinations without an entry are connected directly. */
 export type Tunnels = Partial<Readonly<Record<SelectionName, Connect>>>;
 
 interface Protocol {
-  /** Asks for a connection to somebody, over one to the proxy. */
+  /** Requests a connection to `target` over the connection `way` to the proxy. */
   readonly ask: (way: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
-  /** What is said of a proxy that does not answer. */
+  /** Error text when the proxy does not respond in time. */
   readonly late: string;
-  /** What is made of a failure to reach the proxy. */
+  /** Translates an error of the connection to the proxy. */
   readonly unreachable?: (err: Error) => Error;
 }
 
@@ -37,7 +37,7 @@ const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
   },
 };
 
-/** Both stages together. */
+/** Timeout of both stages together: connecting to the proxy and requesting the tunnel. */
 const dialTimeoutMs = 30_000;
 
 export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: MetricsRegistry): Tunnels {

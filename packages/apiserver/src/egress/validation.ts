@@ -1,4 +1,4 @@
-/** What is wrong with egress selections. Source: k8s.io/apiserver pkg/server/egressselector/config.go */
+/** Validation of egress selections. Source: k8s.io/apiserver pkg/server/egressselector/config.go */
 import { existsSync } from "node:fs";
 import { duplicate, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
@@ -14,14 +14,14 @@ import {
 
 const path = "service.connection";
 
-/** What each protocol asks of its transport. */
+/** Validation of the transport by protocol. */
 const protocols: Readonly<Record<string, (transport: Transport | undefined) => FieldError[]>> = {
   Direct: directErrors,
   HTTPConnect: httpConnectErrors,
   GRPC: grpcErrors,
 };
 
-/** All that is wrong, in upstream's order. */
+/** All errors, in upstream's order. */
 export function egressErrors(selections: readonly EgressSelection[]): FieldError[] {
   const seen = new Set<string>();
   return [
@@ -54,7 +54,7 @@ function httpConnectErrors(transport: Transport | undefined): FieldError[] {
   return uds ? udsErrors(uds) : [required(`${path}.tcp`, "One of TCP or UDS must be set")];
 }
 
-/** Upstream shows where its TLSConfig is in memory; ours is nowhere. */
+/** Go's %#v of the struct. Upstream prints the address of the TLSConfig; here it is always 0x0. */
 function goSyntaxOf({ url = "", tlsConfig }: TcpTransport): string {
   return `apiserver.TCPTransport{URL:${JSON.stringify(url)}, TLSConfig:(*apiserver.TLSConfig)(${tlsConfig ? "0x0" : "nil"})}`;
 }
@@ -75,7 +75,7 @@ function tcpErrors({ url = "", tlsConfig }: TcpTransport): FieldError[] {
   return tlsConfig ? [invalidValue(`${path}.tlsConfig`, "nil", "TLSConfig config should not be present when using HTTP")] : [];
 }
 
-/** The files of a TLSConfig. */
+/** Files of a TLSConfig. */
 const tlsFiles = [
   { field: "caBundle", what: "TLS config ca bundle" },
   { field: "clientCert", what: "TLS client cert", missing: "Using TLS requires clientCert" },

@@ -16,7 +16,7 @@ import type { Handler } from "./filter.ts";
 // biome-ignore lint/suspicious/noExplicitAny: events hold objects of every kind.
 type Event = any;
 
-/** Runs one request through the filter. @returns the events, in order */
+/** Runs one request through the filter. @returns the audit events, in order */
 async function eventsOf(path: string, handler: Handler, rule: Partial<PolicyRule> = {}): Promise<Event[]> {
   const events: Event[] = [];
   const auditor = {
@@ -38,7 +38,7 @@ async function eventsOf(path: string, handler: Handler, rule: Partial<PolicyRule
   try {
     await audit(auditor, clock, discardLogger)(request, handler);
   } catch {
-    // The chain's panic recovery answers, on the exchange that the filter left.
+    // Stands for the chain's panic recovery, which responds on the exchange that the filter installed.
     if (!request.exchange.headersSent) request.exchange.respond(500, {});
   }
   return events;

@@ -38,7 +38,7 @@ rules:
 `,
 );
 const logFile = join(folder, "logs", "audit.log");
-/** What the webhook was sent: the path, and the events of each list. */
+/** Requests to the webhook: the path, and the events of each list. */
 const lists: { path: string; items: Event[] }[] = [];
 let failures = 2;
 let peer: Server;
@@ -98,7 +98,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The log's events of one request. No waiting: a blocking log has them before the answer is out. */
+/** The logged events of one request. No polling: a blocking log writes them before the response ends. */
 function logged(auditID?: unknown): Event[] {
   const lines = readFileSync(logFile, "utf8").trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line)).filter((event) => auditID === undefined || event.auditID === auditID);

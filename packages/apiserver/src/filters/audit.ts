@@ -1,6 +1,6 @@
 /**
- * Records requests as the policy asks: when they come, when a long answer begins, when it is complete, and when a
- * handler breaks. Only in the chain when there is a policy and somewhere to write to.
+ * Records audit events by policy, in four stages: request received, response started (long-running requests), response
+ * complete, and panic. The filter is part of the chain only when a policy and a backend are configured.
  * Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, authn_audit.go
  */
 import { isIP } from "node:net";
@@ -25,6 +25,7 @@ export interface Auditor {
   readonly metrics: AuditMetrics;
 }
 
+/** The audit filter; placed behind authentication. */
 export function audit(auditor: Auditor, clock: Clock, log: Logger): Filter {
   return (request, next) => {
     const event = eventOf(auditor, request, request.user);
@@ -34,7 +35,7 @@ export function audit(auditor: Auditor, clock: Clock, log: Logger): Filter {
   };
 }
 
-/** The one event of a request that nobody vouches for; to be called before it is refused. */
+/** Records the only event of a request that failed authentication; called before the 401 is sent. */
 export function auditFailedAuthentication(auditor: Auditor, clock: Clock): (request: ServerRequest) => Promise<void> {
   return async (request) => {
     const event = eventOf(auditor, request, undefined);
@@ -108,7 +109,7 @@ async function audited(
   try {
     await next(request);
   } catch (err) {
-    // Refusals are written further out, on this exchange; that completes the event.
+    // The outer filters write the error through this exchange, which completes the event.
     if (isPanic(err)) {
       broken = true;
       event.responseStatus = {
@@ -126,14 +127,14 @@ async function audited(
   await exchange.complete();
 }
 
-/** Where only a Status is looked for: none is larger than what a request may send. */
+/** Limit when the body is parsed only for a Status: none is larger than a request body may be. */
 const largestStatus = 4 * 1024 * 1024;
 
 function afterwards<T>(before: Promise<void> | undefined, then: () => T | Promise<T>): T | Promise<T> {
   return before === undefined ? then() : before.then(then);
 }
 
-/** Mistakes of ours, as opposed to errors that were thrown on purpose. */
+/** Programming errors, as opposed to errors thrown on purpose. */
 function isPanic(err: unknown): boolean {
   if (err instanceof StatusError) return false;
   return err instanceof TypeError || err instanceof RangeError || err instanceof ReferenceError || !(err instanceof Error);
@@ -147,7 +148,7 @@ function refuse(exchange: Exchange): void {
 }
 
 /**
- * What proxies say, then who is connected, which cannot be made up.
+ * The addresses reported by proxies, followed by the peer address, which cannot be forged.
  * Source: k8s.io/apimachinery pkg/util/net/http.go, SourceIPs
  */
 function sourceIps(exchange: Exchange): string[] {
@@ -160,7 +161,7 @@ function sourceIps(exchange: Exchange): string[] {
   return ips;
 }
 
-/** An IP address in its shortest form. */
+/** An IP address in canonical form; undefined when `text` is not one. */
 function address(text: string): string | undefined {
   const family = isIP(text);
   if (family === 4) return text;

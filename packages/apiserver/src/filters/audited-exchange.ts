@@ -2,22 +2,22 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 
-/** What the audit records of an answer. */
+/** Receives the parts of a response that audit events record. */
 export interface AnswerObserver {
   started(code: number): void;
-  /** The body of an answer that is no watch and no proxied stream; called before `complete`. */
+  /** The body of a response that is neither a watch nor a proxied stream; called before `complete`. */
   body(headers: OutgoingHttpHeaders, bytes: Buffer): void;
-  /** Must streamed bodies be collected for it? */
+  /** Whether streamed bodies are to be collected. */
   readonly wantsStreams: boolean;
-  /** Before a chunk of a streamed body is kept. @returns false: the body is not to be collected */
+  /** Called before a chunk of a streamed body is collected. @returns false to stop collecting */
   reserve(bytes: number): boolean;
-  /** Called once. The end of the answer waits for what is returned. */
+  /** Called once. The response ends after the returned promise settles. */
   complete(code: number): Promise<unknown> | undefined;
 }
 
 /**
- * An exchange whose answer ends only when its event is written, where the backend asks for that: who has the answer of
- * a blocking server can rely on the record of it.
+ * An exchange whose response ends only after its audit event was written, when the backend is blocking: a client that
+ * received the response can rely on the record.
  */
 export class AuditedExchange implements Exchange {
   readonly #inner: Exchange;
@@ -50,7 +50,7 @@ export class AuditedExchange implements Exchange {
     this.#observer.started(status);
     const stream = this.#inner.stream(status, headers);
     let collected: Buffer[] | undefined = this.#observer.wantsStreams ? [] : undefined;
-    // Chunks are not changed after they are written, so that they need no copies.
+    // Written chunks are not modified afterwards, so they are not copied.
     const collect = (chunk: Buffer | string): void => {
       const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
       if (collected !== undefined && this.#observer.reserve(bytes.length)) collected.push(bytes);
@@ -76,7 +76,7 @@ export class AuditedExchange implements Exchange {
     this.#inner.destroy();
   }
 
-  /** The handler is done, however it answered. Resolves when the answer may be taken for sent. */
+  /** Called when the handler has finished. Resolves when the response counts as sent. */
   complete(): Promise<unknown> | undefined {
     if (!this.#isComplete) {
       this.#isComplete = true;

@@ -1,5 +1,5 @@
 /**
- * Who asks. An answer of 401 says nothing about why; the log does.
+ * Authenticates requests. A 401 response does not contain the reason; the log does.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -14,17 +14,18 @@ import type { RequestMetrics } from "./metrics.ts";
 export interface AuthenticationOptions {
   clock: Clock;
   authenticate: Authenticator;
-  /** What a credential must be good for; empty: anything. */
+  /** The audiences of which a credential must have at least one; empty: not checked. */
   apiAudiences: readonly string[];
   metrics: RequestMetrics;
   log: Logger;
-  /** Called before a request is refused. */
+  /** Called before a request is rejected with 401. */
   onRefused?: ((request: ServerRequest) => Promise<void>) | undefined;
 }
 
-/** Counts an attempt that began then. */
+/** Counts an attempt that began at `startedMs`. */
 type Ended = (startedMs: number) => void;
 
+/** Sets `request.user`. @throws Unauthorized; StatusErrors of the backend with code 500 or above pass unchanged */
 export function authentication(options: AuthenticationOptions): Filter {
   const { metrics, log } = options;
   const [success, failure, error] = ["success", "failure", "error"].map((result) => {
@@ -43,7 +44,7 @@ export function authentication(options: AuthenticationOptions): Filter {
     const startedMs = options.clock.monotonic();
     const result = await options.authenticate(request.exchange).catch(async (err: unknown) => {
       error(startedMs);
-      // The store that tokens are looked up in may be away: that is not the client's fault.
+      // The backend that verifies tokens may be down, which is not the client's fault.
       if (err instanceof StatusError && err.code >= 500) throw err;
       log.warn("Unable to authenticate the request", { err: messageOf(err) });
       throw await refusal(request);
@@ -60,7 +61,7 @@ export function authentication(options: AuthenticationOptions): Filter {
     }
     success(startedMs);
     metrics.authenticatedUserRequests.labels(compressUser(result.user.name)).inc();
-    // What proves an identity to us must not travel on to proxied servers.
+    // Credentials for this server must not be forwarded to proxied servers.
     delete request.exchange.headers.authorization;
     request.user = result.user;
     request.credentialNotes = result.auditAnnotations;
@@ -73,7 +74,7 @@ const namedInMetrics: ReadonlySet<string> = new Set([
   "system:serviceaccount:kube-system:default",
 ]);
 
-/** Bounds the number of metric series, and keeps users' names out of them. Source: pkg/endpoints/filters/metrics.go */
+/** Bounds the number of metric series, and keeps user names out of them. Source: pkg/endpoints/filters/metrics.go */
 function compressUser(name: string): string {
   if (namedInMetrics.has(name)) return name;
   return name.includes("@") ? "email_id" : "other";

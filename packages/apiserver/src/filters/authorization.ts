@@ -1,5 +1,5 @@
 /**
- * May they? Refusals carry upstream's sentence, which clients and people read.
+ * Authorizes requests. Error messages match upstream's text, which clients and users read.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authorization.go, handlers/responsewriters/errors.go
  */
 import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
@@ -12,13 +12,14 @@ import type { RequestInfo } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
 
+/** Calls the next filter only when the authorizer allows the request. @throws Forbidden */
 export function authorization(authorize: Authorizer): Filter {
   return (request, next) => {
     const attributes = attributesOf(request.user, request.info);
     const decision = authorize(attributes);
     const goOn = (made: Decision): Promise<void> | void => {
       if (check(attributes, made, request)) return next(request);
-      // Somebody could not be asked: that is our trouble, and a no all the same.
+      // An authorizer failed, e.g. a webhook: the request is denied with 500.
       answerInternalError(request.exchange, made.error as Error);
     };
     return decision instanceof Promise ? decision.then(goOn) : goOn(decision);
@@ -40,7 +41,7 @@ function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
   };
 }
 
-/** @returns false when there is an error instead of an answer. @throws Forbidden */
+/** @returns false when the decision is an error @throws Forbidden */
 function check(attributes: Attributes, decision: Decision, { audit, exchange }: ServerRequest): boolean {
   if (decision.decision === "allow") {
     annotate(audit, "allow", decision.reason ?? "");
@@ -51,7 +52,7 @@ function check(attributes: Attributes, decision: Decision, { audit, exchange }: 
     return false;
   }
   annotate(audit, "forbid", decision.reason ?? "");
-  // The sentence repeats what the client wrote.
+  // The message contains text from the client.
   exchange.setHeader("x-content-type-options", "nosniff");
   throw forbiddenError(attributes, decision.reason ?? "");
 }
@@ -63,6 +64,7 @@ function annotate(audit: AuditTrail | undefined, decision: string, reason: strin
   audit?.annotate(reasonAnnotation, reason);
 }
 
+/** The Forbidden error with upstream's message. @param reason from the authorizer; "": none */
 export function forbiddenError(attributes: Attributes, reason: string): StatusError {
   const sentence = escapeHtml(forbiddenMessage(attributes));
   return forbidden(

@@ -1,6 +1,5 @@
 /**
- * Answers of the API are for the one who asked: no cache may keep them. With directives, tells browsers to come back
- * over HTTPS only.
+ * Forbids caching of responses, and sets Strict-Transport-Security when directives are configured.
  * Source: k8s.io/apiserver pkg/endpoints/filters/cachecontrol.go, pkg/server/filters/hsts.go
  */
 import type { Filter } from "./filter.ts";

@@ -1,17 +1,17 @@
 /**
- * What every request passes, outermost first. The order is a security property; each position has its reason.
+ * The filter chain of all requests, outermost first. The order is security relevant:
  *
- *  1. panic recovery   whatever is thrown below becomes an answer or a closed stream; nothing ends the process
- *  2. request info     everything below, and every error, speaks of verb and resource
- *  3. drain            a server that is shutting down answers 429 before it spends anything on a request
- *  4. cache control    also errors must not be cached, and HSTS stands on every answer
- *  5. timeout          the deadline covers authentication and authorization, which may ask other servers
- *  6. CORS             a browser's preflight carries no credentials
- *  7. authentication   from here on there is a user
- *  8. audit            names the true user, and records what is refused below it; who is refused above is recorded there
- *  9. impersonation    asks the authorizer about the true user, then goes on as the other one
- * 10. fairness         after authentication, since it goes by who asks; or max in flight, from which system:masters is exempt
- * 11. authorization    last, so that nothing below it runs unauthorized
+ *  1. panic recovery   converts any error thrown below into a response or a closed stream; no error ends the process
+ *  2. request info     everything below, and every error, refers to verb and resource
+ *  3. drain            a server that is shutting down answers 429 before it spends resources on a request
+ *  4. cache control    covers error responses, too; HSTS is set on every response
+ *  5. timeout          the deadline includes authentication and authorization, which may call other servers
+ *  6. CORS             a browser's preflight has no credentials
+ *  7. authentication   determines the user
+ *  8. audit            records the authenticated user, and requests rejected below; failed authentication is recorded by 7
+ *  9. impersonation    authorizes the authenticated user, then replaces it
+ * 10. fairness         after authentication, since flows depend on the user; or max in flight, which exempts system:masters
+ * 11. authorization    last, so that no handler runs unauthorized
  *
  * The request log and the metrics are written on the way out of 1, where the final status is known.
  * Source: k8s.io/apiserver pkg/server/config.go DefaultBuildHandlerChain
@@ -41,22 +41,22 @@ import { logRequest } from "./request-log.ts";
 import { timeout } from "./timeout.ts";
 
 export interface FilterChainOptions {
-  /** The rooms behind the filters. What it throws becomes the answer. */
+  /** The handler behind the filters. Errors it throws become responses. */
   handle: Handler;
   authenticate: Authenticator;
   authorize: Authorizer;
   apiAudiences: readonly string[];
   requestTimeoutMs: number;
-  /** Keeps the server from more work at once than it can do. */
+  /** Limits concurrent requests: priority and fairness, or max in flight. */
   limitLoad: Filter;
   corsAllowedOrigins: readonly string[];
-  /** undefined: nothing is recorded. */
+  /** undefined: no auditing. */
   auditor: Auditor | undefined;
   hstsDirectives: readonly string[];
-  /** Chance from 0 to 0.02 that a HTTP/2 client is asked to open a new connection, which spreads load again. */
+  /** Probability, 0 to 0.02, that an HTTP/2 client gets GOAWAY and reconnects, which rebalances the load. */
   goawayChance: number;
   drain: Drain;
-  /** Is there such a resource? Others get no metric series of their own. */
+  /** Whether the resource exists; others get no metric series of their own. */
   isServed: (info: RequestInfo) => boolean;
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
   clock: Clock;
@@ -64,6 +64,7 @@ export interface FilterChainOptions {
   metrics: RequestMetrics;
 }
 
+/** Creates the handler of all external requests. */
 export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
   const { clock, log, metrics, writeError } = options;
   const filters: Filter[] = [
@@ -115,14 +116,14 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
   };
 }
 
-/** A legacy path without a resource is the server's failure upstream; one with a broken escape is no HTTP. */
+/** Upstream answers 500 for a legacy path without a resource; a broken escape is a bad request. */
 function answerUnreadable(exchange: Exchange, err: unknown, writeError: FilterChainOptions["writeError"]): void {
   const failure = new Error(`failed to create RequestInfo: ${messageOf(err)}`, { cause: err });
   if (err instanceof URIError) writeError(exchange, badRequest(failure.message));
   else answerInternalError(exchange, failure);
 }
 
-/** Whatever was thrown, the client gets an end and the process lives on. */
+/** Sends an error response or closes the stream, whatever was thrown. */
 function recover(options: FilterChainOptions, request: ServerRequest, err: unknown): void {
   const { exchange } = request;
   if (exchange.signal.aborted) {
@@ -145,13 +146,13 @@ function recover(options: FilterChainOptions, request: ServerRequest, err: unkno
   }
 }
 
-/** Runs the rooms behind the filters and counts what was asked of served resources. */
+/** Calls the handler and records the metrics of served resources. */
 function measured(options: FilterChainOptions): Handler {
   const { metrics, clock } = options;
   const targetOf = newTargetMetrics(metrics);
   return async (request) => {
     const { isResourceRequest, verb } = request.info;
-    // A method without a verb (OPTIONS) has no route, and upstream counts by route.
+    // OPTIONS has no verb and no route; upstream counts by route.
     if (!isResourceRequest || verb === "" || !options.isServed(request.info)) return options.handle(request);
     const target = targetOf(request);
     if (request.longRunning) for (const gauge of target.longRunning) gauge.inc();

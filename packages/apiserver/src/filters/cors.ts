@@ -1,5 +1,5 @@
 /**
- * Lets browsers of the allowed origins in; without --cors-allowed-origins there is no such filter.
+ * CORS headers for the allowed origins; not part of the chain without --cors-allowed-origins.
  * Source: k8s.io/apiserver pkg/server/filters/cors.go
  */
 import { Pattern } from "@coxswain/apimachinery/validation/pattern";
@@ -14,23 +14,24 @@ const headers = {
 };
 
 /**
- * @param origins regular expressions in Go's syntax, matched anywhere in the text
+ * @param origins regular expressions in Go's syntax, matched anywhere in the origin
  * @throws PatternError when one does not compile or is too large
  */
 export function originPatterns(origins: readonly string[]): Pattern[] {
   return origins.map((origin) => new Pattern(origin));
 }
 
+/** @param origins as for `originPatterns` */
 export function cors(origins: readonly string[]): Filter {
   const patterns = originPatterns(origins);
-  // No origin is so long that it takes long to match; who sends one is anybody.
+  // `canMatch` bounds the matching time, since any client can send any Origin.
   const isAllowed = (origin: string): boolean => patterns.some((pattern) => pattern.canMatch(origin) && pattern.matches(origin));
   return (request, next) => {
     const origin = request.exchange.headers.origin;
     if (origin === undefined || !isAllowed(origin)) return next(request);
     request.exchange.setHeader("access-control-allow-origin", origin);
     for (const [name, value] of Object.entries(headers)) request.exchange.setHeader(name, value);
-    // A preflight carries no credentials: it is answered here.
+    // A preflight has no credentials and must be answered before authentication.
     if (request.exchange.method === "OPTIONS") return request.exchange.respond(204, {});
     return next(request);
   };

@@ -1,22 +1,23 @@
 /**
- * Shutting down. Short requests come to their end; watches and streams are ended once those have, their clients go to
- * another server. With --shutdown-send-retry-after new requests get 429 on the way, and a connection that is told to
- * end, so that a load balancer leads them elsewhere. Health, metrics and the server's own requests go on.
+ * Graceful shutdown. Short requests are completed; then watches and streams are ended, and their clients reconnect to another
+ * server. With --shutdown-send-retry-after new requests get 429 and their connection is closed, so that a load balancer
+ * redirects them. Health checks, metrics and the server's own requests are exempt.
  * Source: k8s.io/apiserver pkg/server/filters/{with_retry_after,waitgroup}.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { apiserverUser } from "../request/user-names.ts";
 import type { Filter } from "./filter.ts";
 
-/** The short requests that run now: all but watches and streams. */
+/** Short requests in progress: all but watches and streams. */
 export interface OpenRequests {
   readonly idle: boolean;
-  /** Called whenever the last of them has ended. */
+  /** Called whenever the last of them has finished. */
   onIdle: () => void;
 }
 
+/** The state of the server's shutdown. */
 export class Drain implements OpenRequests {
-  /** Set when termination begins and the flag is on. */
+  /** Set when termination begins and --shutdown-send-retry-after is on. */
   sendRetryAfter = false;
   onIdle = (): void => {};
   readonly #ended = new AbortController();
@@ -39,7 +40,7 @@ export class Drain implements OpenRequests {
     return this.#active === 0;
   }
 
-  /** Resolves when no short request runs, at the latest after `graceMs`; then watches and streams end. */
+  /** Waits until no short request is in progress, at most `graceMs`; then ends watches and streams. */
   async end(graceMs: number, clock: Clock): Promise<void> {
     const deadline = clock.monotonic() + graceMs;
     while (this.#active > 0 && clock.monotonic() < deadline) await clock.sleep(pollMs);
@@ -50,6 +51,7 @@ export class Drain implements OpenRequests {
 const pollMs = 10;
 const exempt = ["/readyz", "/livez", "/healthz", "/metrics"];
 
+/** The filter that counts short requests and rejects requests during shutdown. */
 export function drain(state: Drain): Filter {
   return async (request, next) => {
     if (state.sendRetryAfter && request.user.name !== apiserverUser && !isExempt(request.info.path)) {

@@ -1,6 +1,6 @@
 /**
- * How long the filters take that ask somebody: from the end of the one before to the moment when the next may go on.
- * What a filter refuses is not counted.
+ * Latency of the filters that may call other servers: from the end of the previous filter until the next one is called.
+ * Requests that a filter rejects are not counted.
  * Source: k8s.io/apiserver pkg/endpoints/filterlatency/filterlatency.go
  */
 import type { Filter } from "./filter.ts";
@@ -8,13 +8,13 @@ import type { RequestMetrics } from "./metrics.ts";
 
 type Measured = "authentication" | "audit" | "impersonation" | "authorization";
 
-/** Stands before the first filter that is measured, and before one that comes after others that are not. */
+/** Placed before the first measured filter, and before a measured filter that follows unmeasured ones. */
 export const startOfFilter: Filter = (request, next) => {
   request.filterStartedMs = performance.now();
   return next(request);
 };
 
-/** Stands behind the filter of this name; one clock reading ends it and begins the next. */
+/** Placed behind the filter of this name; one clock reading ends its measurement and begins the next. */
 export function endOfFilter(name: Measured, metrics: RequestMetrics): Filter {
   const duration = metrics.filterDuration.labels(name);
   return (request, next) => {

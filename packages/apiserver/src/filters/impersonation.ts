@@ -1,6 +1,6 @@
 /**
- * `kubectl --as`: who may impersonate every part of the asked identity goes on as that user. Nobody gets more than what
- * each part was allowed for.
+ * Impersonation (`kubectl --as`): the user must be authorized to impersonate each part of the requested identity. The request
+ * continues with exactly that identity.
  * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation.go
  */
 import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
@@ -28,10 +28,11 @@ interface Wanted {
   readonly uid: string;
   readonly groups: readonly string[];
   readonly extra: ReadonlyMap<string, readonly string[]>;
-  /** All but the user, as Go prints the object references that stand for them. */
+  /** All parts but the user, printed as Go prints their object references; for the error text. */
   readonly parts: readonly string[];
 }
 
+/** Replaces `request.user` by the impersonated user and removes the impersonation headers. @throws Forbidden */
 export function impersonation(authorize: Authorizer): Filter {
   return (request, next) => {
     const wanted = readHeaders(request.exchange);
@@ -61,7 +62,7 @@ function readHeaders(exchange: Exchange): Wanted | undefined {
     any = true;
     if (!name.startsWith(extraPrefix)) continue;
     const key = unescapeExtraKey(name.slice(extraPrefix.length));
-    // Two spellings of one key add up.
+    // Different spellings of one key are merged.
     extra.set(key, [...(extra.get(key) ?? []), ...headerValues(exchange, name)]);
   }
   if (!any) return undefined;

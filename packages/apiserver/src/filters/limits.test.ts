@@ -22,7 +22,7 @@ function aRequest(method: string, path: string, stopping?: AbortSignal): { reque
 
 const metrics = () => newRequestMetrics(newMetricsRegistry());
 const counted = () => ({ metrics: metrics(), load: newReadWriteLoad(newMetricsRegistry(), newFakeClock()) });
-/** Answers when told to. */
+/** A handler that responds after `release`. */
 function held(): { handler: Handler; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { handler: (request) => promise.then(() => request.exchange.respond(200, {})), release: resolve };

@@ -1,6 +1,6 @@
 /**
- * Refuses what is more than the server can work on at once, reads and writes counted apart. Watches and streams are not
- * counted; members of system:masters always get an answer.
+ * Limits concurrent requests, reads and writes separately. Watches and streams are not counted; members
+ * of system:masters are never rejected.
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
 import type { ReadWriteLoad } from "../flow-control/read-write-load.ts";
@@ -17,6 +17,7 @@ export interface MaxInFlightOptions {
   load: ReadWriteLoad;
 }
 
+/** Rejects requests beyond the limits with 429. */
 export function maxInFlight(options: MaxInFlightOptions): Filter {
   const { metrics } = options;
   const running = { readOnly: 0, mutating: 0 };
@@ -39,7 +40,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
       gauges[kind].set(--running[kind]);
       load[kind].add(-1);
     };
-    request.exchange.onUnread = leave; // what is left is made piece by piece as the client reads
+    request.exchange.onUnread = leave; // the rest of the response is encoded as the client reads
     try {
       await next(request);
     } finally {

@@ -117,17 +117,17 @@ export function newRequestMetrics(registry: MetricsRegistry) {
   };
 }
 
-/** What is counted of one kind of request; kept, since looking up nine labels costs more than counting. */
+/** Metric children of one kind of request, cached because looking up nine labels costs more than counting. */
 export interface TargetMetrics {
   total(code: number): CounterChild;
   readonly duration: HistogramChild;
   readonly sloDuration: HistogramChild;
   readonly responseSizes: HistogramChild;
-  /** Shown from the first request on that stays open. */
+  /** Created by the first long-running request. */
   readonly longRunning: readonly GaugeChild[];
 }
 
-/** @returns finds the metrics of a request; bounded because only served resources and subresources get here. */
+/** @returns a lookup by request; the cache is bounded, since it is used for served resources and subresources only */
 export function newTargetMetrics(metrics: RequestMetrics): (request: ServerRequest) => TargetMetrics {
   const known = new Map<string, TargetMetrics>();
   return (request) => {
@@ -168,6 +168,7 @@ function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], p
   };
 }
 
+/** The verb label of a request: upper case, with CONNECT for streaming subresources and APPLY for server-side apply. */
 export function reportedVerb(request: Pick<RequestContext, "info" | "exchange">): string {
   switch (request.info.verb) {
     case "create":
@@ -183,7 +184,7 @@ export function reportedVerb(request: Pick<RequestContext, "info" | "exchange">)
   }
 }
 
-/** Of a request that was refused to protect the server. What it names need not be there, and makes no series of its own. */
+/** Counts a request rejected to protect the server. Its resource may not exist, so it is not used as a label. */
 export function countTermination(
   metrics: RequestMetrics,
   request: Pick<RequestContext, "info" | "exchange">,
@@ -195,7 +196,7 @@ export function countTermination(
   metrics.terminations.labels(reportedVerb(request), group, version, "", "", scope, component, String(code)).inc();
 }
 
-/** Of a request whose connection was broken, since its answer had begun and could not be ended. */
+/** Counts a request whose connection was closed because its response had begun and could not be completed. */
 export function countAbort(metrics: RequestMetrics, request: Pick<RequestContext, "info" | "exchange">): void {
   const { group, version, name, namespace } = request.info;
   const scope = name !== "" ? "resource" : namespace !== "" ? "namespace" : "cluster";

@@ -1,5 +1,5 @@
 /**
- * One line for each request at -v=3, in upstream's words.
+ * Logs each request at -v=3, in upstream's format.
  * Source: k8s.io/apiserver pkg/server/httplog/httplog.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";

@@ -10,7 +10,7 @@ const itself = { name: "system:apiserver", uid: "", groups: ["system:masters"] }
 const pods = "/api/v1/namespaces/default/pods";
 const leases = (namespace: string) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 
-/** Nothing is said yet, and deployments could not be. */
+/** Nothing is published yet; publishing deployments failed. */
 function bench(done = Promise.resolve()) {
   const versions: { -readonly [K in keyof PendingStorageVersions]: PendingStorageVersions[K] } = {
     completed: false,

@@ -1,6 +1,6 @@
 /**
- * Until this server has said which versions it stores, nothing is written in them. What has to be written for that, and
- * what other servers' leases need, goes on. The server's own writes wait; upstream's are refused too, and tried again.
+ * Blocks writes of resources until this server has published their storage versions. Exempt are the writes needed for that,
+ * and the leases of other servers. The server's own writes wait; upstream rejects those too, and retries.
  * Source: k8s.io/apiserver pkg/endpoints/filters/storageversion.go
  */
 import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
@@ -11,15 +11,15 @@ import { apiserverUser, privilegedGroup } from "../request/user-names.ts";
 export interface PendingStorageVersions {
   readonly completed: boolean;
   readonly whenCompleted: Promise<void>;
-  /** @returns undefined for a resource that nobody has to wait for */
+  /** @returns undefined for a resource that does not have to wait */
   pending(resource: GroupResource): { readonly lastError: Error | undefined } | undefined;
 }
 
 type Asked = Pick<RequestContext, "info" | "user">;
 
 /**
- * Stands before the router, where the server's own requests pass, too.
- * @returns what rejects with ServiceUnavailable for a write of a resource whose version is not said yet
+ * Called before the router, which the server's own requests pass, too.
+ * @returns a function that rejects with ServiceUnavailable for a write of a resource whose storage version is not published yet
  */
 export function storageVersionPrecondition(versions: PendingStorageVersions): (request: Asked) => Promise<void> {
   return async (request) => {
@@ -45,7 +45,7 @@ function goesOn(request: Asked): boolean {
     case "storageversions.internal.apiserver.k8s.io":
       return true;
     case "namespaces":
-      // The identity's namespace, which the server makes itself.
+      // The namespace of the server identity, which the server creates itself.
       return info.verb === "create" && isOwn(request);
     case "leases.coordination.k8s.io":
       return info.namespace === "kube-system";

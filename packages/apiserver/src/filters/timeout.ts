@@ -1,5 +1,5 @@
 /**
- * Gives requests a deadline and answers 504 for a handler that missed it. Watches and streams have none.
+ * Sets the deadline of requests and answers 504 for a handler that missed it. Watches and streams have no deadline.
  * Source: k8s.io/apiserver pkg/server/filters/timeout.go
  */
 
@@ -17,11 +17,12 @@ export interface TimeoutOptions {
   metrics: RequestMetrics;
 }
 
-/** After the deadline handlers get this long to see the aborted signal and to give an answer of their own. */
+/** After the deadline handlers have this long to notice the aborted signal and to send a response of their own. */
 const graceMs = 100;
-/** A handler that goes on longer than that after its request was answered is not waited for. */
+/** A handler still running this long after its request was answered is counted as pending. */
 const pendingMs = 5 * 60_000;
 
+/** Sets `deadlineMs` to the lesser of ?timeout and `requestTimeoutMs`, and answers 504 after it. */
 export function timeout(options: TimeoutOptions): Filter {
   const { clock, metrics } = options;
   return async (request, next) => {
@@ -63,8 +64,8 @@ interface LateHandler {
 }
 
 /**
- * Counts how a handler ends whose request was answered for it, once. Upstream has two layers that wait for it: the
- * inner one tells its result, the outer one only whether it broke.
+ * Counts, once, how a handler ends after its request was answered with 504. Upstream has two layers that wait for it: the
+ * inner one reports its result, the outer one only whether it panicked.
  */
 function lateHandler({ postTimeout }: RequestMetrics): LateHandler {
   let told = false;

@@ -3,9 +3,10 @@ import { countTermination, type RequestMetrics } from "./metrics.ts";
 
 const readOnlyVerbs = new Set(["get", "list", "watch"]);
 
+/** Whether the request counts as a read for load limits. */
 export const isReadOnly = ({ info }: ServerRequest): boolean => readOnlyVerbs.has(info.verb);
 
-/** Refuses what is more than the server can work on. Source: k8s.io/apiserver pkg/server/filters/maxinflight.go tooManyRequests */
+/** Rejects a request with 429 because of overload. Source: k8s.io/apiserver pkg/server/filters/maxinflight.go tooManyRequests */
 export function tooManyRequests(metrics: RequestMetrics, request: ServerRequest): void {
   metrics.droppedRequests.labels(isReadOnly(request) ? "readOnly" : "mutating").inc();
   countTermination(metrics, request, "apiserver", 429);

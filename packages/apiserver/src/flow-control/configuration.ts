@@ -1,6 +1,6 @@
 /**
- * Puts the flow schemas and priority levels of the cluster in force whenever they change, and says of each schema
- * whether its level is missing.
+ * Applies the FlowSchemas and PriorityLevelConfigurations of the cluster whenever they change, and maintains the Dangling
+ * condition of each schema.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -23,11 +23,11 @@ export interface ConfigurationOptions {
 }
 
 const fieldManager = "api-priority-and-fairness-config-consumer-v1";
-/** Servers that disagree must not write against each other without end. */
+/** Limits status writes, so that servers with different views do not overwrite each other endlessly. */
 const mostWritesPerMinute = 6;
 const retryMs = 15_000;
 
-/** @returns starts to follow, until `signal` is aborted */
+/** @returns a function that starts the controller, which runs until `signal` is aborted */
 export function followConfiguration(options: ConfigurationOptions): (signal: AbortSignal) => void {
   const { informers, client, flowControl, clock, log } = options;
   const levels = informers.for<PriorityLevel>(priorityLevelConfigurations);
@@ -87,7 +87,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
   };
 }
 
-/** @returns undefined when the schema says so already */
+/** @returns undefined when the schema already has the condition */
 function danglingCondition(schema: FlowSchema, dangling: boolean, nowMs: number): FlowSchemaCondition | undefined {
   const level = `the PriorityLevelConfiguration object named ${goQuote(schema.spec.priorityLevelConfiguration.name)}`;
   const wanted = dangling

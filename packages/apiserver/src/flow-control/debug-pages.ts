@@ -1,5 +1,5 @@
 /**
- * What waits and runs, for people: levels, queues, requests.
+ * Debug pages with the state of priority levels, queues and requests.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller_debug.go
  */
 import type { ServerRequest } from "../request/server-request.ts";
@@ -12,7 +12,7 @@ const none = "<none>";
 
 type Row = readonly (string | number | boolean)[];
 
-/** @returns answers a page; false when the path is none of them */
+/** @returns a handler that returns false when the path is not one of the pages */
 export function flowControlPages(flowControl: FlowControl): (request: ServerRequest) => boolean {
   const pages: Readonly<Record<string, (details: boolean) => Row[]>> = {
     dump_priority_levels: () => levelRows(flowControl),
@@ -41,7 +41,7 @@ function levelRows(flowControl: FlowControl): Row[] {
   return rows;
 }
 
-const hasWaiting = ({ tickets }: Queue): boolean => tickets.length > 0;
+const hasWaiting = ({ tickets }: Queue<Ticket>): boolean => tickets.length > 0;
 
 function queueRows(flowControl: FlowControl): Row[] {
   const head = [
@@ -116,7 +116,7 @@ function detailsOf({ user, info }: Ticket["request"]["asked"]): Row {
   return [user.name, info.verb, info.path, info.namespace, info.name, version, info.resource, info.subresource];
 }
 
-/** Columns of the width of their longest cell, eight at least. Source: Go's text/tabwriter */
+/** Left-aligned columns as wide as their longest cell, at least 8. Source: Go's text/tabwriter */
 function aligned(rows: readonly Row[]): string {
   const cells = rows.map((row) => row.map((cell, i) => (i < row.length - 1 ? `${cell},` : String(cell))));
   const widths = (cells[0] ?? []).map((_, i) => Math.max(8, ...cells.map((row) => (row[i] as string).length + 1)));

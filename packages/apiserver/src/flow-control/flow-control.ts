@@ -1,5 +1,5 @@
 /**
- * The flow schemas and priority levels that are in force. A request belongs to the first schema that speaks of it.
+ * The flow schemas and priority levels in effect. A request belongs to the first matching schema.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -12,11 +12,11 @@ export interface Level {
   readonly plan: LevelPlan;
   /** undefined: exempt. */
   readonly queues: QueueSet | undefined;
-  /** Gone, but not all of its requests are. */
+  /** Its object is deleted, but requests are still waiting or executing. */
   readonly quiescing: boolean;
 }
 
-/** Where a request belongs. */
+/** The schema and the priority level of a request. */
 export interface Flow {
   readonly schema: string;
   readonly schemaUid: string;
@@ -27,14 +27,15 @@ export interface Flow {
 }
 
 export interface FlowControl {
+  /** Applies a new configuration. Missing mandatory objects are added. */
   configure(wanted: Configuration): void;
   flowOf(request: Classified): Flow;
-  /** By name. */
+  /** Sorted by name. */
   levels(): Iterable<Level>;
 }
 
 export interface FlowControlOptions {
-  /** In force until others are known, and whenever they are missing. The last schema takes what no other wants. */
+  /** In effect until the cluster's objects are known, and whenever they are missing. The catch-all schema matches any request. */
   readonly mandatory: Configuration;
   readonly limits: Limits;
   readonly clock: Clock;
@@ -47,6 +48,7 @@ interface Rule extends Flow {
 
 const catchAll = "catch-all";
 
+/** Creates flow control with the mandatory configuration in effect. */
 export function newFlowControl({ mandatory, limits, clock, metrics }: FlowControlOptions): FlowControl {
   let levels = new Map<string, Level>();
   let rules: readonly Rule[] = [];
@@ -70,7 +72,7 @@ export function newFlowControl({ mandatory, limits, clock, metrics }: FlowContro
     fallback = rules.find(({ schema }) => schema === catchAll) as Rule;
   }
 
-  /** What is queued at a level outlives a change of its limits. */
+  /** Keeps an existing queue set, so that queued requests survive a change of limits. */
   function queueSetFor({ name, queueSet }: LevelPlan, existing: QueueSet | undefined): QueueSet | undefined {
     if (queueSet === undefined) return undefined;
     if (existing === undefined) return new QueueSet(queueSet, clock, metrics.level(name));

@@ -1,5 +1,5 @@
 /**
- * Does a flow schema speak of this request?
+ * Matching of requests against the rules of a flow schema.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/rule.go
  */
 import type {
@@ -17,6 +17,7 @@ export interface Classified {
   readonly user: UserInfo;
 }
 
+/** Whether any of the rules matches the user and the request. */
 export function matchesRules(rules: readonly PolicyRulesWithSubjects[], { info, user }: Classified): boolean {
   for (const rule of rules) {
     if (!rule.subjects.some((subject) => isSubject(subject, user))) continue;

@@ -1,9 +1,9 @@
-/** What flow control counts, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
+/** Metrics of flow control, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
-/** Of one flow schema at one level. */
+/** Of one flow schema at one priority level. */
 export interface FlowMetrics {
   rejected(reason: RejectionReason): void;
   readonly dispatched: CounterChild;
@@ -21,15 +21,15 @@ export interface FlowMetrics {
 export type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
 
 export interface LevelMetrics {
-  /** Of the length that a queue may have. */
+  /** As a share of the queue length limit. */
   readonly waiting: SampledShare;
-  /** Of the limit. */
+  /** As a share of the concurrency limit. */
   readonly executing: SampledShare;
-  /** Of the limit; also those that stay taken after the answer. */
+  /** As a share of the concurrency limit; includes seats occupied after the response. */
   readonly seats: SampledShare;
   readonly limit: GaugeChild;
   readonly currentR: GaugeChild;
-  /** @param s,discounted least and greatest of the queues that wait */
+  /** @param s start of the dispatched request; all, discounted: minimum and maximum over the queues with waiting requests */
   dispatched(currentR: number, s: number, all: readonly [number, number], discounted: readonly [number, number]): void;
 }
 

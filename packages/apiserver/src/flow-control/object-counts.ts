@@ -2,7 +2,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { WorkFacts } from "./work-estimate.ts";
 
 /**
- * How many objects of each resource the storage said to hold when it was last counted.
+ * The number of stored objects of each resource, as of the last count.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/request/object_count_tracker.go
  */
 export interface ObjectCounts {
@@ -10,13 +10,14 @@ export interface ObjectCounts {
   readonly of: WorkFacts["storedObjects"];
 }
 
-/** Storage counts once a minute; after so many misses a number is no longer believed. */
+/** A count is stale after this many missed polls. */
 const missed = 3;
 
+/** @param pollMs interval of the counts; older ones become stale */
 export function newObjectCounts(clock: Pick<Clock, "monotonic">, pollMs: number): ObjectCounts {
   const counts = new Map<string, { count: number; atMs: number }>();
   return {
-    /** @param count negative when it could not be had */
+    /** @param count negative when counting failed */
     set(resource, count) {
       if (count >= 0) counts.set(resource, { count, atMs: clock.monotonic() });
     },

@@ -1,5 +1,5 @@
 /**
- * From the configuration objects to what has to be enforced, without effects.
+ * Computes the limits to enforce from the configuration objects, without side effects.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go, cfgMeal
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -18,7 +18,7 @@ export interface Configuration {
 }
 
 export interface Limits {
-  /** Of all levels together. */
+  /** Total over all levels. */
   readonly concurrency: number;
   readonly requestWaitLimitMs: number;
 }
@@ -33,13 +33,13 @@ export interface LevelPlan {
 
 export interface Plan {
   readonly levels: readonly LevelPlan[];
-  /** By precedence; each names a level of the plan. */
+  /** By precedence; each references a level of the plan. */
   readonly schemas: readonly FlowSchema[];
 }
 
 /**
- * @param mandatory stand in for themselves where they are missing
- * @param quiescing levels that are gone but still at work; they keep their shares and get no more requests
+ * @param mandatory objects that are added where they are missing
+ * @param quiescing deleted levels with unfinished requests; they keep their shares and get no more requests
  */
 export function planFlowControl(
   wanted: Configuration,

@@ -1,7 +1,7 @@
 /**
- * Lets requests run as their priority level has seats for them; others wait in queues or get 429. A request holds its seats
- * until it is answered or only waits for its client to read; a watch until it has sent what there is already. Other long-running
- * requests pass.
+ * Filter that dispatches requests by the seats of their priority level; the others wait in queues or get 429. A request
+ * occupies its seats until it is answered or only waits for its client to read; a watch until its initial events are sent.
+ * Other long-running requests are not limited.
  * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -19,7 +19,7 @@ import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
 
 export interface PriorityAndFairnessOptions {
   readonly flowControl: FlowControl;
-  /** Objects stored of a resource, as far as they are counted. */
+  /** Stored objects of a resource, as far as they are counted. */
   readonly storedObjects: WorkFacts["storedObjects"];
   readonly clock: Clock;
   readonly metrics: RequestMetrics;
@@ -101,7 +101,7 @@ function refuse(metrics: RequestMetrics, request: ServerRequest): void {
 
 type Task = (request: ServerRequest, next: Handler, finish: () => void) => Promise<void>;
 
-/** Its seats are free as soon as it only waits for its client to read: what is left is made piece by piece as that does. */
+/** Releases the seats early when the response only waits for the client to read, since the rest is encoded on demand. */
 const task: Task = async (request, next, finish) => {
   const release = once(finish);
   request.exchange.onUnread = release;
@@ -120,7 +120,10 @@ function once(run: () => void): () => void {
   };
 }
 
-/** Its seats are free as soon as it waits for events, or for its client to read; until it ends, writes cost more. */
+/**
+ * Releases the seats when the watch waits for events or for its client to read. Until it ends it is counted as a watcher,
+ * which raises the estimate of writes.
+ */
 const watchTask =
   (watches: WatchCounts): Task =>
   async (request, next, finish) => {

@@ -118,7 +118,7 @@ test("who leaves frees its place in the queue", () => {
   second?.cancel();
   assert.equal(ask("a")?.state, "waiting");
   assert.deepEqual([set.waiting, set.executing], [1, 1]);
-  first?.cancel(); // runs already
+  first?.cancel(); // already executing
   assert.equal(first?.state, "executing");
 });
 

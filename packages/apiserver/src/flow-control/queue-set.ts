@@ -1,8 +1,8 @@
 /**
- * Fair queuing of the requests of one priority level. Requests that run take seats; when all are taken, requests wait in
- * the queues of their flow, and whichever queue had the least of the server goes next: R is the seat-seconds that each
- * busy queue was due since the start, and a queue's `nextR` says how far its requests have used them up.
- * Nothing here waits: a ticket says at once, or tells its `decided` later, whether the request may run.
+ * Fair queuing of the requests of one priority level. Executing requests occupy seats. When all are occupied, requests wait in
+ * the queues of their flow, and the queue that has received the least service is dispatched next. R is the virtual time: the
+ * seat-seconds that each busy queue was entitled to since the start. A queue's `nextR` is the virtual time that its dispatched
+ * requests used. `start` does not block: the ticket is executing or waiting, and a waiting ticket's `decided` is called later.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/fairqueuing/queueset
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -13,7 +13,7 @@ import { Ticket, type TicketRequest } from "./ticket.ts";
 
 export interface QueueSetConfig {
   readonly concurrencyLimit: number;
-  /** undefined: what finds no seat is refused. */
+  /** undefined: requests are rejected when no seat is free. */
   readonly queuing: Queuing | undefined;
   readonly requestWaitLimitMs: number;
 }
@@ -24,16 +24,16 @@ export interface Queuing {
   readonly queueLengthLimit: number;
 }
 
-/** Assumed of a request until it has ended. */
+/** Assumed duration of a request until it has finished. */
 const estimatedServiceSeconds = 0.003;
-/** Hands are remembered for so many flows. */
+/** Number of flows whose hands are cached. */
 const mostHands = 4096;
 
 export class QueueSet {
-  /** Called when the last request has ended. */
+  /** Called when the last request has finished. */
   onIdle: (() => void) | undefined;
-  /** May be more than are wanted while those are drained. */
-  readonly queues: Queue[] = [];
+  /** May exceed the configured number while surplus queues drain. */
+  readonly queues: Queue<Ticket>[] = [];
   #config: QueueSetConfig;
   readonly #clock: Clock;
   readonly #metrics: LevelMetrics;
@@ -68,11 +68,12 @@ export class QueueSet {
     return this.#waiting === 0 && this.#executing === 0;
   }
 
+  /** Applies new limits; queued requests are kept, and surplus queues are removed once they are idle. */
   reconfigure(config: QueueSetConfig): void {
     this.#syncTime();
     this.#config = config;
     this.#hands.clear();
-    for (let i = this.queues.length; i < (config.queuing?.queues ?? 0); i++) this.queues.push(new Queue());
+    for (let i = this.queues.length; i < (config.queuing?.queues ?? 0); i++) this.queues.push(new Queue<Ticket>());
     this.#metrics.limit.set(config.concurrencyLimit);
     this.#metrics.waiting.setLimit(Math.max(1, config.queuing?.queueLengthLimit ?? 1));
     this.#metrics.executing.setLimit(config.concurrencyLimit);
@@ -80,12 +81,12 @@ export class QueueSet {
     this.#dispatch();
   }
 
-  /** Nothing comes any more: its load is no longer sampled. */
+  /** Stops sampling the level's load, once it gets no more requests. */
   retire(): void {
     for (const share of [this.#metrics.waiting, this.#metrics.executing, this.#metrics.seats]) share.retire();
   }
 
-  /** @returns a ticket that runs or waits; undefined when the request is refused */
+  /** @returns a ticket that is executing or waiting; undefined when the request is rejected */
   start(request: TicketRequest): Ticket | undefined {
     this.#syncTime();
     const ticket = new Ticket(this, request, this.#clock.monotonic(), this.#currentR, estimatedServiceSeconds);
@@ -111,7 +112,7 @@ export class QueueSet {
     return ticket;
   }
 
-  /** The request has been answered. */
+  /** Called when the response is complete. */
   finish(ticket: Ticket): void {
     if (ticket.state !== "executing") return;
     this.#syncTime();
@@ -131,7 +132,7 @@ export class QueueSet {
     else this.#release(ticket);
   }
 
-  /** Whoever asked is gone. */
+  /** Called when the client disconnects while the request waits. */
   cancel(ticket: Ticket): void {
     if (ticket.state !== "waiting") return;
     this.#syncTime();
@@ -154,7 +155,7 @@ export class QueueSet {
     if (this.idle) this.onIdle?.();
   }
 
-  /** The state has held since the last change; busy queues share the seats. */
+  /** Advances R to now. Seats and queues have not changed since the last call; busy queues share the seats equally. */
   #syncTime(): void {
     const now = this.#clock.monotonic();
     if (this.#active > 0) {
@@ -165,8 +166,8 @@ export class QueueSet {
     this.#metrics.currentR.set(this.#currentR);
   }
 
-  /** Of the flow's hand, the queue with the least work that waits. The visit begins elsewhere each time, for hands that overlap. */
-  #queueFor({ schema, flow }: TicketRequest, { queues, handSize }: Queuing): Queue {
+  /** The queue of the flow's hand with the least waiting work. The scan begins at a rotating offset, for overlapping hands. */
+  #queueFor({ schema, flow }: TicketRequest, { queues, handSize }: Queuing): Queue<Ticket> {
     const key = `${schema}\0${flow}`;
     let hand = this.#hands.get(key);
     if (hand === undefined) {
@@ -175,15 +176,15 @@ export class QueueSet {
       this.#hands.set(key, hand);
     }
     const offset = this.#enqueued++ % hand.length;
-    let best: Queue | undefined;
+    let best: Queue<Ticket> | undefined;
     for (let i = 0; i < hand.length; i++) {
-      const queue = this.queues[hand[(offset + i) % hand.length] as number] as Queue;
+      const queue = this.queues[hand[(offset + i) % hand.length] as number] as Queue<Ticket>;
       if (best === undefined || queue.workWaiting < best.workWaiting) best = queue;
     }
-    return best as Queue;
+    return best as Queue<Ticket>;
   }
 
-  #refuseOverdue(queue: Queue): void {
+  #refuseOverdue(queue: Queue<Ticket>): void {
     const earliest = this.#clock.monotonic() - this.#config.requestWaitLimitMs;
     for (let first = queue.tickets[0]; first !== undefined && first.arrivalMs < earliest; first = queue.tickets[0]) {
       this.#leaveQueue(first, "time-out");
@@ -192,7 +193,7 @@ export class QueueSet {
     queue.bound();
   }
 
-  #enqueue(ticket: Ticket, queue: Queue): void {
+  #enqueue(ticket: Ticket, queue: Queue<Ticket>): void {
     if (queue.idle) {
       queue.nextR = this.#currentR;
       this.#active++;
@@ -206,7 +207,7 @@ export class QueueSet {
     queue.bound();
   }
 
-  /** @param reason when it leaves without having run */
+  /** @param reason why it is not dispatched; undefined: it is */
   #leaveQueue(ticket: Ticket, reason: "time-out" | "cancelled" | undefined): void {
     const { queue, request } = ticket;
     queue?.remove(ticket);
@@ -245,16 +246,16 @@ export class QueueSet {
     ticket.request.counted.seatsInUse.inc(ticket.seats);
   }
 
-  /** The queue whose first request would be done first; of equals, the first in turn. */
-  #next(): Queue | undefined {
-    let best: Queue | undefined;
+  /** The queue whose first request would finish first in virtual time; ties are broken round-robin. */
+  #next(): Queue<Ticket> | undefined {
+    let best: Queue<Ticket> | undefined;
     let bestAt = 0;
     let leastR = Number.POSITIVE_INFINITY;
     const bounds = { s: [leastR, -leastR], discounted: [leastR, -leastR] } as { s: Bounds; discounted: Bounds };
     const count = this.queues.length;
     for (let i = 1; i <= count; i++) {
       const at = (this.#robin + i) % count;
-      const queue = this.queues[at] as Queue;
+      const queue = this.queues[at] as Queue<Ticket>;
       const first = queue.tickets[0];
       if (first === undefined) continue;
       widen(bounds.s, queue.nextR);
@@ -276,13 +277,13 @@ export class QueueSet {
     return best;
   }
 
-  /** One that asks for more than there is runs alone. */
+  /** A request wider than the concurrency limit is dispatched when no other request is executing. */
   #hasRoomFor(seats: number): boolean {
     const { concurrencyLimit } = this.#config;
     return seats > concurrencyLimit ? this.#executing === 0 : this.#seatsInUse + seats <= concurrencyLimit;
   }
 
-  #removeUnwanted(queue: Queue): void {
+  #removeUnwanted(queue: Queue<Ticket>): void {
     if (this.queues.length <= (this.#config.queuing?.queues ?? 0) || !queue.idle) return;
     const at = this.queues.indexOf(queue);
     if (at < 0) return;

@@ -1,5 +1,5 @@
 /**
- * How many reads and writes run and wait, sampled: as numbers, or as a share of the limit where there is one for each.
+ * Sampled numbers of executing and waiting reads and writes; as a share of the limit when a limit is set.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go, pkg/server/filters/maxinflight.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";

@@ -8,7 +8,7 @@ function aShare() {
   const [clock, registry] = [newFakeClock(), newMetricsRegistry()];
   const share = newSampledShares(registry, clock, "load", ["phase"])("executing");
   share.setLimit(4);
-  /** `le: count`, of the buckets where the count grows. */
+  /** Cumulative `le: count` of the buckets where the count increases. */
   const buckets = async (labels: string): Promise<string[]> => {
     const lines = (await registry.render()).split("\n").filter((line) => line.includes("_bucket{") && line.includes(labels));
     const counts = lines.map((line) => [/le="([^"]*)"/.exec(line)?.[1], Number(line.split(" ").at(-1))] as const);
@@ -20,9 +20,9 @@ function aShare() {
 test("each millisecond counts once, with what was taken when it began", async () => {
   const { clock, share, buckets } = aShare();
   share.add(1);
-  await clock.advance(3); // three of a quarter
+  await clock.advance(3); // three samples of 0.25
   share.add(2);
-  await clock.advance(2); // two of three quarters
+  await clock.advance(2); // two samples of 0.75
   assert.deepEqual(await buckets("load_samples_bucket"), ["0.3: 3", "0.8: 5"]);
 });
 

@@ -1,7 +1,6 @@
 /**
- * How much of a limit is taken, as if looked at in every millisecond: a histogram of what it was at each, and one of the
- * least and the most since the one before. Nothing runs while nothing changes: a change, or whoever reads the metrics,
- * counts the milliseconds that have passed.
+ * The used share of a limit, as if sampled every millisecond: a histogram of the samples, and histograms of the minimum and
+ * maximum between samples. No timer runs: a change, or a scrape of the metrics, accounts for the milliseconds that have passed.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/sample_and_watermark.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -47,7 +46,7 @@ export class SampledShare {
     this.#changed();
   }
 
-  /** Counts the milliseconds that have begun since the last change. */
+  /** Accounts for the milliseconds that have begun since the last call. */
   catchUp(): void {
     const now = this.#now();
     const passed = now - this.#lastMs;
@@ -62,7 +61,7 @@ export class SampledShare {
     this.#high.observe(this.#share, passed - 1);
   }
 
-  /** From now on only changes are counted. */
+  /** Stops sampling on scrapes; further changes are still counted. */
   retire(): void {
     this.catchUp();
     this.#retired(this);
@@ -75,7 +74,7 @@ export class SampledShare {
   }
 }
 
-/** @returns makes the share with these values of the labels; its metrics are `<name>_samples` and `<name>_watermarks` */
+/** @returns a factory of shares with the given label values; the metrics are `<name>_samples` and `<name>_watermarks` */
 export function newSampledShares(registry: MetricsRegistry, clock: Clock, name: string, labels: readonly string[]) {
   const live = new Set<SampledShare>();
   const collect = (): void => {

@@ -17,7 +17,7 @@ test("all cards are dealt about as often", () => {
 });
 
 test("cards that are numbered after a card that is gone move up", () => {
-  // 0 of 3, then 0 of the two that are left, then the last.
+  // Index 0 of three, index 0 of the remaining two, then the last one.
   assert.deepEqual(dealHand(0n, 3, 3), [0, 1, 2]);
   assert.deepEqual(dealHand(2n, 3, 2), [2, 0]);
   assert.deepEqual(dealHand(5n, 3, 2), [2, 1]);

@@ -1,16 +1,16 @@
 /**
- * Which queues a flow may use: few of many, so that two flows seldom share all of theirs and one that floods the level
- * leaves room for the others.
+ * Shuffle sharding: the few of many queues that a flow may use. Two flows rarely share all of their queues, so that a flow
+ * that floods the level leaves queues for the others.
  * Source: k8s.io/apiserver pkg/util/shufflesharding/dealer.go, pkg/util/flowcontrol/apf_controller.go hashFlowID
  */
 import { createHash } from "node:crypto";
 
-/** @returns 64 bits that are the same on every server */
+/** @returns 64 bits, equal on all servers */
 export function hashFlow(schema: string, distinguisher: string): bigint {
   return createHash("sha256").update(`${schema}\0${distinguisher}`).digest().readBigUInt64LE(0);
 }
 
-/** @returns `handSize` different numbers below `deckSize` */
+/** @returns `handSize` distinct numbers below `deckSize` */
 export function dealHand(hash: bigint, deckSize: number, handSize: number): number[] {
   const hand: number[] = [];
   let rest = hash;

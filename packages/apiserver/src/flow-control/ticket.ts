@@ -7,7 +7,7 @@ import { maxSeats } from "./work-estimate.ts";
 export interface TicketRequest {
   /** Name of the flow schema. */
   readonly schema: string;
-  /** What tells the flows of a schema apart: a user, a namespace, or nothing. */
+  /** The flow distinguisher: a user, a namespace, or empty. */
   readonly flow: string;
   readonly work: WorkEstimate;
   readonly counted: FlowMetrics;
@@ -20,19 +20,19 @@ interface Office {
   cancel(ticket: Ticket): void;
 }
 
-/** One request at a priority level, from its arrival to the end of its answer. */
+/** One request at a priority level, from its arrival until it has finished. */
 export class Ticket {
   state: "waiting" | "executing" | "refused" | "done" = "waiting";
   readonly request: TicketRequest;
   readonly arrivalMs: number;
   readonly arrivalR: number;
   readonly seats: number;
-  /** Seat-seconds that it is expected to take. */
+  /** Estimated seat-seconds. */
   readonly work: number;
   startMs = 0;
   /** undefined at a level without queues. */
-  queue: Queue | undefined;
-  /** Told whether the request runs, once; only of a ticket that waits. */
+  queue: Queue<Ticket> | undefined;
+  /** Called once, for a ticket that had to wait, with whether the request is dispatched. */
   decided: ((runs: boolean) => void) | undefined;
   readonly #office: Office;
 

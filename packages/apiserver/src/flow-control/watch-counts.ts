@@ -1,13 +1,13 @@
 import type { RequestInfo } from "../request/request-info.ts";
 
 /**
- * How many watches are open on what: all of a resource, one namespace, one object.
+ * Counts open watches by scope: a whole resource, one namespace, one object.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/watch_tracker.go
  */
 export interface WatchCounts {
-  /** @returns forgets the watch again */
+  /** @returns a function that removes the watch */
   add(info: RequestInfo): () => void;
-  /** Of watches that may see a change of what the request names. */
+  /** Number of watches that may receive an event of the request's object. */
   interestedIn(info: RequestInfo): number;
 }
 
@@ -34,5 +34,5 @@ export function newWatchCounts(): WatchCounts {
   };
 }
 
-/** None of the parts holds a slash. */
+/** None of the parts contains a slash. */
 const keyOf = (...parts: string[]): string => parts.join("/");

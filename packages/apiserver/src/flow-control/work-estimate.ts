@@ -1,21 +1,21 @@
 /**
- * How much of the server a request takes: seats while it runs, and seats that stay taken for a moment after a write,
- * while its event goes to the watchers.
+ * Estimates the cost of a request: seats while it executes, and for a write also seats that stay occupied briefly afterwards,
+ * while its event is sent to the watchers.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/request/{width,list_work_estimator,mutating_work_estimator}.go
  */
 import type { RequestInfo } from "../request/request-info.ts";
 
 export interface WorkEstimate {
   readonly initialSeats: number;
-  /** Taken for `additionalMs` after the answer. */
+  /** Occupied for `additionalMs` after the response. */
   readonly finalSeats: number;
   readonly additionalMs: number;
 }
 
 export interface WorkFacts {
-  /** Objects stored of a resource (`deployments.apps`); "stale" when they were not counted for long, undefined when never. */
+  /** Stored objects of a resource (`deployments.apps`); "stale" when the last count is too old, undefined when never counted. */
   storedObjects(resource: string): number | "stale" | undefined;
-  /** Watches that may see what this request writes. */
+  /** Number of watches that may receive the event of this write. */
   watchers(info: RequestInfo): number;
 }
 
@@ -25,6 +25,7 @@ const watchersPerSeat = 10;
 const eventMs = 5;
 const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
 
+/** The seats that the request occupies while it executes and afterwards. */
 export const maxSeats = ({ initialSeats, finalSeats }: WorkEstimate): number => Math.max(initialSeats, finalSeats);
 
 interface Asked {
@@ -32,6 +33,7 @@ interface Asked {
   readonly query: URLSearchParams;
 }
 
+/** Estimates the seats of a request. A malformed limit gets the maximum. */
 export function estimateWork(request: Asked, facts: WorkFacts): WorkEstimate {
   switch (request.info.verb) {
     case "list":
@@ -48,10 +50,10 @@ export function estimateWork(request: Asked, facts: WorkFacts): WorkEstimate {
 
 function seatsOfList({ info: { group, resource }, query }: Asked, facts: WorkFacts): number {
   const limitText = query.get("limit") ?? "";
-  if (!/^[+-]?\d*$/.test(limitText)) return mostSeats; // refused later
+  if (!/^[+-]?\d*$/.test(limitText)) return mostSeats; // rejected later, by the handler
   const stored = facts.storedObjects(group === "" ? resource : `${resource}.${group}`);
   if (stored === "stale") return mostSeats;
-  if (stored === undefined) return 1; // of another server, or not there
+  if (stored === undefined) return 1; // an aggregated or unknown resource
   const asked = Number(limitText);
   const limit = asked > 0 ? Math.min(asked, stored) : stored;
   let processed = 2 * limit;
@@ -60,7 +62,7 @@ function seatsOfList({ info: { group, resource }, query }: Asked, facts: WorkFac
   return Math.min(Math.max(Math.ceil(processed / objectsPerSeat), 1), mostSeats);
 }
 
-/** The others are answered from the watch cache, which holds every object and filters all of them. */
+/** False for lists served from the watch cache, which filters all objects in memory. */
 function readsStorage(query: URLSearchParams, limit: number): boolean {
   const revision = query.get("resourceVersion") ?? "";
   const pages = Boolean(query.get("continue")) || (limit > 0 && revision !== "0");

@@ -3,7 +3,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AdmissionAttributes } from "../admission/plugin.ts";
 import type { Call } from "./env.ts";
 
-/** One write as the admission plugins see it. */
+/** The attributes of a write for admission plugins. */
 export function admissionAttributes(
   call: Call,
   operation: AdmissionAttributes["operation"],
@@ -15,8 +15,8 @@ export function admissionAttributes(
 }
 
 /**
- * A class, because a getter in an object literal gives every request a hidden class of its own, and all plugins look into
- * these.
+ * A class, since a getter in an object literal creates a hidden class per request, which makes property
+ * access in the plugins megamorphic.
  */
 class WriteAttributes implements AdmissionAttributes {
   readonly operation: AdmissionAttributes["operation"];
@@ -58,7 +58,7 @@ class WriteAttributes implements AdmissionAttributes {
     this.wantsAnotherRound = undefined;
   }
 
-  /** Made only for the few plugins that ask somebody else. */
+  /** Created only for the few plugins that call other servers. */
   get signal(): AbortSignal {
     return this.#ctx.signal;
   }
@@ -80,7 +80,7 @@ class WriteAttributes implements AdmissionAttributes {
   }
 }
 
-/** A namespace lies in itself, as far as admission is concerned. Source: handlers/create.go, requestinfo.go */
+/** For admission a namespace belongs to itself. Source: handlers/create.go, requestinfo.go */
 function namespaceOf(call: Call, name: string): string {
   const { definition } = call.served;
   if (definition.resource === "namespaces" && definition.group === "") return name;
@@ -88,8 +88,8 @@ function namespaceOf(call: Call, name: string): string {
 }
 
 /**
- * A PUT or an apply that makes the object needs the permission to create it, besides the one it was let in with.
- * @throws Forbidden.
+ * An update or apply that creates the object requires the permission to create it, too.
+ * @throws Forbidden
  */
 export async function authorizeCreate(call: Call): Promise<void> {
   const { ctx, served, env } = call;

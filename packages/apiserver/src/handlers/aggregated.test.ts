@@ -7,7 +7,7 @@ import type { AggregatedApis } from "./env.ts";
 import { newRouter } from "./router.ts";
 import { newServedResources } from "./served-resources.ts";
 
-/** A router that serves nothing of its own. @returns what it answers, or throws */
+/** A router without resources. @returns its response; rejects with its error */
 async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {
   const router = newRouter({
     resources: newServedResources(),

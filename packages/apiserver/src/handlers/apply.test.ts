@@ -85,7 +85,7 @@ test("every write is tracked under the user agent or the name that it gives", as
   );
   assert.deepEqual(entryOf(patched, "patcher").fieldsV1, { "f:data": { "f:c": {} } });
   assert.deepEqual(entryOf(patched, "kubectl").fieldsV1, { "f:data": {} });
-  // The owner of the emptied container owns what others have put there: the next write says so, and no later one.
+  // The owner of the emptied container owns the values that others set there. The next write records it, and no later one.
   const settled = await server.request("PUT", `${path}?fieldManager=nobody`, patched.body);
   assert.deepEqual(entryOf(settled, "kubectl").fieldsV1, { "f:data": { ".": {}, "f:a": {}, "f:c": {} } });
   const same = await server.request("PUT", `${path}?fieldManager=nobody`, settled.body);

@@ -1,36 +1,40 @@
 /**
- * PATCH with `application/apply-patch+yaml`: server-side apply. Merges what the client wants into the object, or makes
- * the object; a write that lost a race applies it to the fresh object again.
+ * PATCH with `application/apply-patch+yaml`: server-side apply. Merges the applied configuration into the object, or creates
+ * it. After a conflict it is applied again to the current object.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
  */
 
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { pauseAfter, pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { describeObject, type FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
 import { checkName, readBody } from "./body.ts";
-import { fromHub, toHub } from "./convert.ts";
+import { fromHub, toHubInTurns } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { withEntries, withFieldManager } from "./managed-fields.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
 
+/** Applies the configuration in the request's body through `store`. @throws Conflict with the fields owned by other managers */
 export async function apply(call: Call, store: RegistryStore): Promise<void> {
   const { ctx, served } = call;
   const output = negotiateFor(call);
   const { options, applied } = await readApply(call, served.kind);
+  const pause = pauseWhenLong();
   const { entry, created } = await store.update(
     strategyContext(call, options.dryRun),
     call.name,
     async (current) => {
       const live = current === undefined ? undefined : fromHub(served, current);
+      await pause();
       const object = await withFieldManager(call, (manager) => applied(manager, live));
       if (live === undefined && object.metadata.uid) {
         throw conflict(
@@ -40,7 +44,7 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
         );
       }
       checkName(object, call.name, call.namespace);
-      return toHub(served, object);
+      return toHubInTurns(served, object);
     },
     { ...writeAdmission(call, options), forceAllowCreate: call.subresource === "", signal: ctx },
   );
@@ -50,19 +54,20 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
 export interface AppliedConfig {
   readonly options: WriteRequestOptions;
   /**
-   * @param live in the request's version; undefined when there is none
-   * @returns the merged object in the same version, without defaults, which the caller owns
-   * @throws Conflict, BadRequest, 500 for what does not fit the schema
+   * @param live in the request's version; undefined when the object does not exist
+   * @returns the merged object in the same version, without defaults, owned by the caller
+   * @throws Conflict, BadRequest; 500 for what does not match the schema
    */
   applied(manager: FieldManager, live: KubeObject | undefined): Steps<KubeObject>;
 }
 
-/** Reads the configuration once; it may be applied to any number of objects. */
+/** Reads the configuration; `applied` may be called for any number of objects. */
 export async function readApply(call: Call, kind: GroupVersionKind): Promise<AppliedConfig> {
   const bytes = await readBody(call);
   const options = writeOptions(call.ctx.query, "PatchOptions", true);
   const complain = complaintsOf(call, options.fieldValidation);
   const config = await parseConfig(bytes, complain?.repeated);
+  await pauseAfter(bytes);
   const descriptor = scheme.kind(kind);
   return {
     options,
@@ -87,13 +92,13 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
 }
 
 interface Complaints {
-  /** `line 3: key "a" already set in map`, once for each. */
+  /** Duplicate keys, each once: `line 3: key "a" already set in map`. */
   readonly repeated: string[];
-  /** Warns of them once. @throws BadRequest instead when the client is strict */
+  /** Warns the client, at most once. @throws BadRequest instead with strict validation */
   tell(): void;
 }
 
-/** Keys that a configuration repeats, as `?fieldValidation=` wants them; undefined when nobody asked. */
+/** Handles duplicate keys of a configuration by `?fieldValidation=`; undefined when they are ignored. */
 function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complaints | undefined {
   if (validation === "Ignore" || !env.services.featureEnabled("ServerSideFieldValidation")) return undefined;
   const repeated: string[] = [];
@@ -106,18 +111,18 @@ function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complain
         throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${all}`);
       }
       if (!warned) for (const complaint of repeated) ctx.warn(complaint);
-      warned = true; // a write that lost a race applies the configuration again
+      warned = true; // a retry after a conflict applies the configuration again
     },
   };
 }
 
-/** kubectl sends JSON, which is YAML too. */
+/** Configurations are YAML, of which JSON is a subset. */
 async function parseConfig(bytes: Buffer, repeated: string[] | undefined): Promise<Unstructured> {
   let config: unknown;
   try {
     config = await parseYamlAside(bytes.toString(), repeated);
   } catch (err) {
-    if (err instanceof StatusError && err.code !== 400) throw err; // too large for us, not wrong
+    if (err instanceof StatusError && err.code !== 400) throw err; // too large, as opposed to malformed
     throw badRequest(`error decoding YAML: ${(err as Error).message}`);
   }
   if (config === null || config === undefined) return {} as Unstructured;
@@ -130,7 +135,7 @@ async function parseConfig(bytes: Buffer, repeated: string[] | undefined): Promi
   return config as Unstructured;
 }
 
-/** @throws 500 as upstream does for a kind that this version does not have, or not at this path. */
+/** @throws 500, as upstream, when the kind differs from the one of the path */
 function checkKind(config: Unstructured, kind: GroupVersionKind): void {
   if (config.apiVersion !== undefined && config.kind !== undefined && config.kind !== kind.kind) {
     throw plainError(

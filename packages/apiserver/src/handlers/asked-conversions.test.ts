@@ -13,7 +13,7 @@ test("each object is asked for once in each version, and the computation has the
   };
   const versions = await withConversions(ask, (converted) => {
     const [a, b] = [converted(named("a"), "v2"), converted(named("b"), "v2")];
-    a.metadata.name = "spoilt"; // it is the computation's own
+    a.metadata.name = "spoilt"; // the computation owns the result
     return [converted(named("a"), "v2").metadata.name, b.apiVersion, converted(named("a"), "v3").apiVersion];
   });
   assert.deepEqual(versions, ["a", "v2", "v3"]);

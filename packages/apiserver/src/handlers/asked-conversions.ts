@@ -1,17 +1,17 @@
 /**
- * Field managers compute without waiting, but some conversions take asking a webhook: what is missing is asked for, and the
- * computation done again with the answer, until nothing is missing.
- * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/versionconverter.go, which waits in the middle
+ * Webhook conversions for field managers, which compute synchronously. A missing conversion aborts the computation; it is
+ * requested from the webhook, and the computation is repeated until nothing is missing.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/versionconverter.go, which blocks in between
  */
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 type Ask = (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
-/** The object in another version, which the caller owns. */
+/** Returns the object in another version; the caller owns the result. */
 export type Converted = (object: KubeObject, apiVersion: string) => KubeObject;
 
-/** Versions times the few objects that an apply compares; beyond that something does not come to rest. */
+/** Exceeds the number of versions times the few objects that an apply compares; beyond it the computation does not terminate. */
 const mostQuestions = 100;
 
 class Unconverted extends Error {
@@ -25,8 +25,8 @@ class Unconverted extends Error {
 }
 
 /**
- * @param compute without effects, and the same whenever it is given the same; lets errors of `converted` pass
- * @throws whatever `compute` and `ask` throw
+ * @param compute has no side effects, is deterministic, and lets errors of `converted` pass
+ * @throws the errors of `compute` and `ask`
  */
 export async function withConversions<T>(ask: Ask, compute: (converted: Converted) => T | Promise<T>): Promise<T> {
   const known = new Map<string, KubeObject>();

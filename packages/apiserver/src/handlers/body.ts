@@ -1,5 +1,5 @@
 /**
- * A request's body as an object of the expected version, with upstream's texts for everything that can be wrong with it.
+ * Decodes a request body into an object of the expected version, with upstream's error texts.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
 import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/body-cost";
@@ -15,7 +15,7 @@ import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/typ
 import { type Call, defaultMaxBodyBytes } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
 
-/** @throws RequestEntityTooLarge: by its bytes, or by what they would cost. */
+/** @throws RequestEntityTooLarge: by its size, or by its number of values */
 export async function readBody({ ctx, env }: Call): Promise<Buffer> {
   const bytes = await ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
   refuseManyValues(bytes);
@@ -23,16 +23,16 @@ export async function readBody({ ctx, env }: Call): Promise<Buffer> {
   return bytes;
 }
 
-/** @throws UnsupportedMediaType. */
+/** @throws UnsupportedMediaType */
 export function inputMediaType(call: Call): string {
   return negotiateInput(call.ctx.exchange.headers["content-type"], { protobuf: call.served.definition.itemsKeepKind !== true });
 }
 
 /**
- * @param expected what the body is when it does not say.
- * @param otherVersions of the expected group that are as good.
- * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields. Invalid: a custom
- *   resource that says it is another kind
+ * @param expected kind and version assumed when the body has none
+ * @param otherVersions further accepted versions of the expected group
+ * @throws BadRequest: malformed, another kind or version, or (strict) unknown or duplicate fields. Invalid: a custom
+ *   resource with another kind
  */
 export async function decodeBody(
   call: Call,
@@ -70,7 +70,7 @@ export async function decodeBody(
   return object;
 }
 
-/** Fields that the schema of a custom resource does not have. @throws BadRequest when the client is strict */
+/** Reports fields unknown to the schema of a custom resource. @throws BadRequest with strict field validation */
 function complainOfUnknown({ served, ctx }: Call, object: KubeObject, expected: GroupVersionKind, strict: Strictness): void {
   if (strict === "ignore" || expected.kind !== served.kind.kind || served.version.unknownFields === undefined) return;
   const complaints = served.version.unknownFields(object).map((path) => `unknown field ${JSON.stringify(path)}`);
@@ -83,14 +83,14 @@ function complainOfUnknown({ served, ctx }: Call, object: KubeObject, expected: 
   for (const complaint of complaints) ctx.warn(complaint);
 }
 
-/** As the audit shows it: decoded, with the version's defaults, before admission changes anything. */
+/** The object as audited: decoded, with the version's defaults, before admission. */
 function withDefaults({ served }: Call, object: KubeObject, expected: GroupVersionKind): Buffer {
   const copy = deepClone(object);
   if (expected.kind === served.kind.kind) served.version.defaults?.(copy);
   return encodeJson(copy, expected);
 }
 
-/** The object of a PUT is the one that the URL names. @throws BadRequest. */
+/** Checks that the object of a PUT is the one that the URL names. @throws BadRequest */
 export function checkName(object: KubeObject, name: string, namespace: string): void {
   const found = object.metadata.name ?? "";
   if (found === "") {
@@ -105,7 +105,7 @@ export function checkName(object: KubeObject, name: string, namespace: string): 
   }
 }
 
-/** An object without namespace takes that of the request; a cluster-scoped one has none. @throws BadRequest. */
+/** Sets or checks the object's namespace; removes it from a cluster-scoped object. @throws BadRequest */
 export function matchNamespace(object: KubeObject, namespace: string): void {
   const found = object.metadata.namespace ?? "";
   if (found === namespace) return;
@@ -114,7 +114,7 @@ export function matchNamespace(object: KubeObject, namespace: string): void {
   else throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
 }
 
-/** Drops repeated owner references and tells the client. Source: handlers/rest.go, dedupOwnerReferences */
+/** Removes duplicate owner references and warns the client. Source: handlers/rest.go, dedupOwnerReferences */
 export function dedupOwnerReferences(call: Call, object: KubeObject, afterAdmission: boolean): void {
   const references = object.metadata.ownerReferences;
   if (!Array.isArray(references) || references.length < 2) return;

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { startShared, type TestServer } from "./testing.ts";
 
 const pods = "/api/v1/namespaces/default/pods";
-/** Proxies do not lead to the loopback address; nobody listens on port 1 of any other of ours. */
+/** Proxying to loopback addresses is refused; nothing listens on port 1 of the other local addresses. */
 const ownAddress = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ internal, family }) => !internal && family === "IPv4")?.address;

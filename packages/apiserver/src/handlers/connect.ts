@@ -2,15 +2,15 @@ import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { SubresourceHandler } from "../registry/generic/subresource.ts";
+import type { SubresourceHandler } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { admissionAttributes } from "./admission.ts";
 import type { Call } from "./env.ts";
-import { subresourceCall } from "./subresource.ts";
+import { subresourceCall } from "./subresource-call.ts";
 
 /**
- * log, exec, attach, portforward, proxy: the resource says where to, `node-proxy/` carries the bytes.
- * Admission sees CONNECT with the options object made from the query.
+ * log, exec, attach, portforward, proxy: the resource's handler determines the target, `node-proxy/` transfers the data.
+ * Admission gets CONNECT with the options object built from the query.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go, ConnectResource
  */
 export async function connect(
@@ -44,13 +44,13 @@ function isBrowsing({ exchange: { method, upgrade } }: RequestContext): boolean 
   return (method === "GET" || method === "HEAD") && upgrade === undefined;
 }
 
-/** Relative links of a proxied page need the slash. */
+/** Relative links of a proxied page resolve only against a path with a trailing slash. */
 function redirectToSlash({ exchange }: RequestContext): void {
   const [path = "", query] = exchange.url.split("?");
   exchange.respond(301, { location: `${path}/${query === undefined ? "" : `?${query}`}` });
 }
 
-/** `PodExecOptions` and its like, as webhooks are shown them. */
+/** `PodExecOptions` etc., as webhooks receive them. */
 function connectOptions(query: URLSearchParams, kind: GroupVersionKind, path: string): Unstructured {
   const options: Unstructured = { kind: kind.kind, apiVersion: formatGroupVersion(kind), metadata: {} };
   for (const flag of ["stdin", "stdout", "stderr", "tty"]) {

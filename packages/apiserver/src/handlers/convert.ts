@@ -1,10 +1,11 @@
 /**
- * Between the version a client speaks and the hub version that stores and entries hold. What is derived from an entry
- * is kept with it, so that a hundred readers of one version share one conversion and one buffer.
+ * Conversions between the request's version and the hub version, in which stores and entries hold objects. Results are
+ * memoized with the entry, so that readers of the same version share one conversion and one buffer.
  */
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -12,28 +13,36 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
 
-/** Fills the version's defaults, then brings the object to the hub version. Takes over its argument. */
+/** Applies the version's defaults, then converts to the hub version. Takes ownership of `object`. */
 export function toHub(served: ServedResource, object: KubeObject): KubeObject {
   served.version.defaults?.(object);
   return toHubAsIs(served, object);
 }
 
-/** Without defaults: an object that has them, or one that is only compared. */
+/** As `toHub`, yielding to the event loop for large client input. @returns a promise only when it yields */
+export function toHubInTurns(served: ServedResource, object: KubeObject): KubeObject | Promise<KubeObject> {
+  const { defaultsInSteps } = served.version;
+  if (defaultsInSteps === undefined) return toHub(served, object);
+  const filled = inTurns(defaultsInSteps(object));
+  return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
+}
+
+/** Converts without defaults: for objects that have them, or that are only compared. */
 export function toHubAsIs(served: ServedResource, object: KubeObject): KubeObject {
   const hub = served.version.toHub?.(object) ?? object;
   return withKind(hub, served.hubKind);
 }
 
-/** @returns a fresh object in the request's version, which the caller owns. */
+/** @returns a new object in the request's version, owned by the caller */
 export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
   const copy = cloneObject(hub);
   return withKind(served.version.fromHub?.(copy) ?? copy, served.kind);
 }
 
-/** A copy of an object that shares only its FieldsV1, which nobody changes: they may be as large as all the rest. */
+/** A deep copy that shares the FieldsV1 values, which are immutable and may be as large as the rest of the object. */
 function cloneObject(object: KubeObject): KubeObject {
   const entries = object.metadata?.managedFields;
-  if (!Array.isArray(entries)) return deepClone(object); // none, or nonsense in a custom resource
+  if (!Array.isArray(entries)) return deepClone(object); // none, or invalid data in a custom resource
   const copy = deepClone<KubeObject>({ ...object, metadata: { ...object.metadata, managedFields: [] } });
   copy.metadata.managedFields = entries.map((entry) => (isJsonObject(entry) ? { ...entry } : entry));
   return copy;
@@ -51,7 +60,7 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`json:${slotOf(served)}`, () => ownMemory(encodeJson(fromHub(served, entry.object()), served.kind)));
 }
 
-/** The same with the newline that ends an answer: what a GET sends. */
+/** As `jsonOf`, with a trailing newline, as GET responses have it. */
 export function jsonLineOf(entry: Entry, served: ServedResource): Buffer {
   const line = served.isHub ? entry.jsonLine?.() : undefined;
   return line ?? Buffer.concat([jsonOf(entry, served), newline]);
@@ -64,7 +73,10 @@ export function protobufOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));
 }
 
-/** The bytes that begin every encoded object of this version and that its list leaves out; empty when it keeps them. */
+/**
+ * The leading kind and apiVersion of each encoded object, which built-in list items omit; empty for
+ * custom resources, which keep them.
+ */
 export function itemPrefix(served: ServedResource): Buffer {
   if (served.definition.itemsKeepKind === true) return Buffer.alloc(0);
   return Buffer.from(
@@ -72,7 +84,7 @@ export function itemPrefix(served: ServedResource): Buffer {
   );
 }
 
-/** Names the version in memo slots: two versions of one resource may be asked for at the same time. */
+/** Identifies the version in memo slots, since several versions of an entry may be in use. */
 export function slotOf(served: ServedResource): string {
   return formatGroupVersion(served.kind);
 }

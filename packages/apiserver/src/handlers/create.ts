@@ -2,15 +2,15 @@ import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { admissionAttributes } from "./admission.ts";
 import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
-import { toHub } from "./convert.ts";
+import { toHubInTurns } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 
 /**
- * POST on a collection: decode, defaults, hub version → mutating admission → store (strategy, validation, validating
- * admission, write) → 201 with the stored object.
+ * POST on a collection: decode, default and convert to the hub version; mutating admission; store (strategy, validation,
+ * validating admission, write); 201 with the stored object.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go
  */
 export async function create(call: Call): Promise<void> {
@@ -19,7 +19,9 @@ export async function create(call: Call): Promise<void> {
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "CreateOptions");
-  const object = toHub(served, await decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  const decoded = await decodeBody(call, body, mediaType, served.kind, options.fieldValidation);
+  await pauseAfter(body);
+  const object = await toHubInTurns(served, decoded);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
   await pauseAfter(body);

@@ -10,9 +10,9 @@ import type { Call } from "./env.ts";
 import { deleteOptions } from "./options.ts";
 
 /**
- * DeleteOptions from the body when there is one, else from the query. For one object clients may name the kind in any
- * group version; for a collection in those of the built-in groups.
- * @throws Invalid, UnsupportedMediaType; 500 without a reason, as upstream, for a body that is none
+ * DeleteOptions from the body when there is one, else from the query. For a single object the kind may be of any group
+ * version; for a collection, of a built-in group.
+ * @throws Invalid, UnsupportedMediaType; 500 without a reason, as upstream, for a malformed body
  * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
  */
 export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
@@ -38,10 +38,13 @@ const registries = {
   collection: "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30",
 };
 
-/** Groups whose kinds upstream keeps apart from those of all others. */
+/** Groups whose kinds upstream registers in schemes of their own. */
 const keptApart = new Set(["meta.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"]);
 
-/** Upstream reads the two with different registries of kinds, and says so. Custom resources are read as single objects are. */
+/**
+ * Upstream decodes the two cases with different schemes, which its errors name. Custom resources use
+ * the scheme of single objects.
+ */
 function checkKind({ name, served }: Call, body: DeleteOptions): void {
   const apiVersion = body.apiVersion ?? "";
   const kind = body.kind || "DeleteOptions";

@@ -6,7 +6,7 @@ import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
 import { negotiateFor } from "./response.ts";
 import { writeList } from "./write-list.ts";
 
-/** DELETE on a collection: deletes what the selectors match and answers with the list of it. */
+/** DELETE on a collection: deletes the selected objects and responds with their list. */
 export async function deleteCollection(call: Call): Promise<void> {
   const { ctx, served, env } = call;
   const output = negotiateFor(call);
@@ -14,7 +14,7 @@ export async function deleteCollection(call: Call): Promise<void> {
   checkFieldSelector(served.definition, selection.fields);
   const options = await readDeleteOptions(call);
   const dryRun = (options.dryRun ?? []).length > 0;
-  // Both kinds of plugins see what is deleted; nothing can change it. Source: rest.AdmissionToValidateObjectDeleteFunc
+  // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
   const admit = async (old: KubeObject): Promise<void> => {
     const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
     await env.admission.mutate(attributes);

@@ -5,8 +5,8 @@ import { type Call, strategyContext } from "./env.ts";
 import { negotiateFor, writeEntry, writeSuccess } from "./response.ts";
 
 /**
- * DELETE of one object. It answers with a Status when the object is gone, and with the object when it stays for now
- * (finalizers, grace period) or when its resource always shows the last state.
+ * DELETE of one object. Responds with a Status when the object is removed; with the object when it remains for now
+ * (finalizers, grace period), or when the resource always returns the last state.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
  */
 export async function remove(call: Call): Promise<void> {
@@ -15,7 +15,7 @@ export async function remove(call: Call): Promise<void> {
   const output = negotiateFor(call);
   const options = await readDeleteOptions(call);
   const dryRun = (options.dryRun ?? []).length > 0;
-  // Both kinds of plugins see what is deleted; nothing can change it. Source: rest.AdmissionToValidateObjectDeleteFunc
+  // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
   const admit = async (old: KubeObject): Promise<void> => {
     const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
     await env.admission.mutate(attributes);
@@ -23,7 +23,7 @@ export async function remove(call: Call): Promise<void> {
   };
   const store = served.store as NonNullable<typeof served.store>;
   const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, admit);
-  // 202 only for the old way to ask for foreground deletion; upstream keeps 200 elsewhere for old clients.
+  // 202 only for the deprecated orphanDependents=false; upstream returns 200 otherwise for compatibility with old clients.
   const status = !deleted && options.orphanDependents === false ? 202 : 200;
   if (!deleted || definition.returnDeletedObject === true) return writeEntry(call, status, entry, output);
   const details = {

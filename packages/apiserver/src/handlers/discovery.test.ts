@@ -4,7 +4,7 @@ import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { storageVersionHash } from "./discovery.ts";
 import { newServedResources, type ServedResource } from "./served-resources.ts";
 
-/** Only what discovery reads. */
+/** Defines only the fields that discovery reads. */
 function define(group: string, resource: string, kind: string, versions: string[]): ResourceDefinition {
   return {
     group,

@@ -1,6 +1,5 @@
 /**
- * `/api`, `/apis` and below: which groups, versions and resources are served. Made from the served resources when they
- * change, kept as bytes.
+ * Discovery: `/api`, `/apis` and the documents below, generated from the served resources.
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
  */
 import { createHash } from "node:crypto";
@@ -18,13 +17,13 @@ export interface DiscoveryOptions {
   readonly advertiseAddress: () => string;
   /** The gate StorageVersionHash. */
   readonly storageVersionHashes: boolean;
-  /** With those of other servers, in order. */
+  /** All published groups including those of aggregated servers, in order. */
   readonly groups: () => readonly AnnouncedGroup[];
 }
 
 type AnnouncedGroup = ReturnType<AggregatedApis["groups"]>[number];
 
-/** Of this server alone. */
+/** The groups of this server. */
 export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
   return resources
     .groups()
@@ -32,7 +31,7 @@ export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
     .map((name) => ({ name, versions: resources.versions(name) }));
 }
 
-/** @returns false when the path is none of discovery's. */
+/** @returns false when the path is not a discovery path */
 export type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
 
 export function newDiscovery(resources: ServedResources, options: DiscoveryOptions): Discovery {
@@ -53,7 +52,9 @@ export function newDiscovery(resources: ServedResources, options: DiscoveryOptio
   };
 }
 
-/** `/apis` and groups are told by the aggregator, which has no routes: it looks at no method, and negotiates by itself. */
+/**
+ * `/apis` and groups are served by upstream's aggregator, which has no routes: it ignores the method and negotiates by itself.
+ */
 const hasRoute = (parts: readonly string[]): boolean => parts[0] === "api" || parts.length > 2;
 
 function documentFor(resources: ServedResources, options: DiscoveryOptions, parts: readonly string[]): KubeObject | undefined {
@@ -96,7 +97,7 @@ function group({ name, versions: names }: AnnouncedGroup, alone: boolean): KubeO
   });
 }
 
-/** The core group's lists carry no apiVersion, for the sake of clients older than groups. */
+/** The core group's lists have no apiVersion, for compatibility with clients older than API groups. */
 function resourceList(
   resources: ServedResources,
   { storageVersionHashes }: DiscoveryOptions,
@@ -149,7 +150,7 @@ function subresourceRow(served: ServedResource, name: string): Record<string, un
   };
 }
 
-/** Tells clients when the stored version of a resource changes. Source: pkg/endpoints/discovery/storageversionhash.go */
+/** Lets clients detect changes of a resource's stored version. Source: pkg/endpoints/discovery/storageversionhash.go */
 export function storageVersionHash(served: ServedResource): string {
   const { definition } = served;
   const stored = definition.storage ?? { group: definition.hubGroup ?? definition.group, version: definition.hub };
@@ -157,12 +158,12 @@ export function storageVersionHash(served: ServedResource): string {
   return digest.subarray(0, 8).toString("base64");
 }
 
-/** The encoder wants an object; discovery documents have no metadata. */
+/** Discovery documents have no metadata, which the encoder's type requires. */
 function document(fields: Record<string, unknown>): KubeObject {
   return fields as unknown as KubeObject;
 }
 
-/** `/`: every path there is. */
+/** `/`: the list of all paths. */
 async function writePaths(ctx: RequestContext, resources: ServedResources, options: DiscoveryOptions): Promise<void> {
   const paths = new Set<string>([
     "/.well-known/openid-configuration",

@@ -5,12 +5,12 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
 import type { AdmissionChain } from "../admission/plugin.ts";
 import type { NodeProxy } from "../node-proxy/upstream.ts";
+import type { RegistryServices } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
-import type { RegistryServices } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 
-/** What the handlers are made of; `server.ts` fills it in. */
+/** Dependencies of the handlers, assembled at startup. */
 export interface HandlerEnv {
   readonly resources: ServedResources;
   readonly admission: AdmissionChain;
@@ -19,31 +19,31 @@ export interface HandlerEnv {
   readonly log: Logger;
   readonly metrics?: MetricsRegistry;
   readonly clock?: Clock;
-  /** Limit of a request body; 3 MiB unless given. */
+  /** Limit of a request body in bytes; default 3 MiB. */
   readonly maxBodyBytes?: number;
-  /** The least time of a watch without timeoutSeconds; a random value up to its double is taken. */
+  /** Minimum duration of a watch without timeoutSeconds; the actual one is random between this and its double. */
   readonly minRequestTimeoutMs: number;
-  /** What discovery and OpenAPI say of other servers; without it they speak of this one alone. */
+  /** Discovery and OpenAPI of aggregated servers; undefined: none. */
   readonly aggregated?: AggregatedApis;
 }
 
-/** Group versions that other servers answer for; the requests themselves do not get here. */
+/** Group versions served by aggregated servers; their requests do not reach the handlers. */
 export interface AggregatedApis {
-  /** All groups that are announced, with those of this server, in order; the first version is the preferred one. */
+  /** All published groups including this server's, in order; the preferred version comes first. */
   groups(): readonly { readonly name: string; readonly versions: readonly string[] }[];
-  /** False while it is not known yet who answers for what. */
+  /** False until all API services are known. */
   readonly synced: boolean;
   readonly openApi: {
-    /** Another number whenever `merge` gives another document. */
+    /** Changes when the result of `merge` changes. */
     readonly generation: number;
     merge(own: OpenApiDocument): Steps<OpenApiDocument>;
     v3Roots(): string[];
-    /** @returns undefined when no other server has the document. */
+    /** @returns undefined when no aggregated server has the document */
     v3(root: string, accept: string): Promise<{ code: number; contentType: string; body: Buffer; etag: string } | undefined>;
   };
 }
 
-/** One request for one resource, as the path names it. */
+/** One request for one resource, as addressed by its path. */
 export interface Call {
   readonly env: HandlerEnv;
   readonly ctx: RequestContext;
@@ -57,6 +57,7 @@ export interface Call {
 
 export const defaultMaxBodyBytes = 3 * 1024 * 1024;
 
+/** The context of strategies for this call. */
 export function strategyContext(call: Call, dryRun: boolean): StrategyContext {
   return {
     user: call.ctx.user,

@@ -4,7 +4,7 @@ import type { Call } from "./env.ts";
 import { revisionParam } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 
-/** GET of one object: most recent, any (`resourceVersion=0`) or not older than a version. */
+/** GET of one object: the most recent state, any state (`resourceVersion=0`), or one not older than a version. */
 export async function get(call: Call): Promise<void> {
   const { ctx, served } = call;
   const output = negotiateFor(call);
@@ -15,8 +15,8 @@ export async function get(call: Call): Promise<void> {
 }
 
 /**
- * The request's signal is made only where etcd is asked: it costs as much as the rest of a read from memory. A class,
- * because a getter in an object literal gives every request a hidden class of its own, which keeps the request alive.
+ * Defers the creation of the request's signal until etcd is read: it costs as much as the rest of a read from memory. A
+ * class, since a getter in an object literal creates a hidden class per request that keeps the request alive.
  */
 class RequestedRead implements ReadOptions {
   readonly minimumRevision: number | undefined;

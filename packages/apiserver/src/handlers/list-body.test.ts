@@ -52,7 +52,7 @@ describe("a hundred long lists at once", () => {
       let clients: ReturnType<typeof aClient>[] = [];
       const longestMs = await longestTurnOf(60, async () => {
         clients = Array.from({ length: 100 }, (_, i) => aClient(i === 0));
-        // Each its own list, so that all of them are made.
+        // Separate lists, so that each of them is encoded.
         await Promise.all(
           clients.map((client) => writeList(client.call, { ...result, entries: [...result.entries] }, { mediaType } as Output)),
         );
@@ -95,7 +95,7 @@ describe("the bytes of a list", () => {
     const entries = entriesOf(40, 20);
     const inMs = { now: 4 };
     const bytesOf = (entry: Entry) => {
-      for (const until = performance.now() + inMs.now; performance.now() < until; ); // an item that has to be encoded
+      for (const until = performance.now() + inMs.now; performance.now() < until; ); // simulate an item that has to be encoded
       return [Buffer.from(`${entry.key};`)];
     };
     const body = sharedBody(entries, "slow", () => bytesOf);
@@ -118,7 +118,7 @@ describe("the bytes of a list", () => {
   });
 });
 
-/** A client that takes what it is sent one turn later, and keeps it if asked to. */
+/** A client that reads one event-loop turn later. @param keeps whether it stores the data */
 function aClient(keeps = false) {
   const chunks: Buffer[] = [];
 

@@ -1,7 +1,7 @@
 /**
- * The items of a list as chunks of bytes, made when they are asked for and shared by all who read the same list: what is
- * made is kept from the second reader on, in a fixed number of bytes for the whole process, and made again when it was
- * dropped. The same list is the same array of entries, which the cache gives out as long as nothing in it changes.
+ * The items of a list as encoded chunks, created on demand and shared by all readers of the same list. From the second reader
+ * on chunks are cached, bounded for the whole process, and encoded again after eviction. Lists are the same when they are the
+ * same array of entries, which the watch cache returns until the next change.
  */
 import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -11,21 +11,21 @@ import type { Entry } from "../storage/storage.ts";
 import { fromHub, itemPrefix, jsonOf, slotOf } from "./convert.ts";
 import type { ServedResource } from "./served-resources.ts";
 
-/** Pieces of the bytes of one item, in order. Views of shared memory: read only. */
+/** The parts of one encoded item, in order. Views of shared memory: read only. */
 export type ItemBytes = (entry: Entry, first: boolean) => readonly Uint8Array[];
 
 export interface ListBody {
-  /** The chunk's bytes; undefined behind the last one. To be asked for in order. */
+  /** The bytes of a chunk; undefined after the last one. Chunks must be read in order. */
   chunk(index: number): Buffer | undefined;
-  /** Whether there is one more behind a chunk that was given. */
+  /** Whether another chunk follows chunk `index`, which has been read. */
   hasAfter(index: number): boolean;
 }
 
-/** A chunk ends with the item that makes it this long. */
+/** A chunk ends with the item that reaches this size. */
 const chunkBytes = 128 * 1024;
-/** Or with the one that has taken it so long: items that have to be decoded and encoded take 0.1 ms for each kilobyte. */
+/** It also ends with the item that reaches this time: items that are decoded and encoded take 0.1 ms per kilobyte. */
 const chunkMs = 3;
-/** What all kept chunks of the process may hold together. */
+/** Bound of all cached chunks of the process, in bytes. */
 export const keptBytesLimit = 64 * 1024 * 1024;
 
 class Body implements ListBody {
@@ -44,7 +44,7 @@ class Body implements ListBody {
   chunk(index: number): Buffer | undefined {
     const there = this.kept.get(index);
     if (there !== undefined) return there;
-    // Chunks are read in order by everybody, so that the one before has said where this begins.
+    // Chunks are read in order, so the previous chunk has set the start of this one.
     const start = this.#starts[index] ?? this.#entries.length;
     if (start >= this.#entries.length) return undefined;
     const made = this.#make(start, index);
@@ -61,7 +61,7 @@ class Body implements ListBody {
     let size = 0;
     let end = start;
     const began = performance.now();
-    // A chunk that is made again must end where it ended before: its other readers are behind that end.
+    // A chunk that is encoded again must have the same end, since other readers have read up to it.
     const known = this.#starts[index + 1];
     const isFull = (): boolean => size >= chunkBytes || (size > 0 && performance.now() - began > chunkMs);
     while (end < this.#entries.length && (known === undefined ? !isFull() : end < known)) {
@@ -82,7 +82,7 @@ class Body implements ListBody {
   }
 }
 
-/** Apart from the body, so that what is kept of a list that is no more does not keep its entries. */
+/** Separate from the body, so that cached chunks do not keep the entries of an outdated list alive. */
 class KeptChunks {
   readonly #chunks: (Buffer | undefined)[] = [];
   #sizeBytes = 0;
@@ -97,7 +97,7 @@ class KeptChunks {
   }
 
   set(index: number, chunk: Buffer): void {
-    // A list that is longer than all the room is not kept beyond it: its own chunks would drop each other.
+    // A list larger than the bound is cached only up to it: its own chunks would evict each other.
     while (keptTotal + chunk.length > keptBytesLimit) {
       const oldest = recentlyUsed.values().next().value;
       if (oldest === undefined || oldest === this) return;
@@ -121,19 +121,19 @@ class KeptChunks {
 let keptTotal = 0;
 const recentlyUsed = new Set<KeptChunks>();
 
-/** Bytes of chunks that the process holds now; at most `keptBytesLimit`. */
+/** Total bytes of cached chunks in the process; at most `keptBytesLimit`. */
 export const keptListBytes = (): number => keptTotal;
 
 const bodies = new WeakMap<readonly Entry[], Map<unknown, { readonly body: Body; readonly moment: number }>>();
 
-/** Items in a form that few ask for: made for one reader, never kept. */
+/** A body for a rarely requested form: one reader, never cached. */
 export function ownBody(entries: readonly Entry[], bytesOf: ItemBytes): ListBody {
   return new Body(entries, bytesOf);
 }
 
 /**
- * Shared under `slot`, for as long as `moment` is the same.
- * @param moment what the bytes depend on besides the entries, which goes on for ever: the second in which ages are told.
+ * A body shared under `slot` while `moment` is the same.
+ * @param moment what the bytes depend on besides the entries: the second for which ages are computed
  */
 export function sharedBody(entries: readonly Entry[], slot: unknown, bytesOf: () => ItemBytes, moment = 0): ListBody {
   let forms = bodies.get(entries);
@@ -150,13 +150,13 @@ export function sharedBody(entries: readonly Entry[], slot: unknown, bytesOf: ()
   return form.body;
 }
 
-/** `{…},{…}`: built-in items without kind and apiVersion, which the list says for them; custom resources keep both. */
+/** `{…},{…}`: built-in items without kind and apiVersion, as upstream's lists have them; custom resources keep both. */
 export function jsonBody(entries: readonly Entry[], served: ServedResource): ListBody {
-  // By identity: a custom resource that was changed is served anew.
+  // Keyed by identity, since a changed custom resource is a new ServedResource.
   return sharedBody(entries, served, () => {
     const prefix = itemPrefix(served);
     const first = entries[0] === undefined ? undefined : jsonOf(entries[0], served);
-    // One encoder writes them all: what the first begins with, all begin with.
+    // One encoder writes all items, so all begin with the prefix when the first one does.
     if (first === undefined || prefix.length === 0 || !startsWith(first, prefix)) {
       return (entry, isFirst) => (isFirst ? [jsonOf(entry, served)] : [comma, jsonOf(entry, served)]);
     }
@@ -172,12 +172,13 @@ function startsWith(bytes: Buffer, prefix: Buffer): boolean {
   return bytes.length > prefix.length && bytes.compare(prefix, 0, prefix.length, 0, prefix.length) === 0;
 }
 
-/** `repeated X items = 2`: each item with its tag and length, as its entry keeps it. */
+/** `repeated X items = 2`: each item with its tag and length, cached with its entry. */
 export interface ProtobufItems {
   readonly slot: string;
   readonly make: (object: KubeObject) => Buffer;
 }
 
+/** The items of a protobuf list, shared by all readers of the same list. */
 export function protobufBody(entries: readonly Entry[], served: ServedResource, items: ProtobufItems): ListBody {
   return sharedBody(entries, served.kind, () => protobufBytes(items));
 }
@@ -186,7 +187,7 @@ export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {
   return (entry) => [entry.kept?.(slot, make) ?? make(entry.object())];
 }
 
-/** Length of what `protobufBytes` gives; known without encoding when it was encoded once. */
+/** Length of what `protobufBytes` returns; computed without encoding when it was encoded before. */
 export function protobufSize({ slot, make }: ProtobufItems, entry: Entry): number {
   return entry.keptSize?.(slot, make) ?? make(entry.object()).length;
 }
@@ -195,6 +196,7 @@ export function protobufItems(served: ServedResource): ProtobufItems {
   return itemsOf(slotOf(served), served.kind, (object) => (served.isHub ? object : fromHub(served, object)));
 }
 
+/** List items that contain only metadata, for PartialObjectMetadataList. */
 export function protobufMetadataItems(kind: GroupVersionKind): ProtobufItems {
   return itemsOf(`${formatGroupVersion(kind)} ${kind.kind}`, kind, ({ metadata }) => ({ metadata }));
 }
@@ -216,6 +218,7 @@ export function fieldHead(field: number, length: number): Buffer {
   return Buffer.concat([Buffer.from([(field << 3) | 2]), varint(length)]);
 }
 
+/** A protobuf varint. @param value not negative, below 2^53 */
 export function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;

@@ -4,10 +4,10 @@ import { negotiateFor } from "./response.ts";
 import { watch } from "./watch.ts";
 import { writeList } from "./write-list.ts";
 
-/** GET on a collection: a list, or a watch when the query says so. */
+/** GET on a collection: a list, or a watch with ?watch=true. */
 export async function list(call: Call): Promise<void> {
   const { ctx, served, env } = call;
-  const output = negotiateFor(call); // before anything that the query may have wrong
+  const output = negotiateFor(call); // upstream checks Accept before the query
   const options = listOptions(ctx.query);
   checkFieldSelector(served.definition, options.fields);
   if (options.watch) return watch(call, options);

@@ -1,12 +1,13 @@
 /**
- * `metadata.managedFields` of everything the handlers write: one field manager for each endpoint, told of each create and
- * update before admission. What it cannot make sense of costs the object its entries, never the request its answer.
+ * Maintains `metadata.managedFields` on writes, with one field manager per endpoint, which processes each create and update
+ * before admission. Failures to compute the entries drop them from the object and never fail the request.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go, handlers/create.go (managerOrUserAgent),
  * handlers/fieldmanager/fieldmanager.go (UpdateNoErrors), admission.go, versionconverter.go
  */
 
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { atOnce, inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -23,11 +24,12 @@ import type { ServedResource } from "./served-resources.ts";
 
 const maxManagerBytes = 128;
 
+/** Whether managed fields are maintained (gate ServerSideApply). */
 export function tracksFields(env: HandlerEnv): boolean {
   return env.services.featureEnabled("ServerSideApply");
 }
 
-/** The `fieldManager` parameter, or what stands before the slash of the user agent. */
+/** The `fieldManager` parameter; default: the product name of the User-Agent. */
 export function managerName(call: Call, fieldManager: string): string {
   if (fieldManager !== "") return fieldManager;
   const product = String(call.ctx.exchange.headers["user-agent"] ?? "").split("/")[0] as string;
@@ -45,9 +47,9 @@ export function managerName(call: Call, fieldManager: string): string {
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
 /**
- * Gives an object that is about to be written the entries it has after this request.
- * @param live as it is stored, in the hub version; undefined when there is none
- * @param next what is asked for, in the hub version; changed in place
+ * Sets the managed fields of an object that is about to be written.
+ * @param live the stored object in the hub version; undefined when it is created
+ * @param next the new object in the hub version; modified in place
  */
 export function trackFields(
   call: Call,
@@ -73,7 +75,7 @@ export function trackFields(
   }
 }
 
-/** The same for an object that is not stored by the generic store: a review, a binding. */
+/** As `trackFields`, for an object that the generic store does not store: a review, a binding. */
 export function trackCreated(call: Call, fieldManager: string, kind: GroupVersionKind, object: KubeObject): KubeObject {
   const { env } = call;
   const descriptor = scheme.kind(kind);
@@ -95,13 +97,14 @@ export function trackCreated(call: Call, fieldManager: string, kind: GroupVersio
   }
 }
 
+/** Sets the entries of `object` in place; undefined removes them. */
 export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | undefined): KubeObject {
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
   return object;
 }
 
-/** Runs mutating admission; entries that it spoils are put back, and the client is told. */
+/** Runs mutating admission; restores the entries when a plugin made them invalid, and warns the client. */
 export async function guardEntries(call: Call, object: () => KubeObject, mutate: () => Promise<void>): Promise<void> {
   const before = object().metadata.managedFields;
   await mutate();
@@ -119,12 +122,13 @@ export async function guardEntries(call: Call, object: () => KubeObject, mutate:
   }
 }
 
-/** Entries can be large: an object that is too large with them is written without. */
+/** Runs `write`; when the object is too large, calls `drop` to remove its managed fields and retries once. */
 export async function withoutEntriesWhenTooLarge<T>(write: () => Promise<T>, drop: () => void): Promise<T> {
   try {
     return await write();
   } catch (err) {
     if (!(err instanceof StatusError) || err.code !== 413) throw err;
+    await nextTurn(); // the object is large, and all work is repeated
     drop();
     return write();
   }
@@ -133,9 +137,9 @@ export async function withoutEntriesWhenTooLarge<T>(write: () => Promise<T>, dro
 const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
 
 /**
- * Computes with the field manager of the endpoint of this call.
- * @param compute may run several times, where conversions take asking a webhook
- * @returns a promise only then, and where it takes long
+ * Computes with the field manager of the call's endpoint.
+ * @param compute may run several times when conversions call a webhook
+ * @returns a promise only then, or when the computation is long enough to yield
  */
 export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => Steps<T>): T | Promise<T> {
   const { convert: ask } = call.served.version;
@@ -143,7 +147,7 @@ export function withFieldManager<T>(call: Call, compute: (manager: FieldManager)
   return withConversions(ask, (converted) => inTurns(compute(newManager(call, converted))));
 }
 
-/** That of the endpoint of this call: the resource or the subresource, in the version of the path. */
+/** The field manager of the endpoint: the resource or subresource, in the request's version. */
 function fieldManagerOf(call: Call): FieldManager {
   const { served, subresource } = call;
   const known = managers.get(served) ?? new Map<string, FieldManager>();
@@ -183,7 +187,7 @@ function resetFieldsOf(definition: ResourceDefinition, subresource: string): rea
   return subresource === "status" ? (definition.statusStrategy?.resetFields ?? []) : [];
 }
 
-/** Between the versions of a resource, by way of its hub and without defaults. */
+/** Converts between versions of a resource through the hub, without applying defaults. */
 function convert(
   env: HandlerEnv,
   served: ServedResource,
@@ -204,7 +208,7 @@ function convert(
   return { object: fromHub(target, hub), type: typeOf(target) };
 }
 
-/** The resource as another version shows it, whether that is served or not; events are in two groups. */
+/** The resource in another version, served or not. Events exist in two groups. */
 function inVersion(env: HandlerEnv, served: ServedResource, apiVersion: string): ServedResource | undefined {
   if (formatGroupVersion(served.kind) === apiVersion) return served;
   const gv = parseGroupVersion(apiVersion);

@@ -1,5 +1,5 @@
 /**
- * What only the handlers know of requests, under upstream's names: watches by kind, and what is deprecated.
+ * Metrics recorded by handlers, under upstream's names: watches by kind, and deprecated APIs.
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go
  */
 import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -15,7 +15,7 @@ const labels = ["group", "version", "kind"];
 const sizes = [1, 2, 4, 8, 16, 32, 64, 128].map((kib) => kib * 1024);
 const known = new WeakMap<ServedResource, WatchMetrics>();
 
-/** Of one kind; made when it is first watched. */
+/** The watch metrics of one kind; created for its first watch. */
 export function watchMetricsOf(registry: MetricsRegistry, served: ServedResource): WatchMetrics {
   let found = known.get(served);
   if (found === undefined) {
@@ -46,7 +46,7 @@ export function watchMetricsOf(registry: MetricsRegistry, served: ServedResource
   return found;
 }
 
-/** @param readers how many watches have got these frames */
+/** @param readers number of watches that received these frames */
 export function countFrames(metrics: WatchMetrics | undefined, frames: readonly Buffer[], readers: number): void {
   metrics?.events.inc(frames.length * readers);
   for (const frame of frames) metrics?.sizes.observe(frame.length, readers);

@@ -1,6 +1,5 @@
 /**
- * One OpenAPI document in the forms that clients ask for, as bytes that are made once: with an ETag of their SHA-512, and
- * packed for whoever takes gzip.
+ * One OpenAPI document in the forms that clients request, each encoded once, with the SHA-512 as ETag and a gzip version.
  * Source: k8s.io/kube-openapi pkg/handler/handler.go; net/http ServeContent (304)
  */
 import { createHash } from "node:crypto";
@@ -11,11 +10,11 @@ import type { RequestContext } from "../request/context.ts";
 import { acceptsGzip } from "./response.ts";
 
 export interface DocumentForm {
-  /** As clients ask for it. */
+  /** The media type in Accept. */
   readonly mediaType: string;
-  /** As it is answered. */
+  /** The Content-Type of the response. */
   readonly contentType: string;
-  /** Its bytes, in steps of a few milliseconds. */
+  /** Encodes the document in steps of a few milliseconds. */
   make(): Steps<Buffer>;
 }
 
@@ -25,18 +24,19 @@ interface Made {
   packed?: Promise<Buffer>;
 }
 
+/** Serves one document; forms are encoded on first request. */
 export class OpenApiBytes {
   readonly #forms: readonly DocumentForm[];
   readonly #modified: number;
   readonly #made = new Map<DocumentForm, Promise<Made>>();
 
-  /** @param forms the first one is for who asks for nothing in particular @param modified milliseconds since the epoch */
+  /** @param forms the first one is the default @param modified milliseconds since the epoch */
   constructor(forms: readonly DocumentForm[], modified: number) {
     this.#forms = forms;
     this.#modified = modified;
   }
 
-  /** 304 for who has it; 406 without a body for who takes no form of it. */
+  /** Responds with 304 when the client has the document, 406 without a body when it accepts none of the forms. */
   async respond({ exchange }: RequestContext): Promise<void> {
     if (exchange.method !== "GET" && exchange.method !== "HEAD") {
       return exchange.respond(405, { "content-type": "text/plain; charset=utf-8" }, "Method Not Allowed\n");
@@ -60,7 +60,7 @@ export class OpenApiBytes {
     exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await made.packed);
   }
 
-  /** Once for all who ask. */
+  /** Encodes a form once, for concurrent requests, too. */
   #make(form: DocumentForm): Promise<Made> {
     let made = this.#made.get(form);
     if (made === undefined) {
@@ -81,7 +81,7 @@ export class OpenApiBytes {
     return undefined;
   }
 
-  /** The time counts only for those who have no ETag. */
+  /** If-Modified-Since is evaluated only without If-None-Match. */
   #isKnown(headers: RequestContext["exchange"]["headers"], etag: string): boolean {
     const tags = headers["if-none-match"];
     if (tags !== undefined) return tags.split(",").some((one) => ["*", etag].includes(one.trim().replace(/^W\//, "")));
@@ -90,7 +90,7 @@ export class OpenApiBytes {
   }
 }
 
-/** Hashed at a time: about 2 ms. */
+/** Bytes hashed per step: about 2 ms. */
 const hashedBytes = 1024 * 1024;
 
 function* taggedSteps(form: DocumentForm): Steps<Made> {
@@ -103,7 +103,7 @@ function* taggedSteps(form: DocumentForm): Steps<Made> {
   return { bytes, etag: `"${hash.digest("hex").toUpperCase()}"` };
 }
 
-/** Whether a media range has a media type in it. */
+/** Whether a media range includes a media type. */
 function isIn(mediaType: string, range: string): boolean {
   return range === "*/*" || range === "application/*" || range === mediaType;
 }

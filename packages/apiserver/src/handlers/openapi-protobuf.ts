@@ -1,6 +1,6 @@
 /**
- * An OpenAPI v2 document as the protobuf message that kubectl asks for,
- * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`. Fields are written by hand from the message's numbers.
+ * Encodes an OpenAPI v2 document as protobuf, which kubectl requests as
+ * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`, with field numbers written by hand.
  * Source: github.com/google/gnostic openapiv2/OpenAPIv2.proto
  */
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
@@ -56,7 +56,7 @@ function writePathItem(writer: Writer, item: PathItem): void {
 }
 
 function writeOperation(writer: Writer, operation: Operation): void {
-  // Documents of other servers leave out what they like.
+  // Documents of aggregated servers may omit these fields.
   texts(writer, 1, operation.tags ?? []);
   text(writer, 3, operation.description);
   text(writer, 5, operation.operationId);
@@ -79,7 +79,7 @@ function writeOperation(writer: Writer, operation: Operation): void {
   writeExtensions(writer, 13, operation);
 }
 
-/** Where a parameter that is no body is → the field for its kind, and how far its later fields are shifted. */
+/** By location of a non-body parameter: its field in the message, and the offset of its later field numbers. */
 const nonBody = {
   header: { field: 1, shift: 0 },
   formData: { field: 2, shift: 1 },
@@ -87,7 +87,7 @@ const nonBody = {
   path: { field: 4, shift: 0 },
 } as const;
 
-/** ParametersItem → a reference, or Parameter → body, or non-body → header, form, query or path. */
+/** ParametersItem is a reference or a Parameter; a Parameter is a body or non-body: header, form, query or path. */
 function writeParameterItem(writer: Writer, field: number, parameter: Parameter & { $ref?: string; format?: string }): void {
   const { $ref: reference } = parameter;
   if (reference !== undefined) {
@@ -123,7 +123,7 @@ function writeParameterItem(writer: Writer, field: number, parameter: Parameter 
   );
 }
 
-/** What only documents of other servers have: member → field. */
+/** Schema members that only aggregated servers use, with their field numbers. */
 const limits = {
   doubles: { multipleOf: 6, maximum: 7, minimum: 9 },
   integers: { maxLength: 11, minLength: 12, maxItems: 14, minItems: 15, maxProperties: 17, minProperties: 18 },
@@ -145,7 +145,7 @@ function writeLimits(writer: Writer, schema: Schema): void {
   for (const [name, field] of Object.entries(limits.texts)) text(writer, field, members[name] as string | undefined);
 }
 
-/** In documents of other servers some members have a second form. */
+/** Alternative forms of schema members in documents of aggregated servers. */
 type AnySchema = Omit<Schema, "type" | "items" | "additionalProperties"> & {
   type?: string | string[];
   items?: Schema | Schema[];

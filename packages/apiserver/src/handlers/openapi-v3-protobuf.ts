@@ -1,6 +1,6 @@
 /**
- * An OpenAPI v3 document as protobuf, `application/com.github.proto-openapi.spec.v3@v1.0+protobuf`. Fields are written by
- * hand from the message's numbers.
+ * Encodes an OpenAPI v3 document as protobuf, `application/com.github.proto-openapi.spec.v3@v1.0+protobuf`, with field
+ * numbers written by hand.
  * Source: github.com/google/gnostic openapiv3/OpenAPIv3.proto
  */
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
@@ -98,7 +98,7 @@ function writeSchemas(writer: Writer, schemas: Readonly<Record<string, Schema>>)
   for (const [name, schema] of Object.entries(schemas)) named(writer, 1, name, (item) => writeSchemaItem(item, schema));
 }
 
-/** A schema, or a reference to one, which has nothing beside it but a description. */
+/** Writes a schema, or a reference, which has no other fields than a description. */
 function writeSchemaItem(writer: Writer, schema: Schema): void {
   if (schema.$ref === undefined) {
     message(writer, 1, (value) => writeSchema(value, schema));
@@ -127,7 +127,7 @@ function writeSchema(writer: Writer, schema: Schema): void {
   writeExtensions(writer, 36, schema);
 }
 
-/** The message has room for scalars alone. */
+/** The message supports scalar defaults only. */
 function writeDefault(writer: Writer, value: unknown): void {
   if (typeof value === "number") writer.uint32((1 << 3) | 1).double(value);
   if (typeof value === "boolean") writer.uint32(2 << 3).bool(value);

@@ -1,22 +1,23 @@
-/** Parts of the protobuf messages of OpenAPI documents, v2 and v3 alike. Source: github.com/google/gnostic */
+/** Common parts of the protobuf messages of OpenAPI v2 and v3. Source: github.com/google/gnostic */
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import protobuf from "protobufjs/minimal.js";
 
 export type Writer = protobuf.Writer;
 
-/** `x-…` members, by name, each as YAML. */
+/** Writes the `x-…` members by name, each value as YAML. */
 export function writeExtensions(writer: Writer, field: number, holder: object): void {
   for (const [name, value] of Object.entries(holder)) {
     if (name.startsWith("x-")) named(writer, field, name, (one) => any(one, value));
   }
 }
 
+/** Writes the message Any, with the value as YAML. */
 export function any(writer: Writer, value: unknown): void {
   text(writer, 2, yamlOf(value));
 }
 
-/** A document says the same few hundred things thousands of times. */
+/** Cache of encoded values: a document repeats a few hundred of them thousands of times. */
 const written = new Map<string, string>();
 const mostWritten = 1000;
 
@@ -31,7 +32,7 @@ function yamlOf(value: unknown): string {
   return yaml;
 }
 
-/** Names and values are repeated messages: `{ name = 1; value = 2 }`. */
+/** Writes a map entry: names and values are repeated messages `{ name = 1; value = 2 }`. */
 export function named(writer: Writer, field: number, name: string, value: (writer: Writer) => void): void {
   message(writer, field, (pair) => {
     text(pair, 1, name);
@@ -45,7 +46,7 @@ export function message(writer: Writer, field: number, write: (writer: Writer) =
   writer.ldelim();
 }
 
-/** A message of many fields, in pieces: yields after each of them. */
+/** Writes a message of many fields in pieces; yields after each field. */
 export function* messageOf<T>(field: number, parts: readonly T[], write: (writer: Writer, part: T) => void): Steps<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let length = 0;

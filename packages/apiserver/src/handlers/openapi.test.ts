@@ -47,7 +47,7 @@ for (const { name, schema } of [
   test(`${name} is ${JSON.stringify(schema)}`, () => assert.partialDeepStrictEqual(definition(name), schema));
 }
 
-/** Paths that are no resources say nothing of kinds. */
+/** Non-resource paths have no kind. */
 const isResourcePath = (path: string): boolean => /^\/apis?\/.*[^/]$/.test(path);
 
 test("operations have unique ids and say what they act on", () => {
@@ -63,7 +63,7 @@ test("operations have unique ids and say what they act on", () => {
   }
 });
 
-/** The part of the message that kubectl reads, from its published numbers. */
+/** Decodes the part of the message that kubectl reads, by its published field numbers. */
 // biome-ignore lint/suspicious/noExplicitAny: what a decoded message looks like is what the test finds out.
 type Decoded = any;
 const { root } = protobuf.parse(`
@@ -142,7 +142,7 @@ const v3 = protobuf.parse(`
   message Schemas { repeated NamedSchema additional = 1; }
   message NamedSchema { string name = 1; SchemaItem value = 2; }
   message SchemaItem { oneof one { Schema schema = 1; Reference reference = 2; } }
-  message Reference { string ref = 1; }
+  message Reference { string ref = 1; string description = 3; }
   message Schema {
     repeated string required = 23; string type = 25; Items items = 30; Schemas properties = 31; Default default = 33;
     string description = 34; string format = 35; repeated NamedAny extension = 36;
@@ -179,6 +179,17 @@ test("the protobuf form of v3 says the same", () => {
   assert.deepEqual(namesOf(pods.post.requestBody.requestBody.content.additional), ["*/*"]);
   assert.deepEqual(namesOf(pods.post.responses.response), ["200", "201", "202", "401"]);
   assert.partialDeepStrictEqual(pods.parameters[0].parameter, { name: "namespace", in: "path", required: true });
+});
+
+test("in the protobuf form of v3 a reference keeps its description", () => {
+  const made = atOnce(openApiV3(everyResource()).get("api/v1")?.() as Steps<OpenApiV3Document>);
+  const properties = { b: { $ref: "#/components/schemas/b", description: "of b" } };
+  const schemas = { a: { type: "object", properties } };
+  const type = v3.lookupType("Document");
+  const encoded = atOnce(encodeOpenApiV3({ ...made, components: { ...made.components, schemas } }));
+  const decoded = type.toObject(type.decode(encoded)) as Decoded;
+  const [b] = decoded.components.schemas.additional[0].value.schema.properties.additional;
+  assert.deepEqual(b.value.reference, { ref: "#/components/schemas/b", description: "of b" });
 });
 
 test("documents of 300 definitions are made in steps, and once for all who ask", async () => {

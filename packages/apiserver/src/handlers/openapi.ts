@@ -1,6 +1,6 @@
 /**
- * `/openapi/v2`, and with the gate OpenAPIV3 `/openapi/v3` with one document for each group version. Documents are made
- * when somebody asks for them, and again after the served resources changed; they are kept as bytes, plain and packed.
+ * `/openapi/v2`, and with the gate OpenAPIV3 `/openapi/v3` with one document per group version. Documents are built on
+ * request, and rebuilt after the served resources changed. Encoded documents are cached, also in gzip.
  * Source: k8s.io/kube-openapi pkg/handler, pkg/handler3; k8s.io/apiserver pkg/server/routes/openapi.go
  */
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
@@ -13,7 +13,7 @@ import { findSubresource, subresourceNames } from "./subresource.ts";
 
 interface Documents {
   readonly v2: OpenApiBytes;
-  /** `/openapi/v3` itself. */
+  /** The index at `/openapi/v3`. */
   readonly roots: OpenApiBytes;
   /** By root: `apis/apps/v1`. */
   readonly v3: ReadonlyMap<string, OpenApiBytes>;
@@ -22,12 +22,12 @@ interface Documents {
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const protobufV3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-/** For the list at `/`. */
+/** For the index at `/`. */
 export function openApiV3Paths(env: HandlerEnv): readonly string[] {
   return env.services.featureEnabled("OpenAPIV3") ? ["/openapi/v3", "/openapi/v3/"] : [];
 }
 
-/** @returns a handler that says false when there is nothing at this path. @param parts of the path: `openapi`, `v2` */
+/** @returns a handler that returns false when the path does not exist. @param parts of the path: `openapi`, `v2` */
 export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
   const hasV3 = env.services.featureEnabled("OpenAPIV3");
   let made: Promise<Documents> | undefined;
@@ -54,7 +54,7 @@ export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readon
   };
 }
 
-/** A document of another server, as it gives it. Upstream answers with nothing for a root that nobody knows. */
+/** Forwards a document of an aggregated server. Upstream sends an empty response for an unknown root. */
 async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: RequestContext, root: string): Promise<void> {
   const document = await aggregated?.openApi.v3(root, exchange.headers.accept ?? "application/json");
   if (document === undefined) return exchange.respond(200, {});
@@ -62,7 +62,7 @@ async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: Reque
   exchange.respond(code, { ...(contentType && { "content-type": contentType }), etag }, body);
 }
 
-/** What makes documents is large and is loaded when the first one is wanted. */
+/** Imports the generators on first use, since they are large. */
 async function newDocuments(env: HandlerEnv): Promise<Documents> {
   const [{ openApiV2Steps }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
     import("@coxswain/apimachinery/schema/openapi/v2"),
@@ -111,7 +111,7 @@ function* atOnceSteps(document: object): Steps<object> {
   return document;
 }
 
-/** JSON of a document, member by member down to a depth. */
+/** JSON of a document in pieces, descending to `depth`. */
 function* jsonPieces(value: object, depth: number, pieces: Buffer[]): Steps<void> {
   let text = "{";
   let isFirst = true;

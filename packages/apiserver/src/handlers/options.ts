@@ -1,7 +1,6 @@
 /**
- * Query parameters (and the body of a DELETE) as checked options, with upstream's texts for wrong ones:
- * a value that cannot be read is 400, one that is not allowed is 422 of kind `ListOptions.meta.k8s.io` and its like.
- * Unknown parameters are ignored.
+ * Query parameters (and the body of a DELETE) as validated options, with upstream's errors: 400 for a value that cannot be
+ * parsed, 422 of kind `ListOptions.meta.k8s.io` etc. for one that is not allowed. Unknown parameters are ignored.
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
  */
 
@@ -22,16 +21,16 @@ export type FieldValidation = "Ignore" | "Warn" | "Strict";
 
 export interface WriteRequestOptions {
   readonly dryRun: boolean;
-  /** `""` when the client named none: the first part of its User-Agent stands in. */
+  /** `""` when not given: the product name of the User-Agent is used. */
   readonly fieldManager: string;
-  /** Warn unless the client says otherwise; counts only where the gate ServerSideFieldValidation is on. */
+  /** Default: Warn. Effective only with the gate ServerSideFieldValidation. */
   readonly fieldValidation: FieldValidation;
   readonly force: boolean | undefined;
 }
 
 export type WriteOptionsKind = "CreateOptions" | "UpdateOptions" | "PatchOptions";
 
-/** @throws BadRequest, Invalid. */
+/** @throws BadRequest, Invalid */
 export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isApply = false): WriteRequestOptions {
   const dryRun = query.getAll("dryRun");
   const fieldManager = query.get("fieldManager") ?? "";
@@ -57,7 +56,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
 
 const fieldValidations: ReadonlySet<string> = new Set(["", "Ignore", "Strict", "Warn"]);
 
-/** @param body the decoded DeleteOptions; when given, the query counts for nothing. @throws BadRequest, Invalid. */
+/** @param body the decoded DeleteOptions; when present, the query is ignored. @throws BadRequest, Invalid */
 export function deleteOptions(query: URLSearchParams, body: DeleteOptions | undefined): DeleteOptions {
   const options = body === undefined ? deleteOptionsOfQuery(query) : knownDeleteOptions(body);
   const errors = validateDeleteOptions(options);
@@ -101,7 +100,7 @@ export interface ListOptions {
   readonly continueToken: string;
 }
 
-/** @throws BadRequest, Invalid. */
+/** @throws BadRequest, Invalid */
 export function listOptions(query: URLSearchParams, forceWatch = false): ListOptions {
   const resourceVersion = query.get("resourceVersion") ?? "";
   const match = query.get("resourceVersionMatch") ?? "";
@@ -126,7 +125,7 @@ export function listOptions(query: URLSearchParams, forceWatch = false): ListOpt
   };
 }
 
-/** A selector that cannot be parsed is the client's mistake, whatever the parser throws. */
+/** Parse errors of a selector are client errors, whatever the parser throws. */
 function parseSelector<T>(parse: () => T): T {
   try {
     return parse();
@@ -153,9 +152,9 @@ function checkMatch(match: string, given: { watch: boolean; resourceVersion: str
 }
 
 /**
- * What the store is asked for; the cells of the resourceVersion table are the store's, except that a continue token
+ * Converts list options to a store request. The store implements the resourceVersion semantics, except that a continue token
  * excludes a resourceVersion other than "0".
- * @param cached the store answers from memory what need not come from etcd
+ * @param cached whether the store may answer from memory
  * @throws BadRequest; 500 as `revisionParam`
  */
 export function listRequest(
@@ -181,8 +180,9 @@ export function listRequest(
 }
 
 /**
- * @param readBy who reads it upstream: etcd's store takes what is no number for the client's mistake, the cache (and
- *   every watch) for its own
+ * Parses a resourceVersion.
+ * @param readBy what evaluates it upstream: etcd's store reports an invalid one as a client error, the cache (and every
+ *   watch) as an internal error
  * @returns undefined for `""`
  * @throws BadRequest, or 500 without a reason
  */
@@ -197,7 +197,7 @@ export function revisionParam(resourceVersion: string, readBy: "etcd" | "cache")
 }
 
 /**
- * @throws BadRequest for a field that this resource cannot be selected by.
+ * @throws BadRequest for a field that the resource does not support in selectors
  * Source: pkg/apis/<group>/<version>/conversion.go, AddFieldLabelConversionFunc
  */
 export function checkFieldSelector(definition: ResourceDefinition, fields: FieldSelector): void {
@@ -217,7 +217,7 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
 
 const knownFields = new WeakMap<ResourceDefinition, ReadonlySet<string>>();
 
-/** A definition tells its fields by example: those it gives for an object that has nothing. */
+/** The selectable fields of a definition, determined by evaluating them for an empty object. */
 function selectableFieldsOf(definition: ResourceDefinition): ReadonlySet<string> {
   let fields = knownFields.get(definition);
   if (fields === undefined) {
@@ -228,14 +228,14 @@ function selectableFieldsOf(definition: ResourceDefinition): ReadonlySet<string>
   return fields;
 }
 
-/** `?x`, `?x=`, `?x=1`, `?x=yes` are true; `false` and `0` are not. */
+/** A boolean parameter: `?x`, `?x=`, `?x=1`, `?x=yes` are true; `false` and `0` are not. */
 export function boolParam(query: URLSearchParams, name: string): boolean | undefined {
   const value = query.get(name);
   if (value === null) return undefined;
   return !(value.toLowerCase() === "false" || value === "0");
 }
 
-/** @throws BadRequest. */
+/** @throws BadRequest */
 export function intParam(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name);
   if (value === null) return undefined;

@@ -1,6 +1,6 @@
 /**
- * PATCH on a named object: server-side apply (`apply.ts`); JSON patch, merge patch or strategic merge patch, applied to the object as the request's
- * version shows it; a write that lost a race applies the patch to the fresh object again.
+ * PATCH on a named object: server-side apply (`apply.ts`), JSON patch, merge patch or strategic merge patch. The patch is
+ * applied to the object in the request's version, and after a conflict again to the current object.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
 
@@ -16,6 +16,7 @@ import {
   StatusError,
   unsupportedMediaType,
 } from "@coxswain/apimachinery/errors/status-error";
+import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -28,10 +29,10 @@ import { checkRestorable } from "@coxswain/apimachinery/patch/restore";
 import { mergeInto } from "@coxswain/apimachinery/patch/strategic-merge";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
 import { apply } from "./apply.ts";
 import { checkName, readBody } from "./body.ts";
-import { fromHub, toHub } from "./convert.ts";
+import { fromHub, toHubInTurns } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
@@ -48,12 +49,14 @@ const patchTypes: Readonly<Record<string, PatchType | "apply">> = {
   "application/apply-patch+yaml": "apply",
 };
 
+/** Handles PATCH. @param store the subresource's store where it differs from the resource's */
 export async function patch(call: Call, store = call.served.store as RegistryStore): Promise<void> {
   const { ctx, served } = call;
   const type = patchTypeOf(call, served.kind);
   if (type === "apply") return apply(call, store);
   const output = negotiateFor(call);
   const patched = await readPatch(call, type, served.kind);
+  const pause = pauseWhenLong();
   const options = writeOptions(ctx.query, "PatchOptions");
   let track = true;
   const write = () =>
@@ -62,9 +65,12 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
       call.name,
       async (current) => {
         if (current === undefined) throw notFound(served.definition, call.name);
-        const changed = await inTurns(patched(fromHub(served, current)));
+        const shown = fromHub(served, current);
+        await pause();
+        const changed = await inTurns(patched(shown));
         checkName(changed, call.name, call.namespace);
-        const next = toHub(served, changed);
+        const next = await toHubInTurns(served, changed);
+        await pause();
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
       { ...writeAdmission(call, options), signal: ctx },
@@ -75,14 +81,14 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
-/** @throws UnsupportedMediaType, also for a strategic patch of a kind without schema (custom resources). */
+/** @throws UnsupportedMediaType, also for a strategic merge patch of a kind without a schema (custom resources) */
 export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "apply" {
   const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   const type = Object.hasOwn(patchTypes, contentType) ? patchTypes[contentType] : undefined;
   const taken = (one: PatchType | "apply"): boolean =>
     one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
   if (type === undefined || !taken(type)) {
-    // The routes of built-in resources refuse it before a handler sees it.
+    // The routes of built-in resources reject it before the handler.
     if (scheme.kind(kind) !== undefined) throw unsupportedByRoute(call.ctx);
     const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
@@ -93,8 +99,8 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
 }
 
 /**
- * Reads the patch once; the function that comes back may be applied to any number of objects.
- * @returns from an object of `kind` that it may take over, to the patched one, checked against the schema.
+ * Reads the patch; the returned function may be called for any number of objects.
+ * @returns a function from an object of `kind`, which it takes over, to the patched object, checked against the schema
  */
 export async function readPatch(
   call: Call,
@@ -117,17 +123,16 @@ export async function readPatch(
   };
 }
 
-/** Whether anybody asked what is wrong with fields. */
+/** Whether field validation is enabled for the request. */
 function isValidated(call: Call, descriptor: TypeDescriptor | undefined): boolean {
   if (descriptor === undefined || !call.env.services.featureEnabled("ServerSideFieldValidation")) return false;
   return call.ctx.query.get("fieldValidation") !== "Ignore";
 }
 
 /**
- * Fields that a patch repeats, and unknown ones of what it makes, as `?fieldValidation=` wants them: warned of once, or
- * returned.
- * @param repeated undefined when nobody asked
- * @returns what to refuse
+ * Handles duplicate fields of a patch and unknown fields of its result by `?fieldValidation=`: warns once, or returns them.
+ * @param repeated undefined when field validation is off
+ * @returns the errors to reject the request with
  */
 function complaintsOf(
   call: Call,
@@ -141,7 +146,7 @@ function complaintsOf(
     const complaints = [...repeated, ...strictComplaints(value, descriptor)];
     if (isStrict) return complaints;
     if (!warned) for (const complaint of complaints) call.ctx.warn(complaint);
-    warned = true; // a write that lost a race applies the patch again
+    warned = true; // a retry after a conflict applies the patch again
     return [];
   };
 }
@@ -157,13 +162,13 @@ function nameInto(repeated: string[]): OnDuplicate {
 
 interface Patched {
   readonly value: unknown;
-  /** What is left of a strategic merge patch; refusals quote it. */
+  /** The remainder of a strategic merge patch; error texts quote it. */
   readonly patch?: object;
   /** The only fields that may have changed. */
   readonly touched?: readonly string[];
 }
 
-/** Some malformed patches end in a plain error, 500 as upstream. */
+/** Some malformed patches are plain errors, which are 500 as upstream. */
 function* patchedBy(patched: (object: KubeObject) => Steps<Patched>, object: KubeObject): Steps<Patched> {
   try {
     return yield* patched(object);
@@ -184,7 +189,7 @@ function patchFunction(
       return { value: yield* jsonPatchSteps(object, bytes) };
     };
   }
-  // Read when there is an object: what nobody has is not found, whatever the patch says.
+  // Parsed when there is an object: for a missing object upstream answers 404, whatever the patch is.
   let document: unknown;
   return function* (object) {
     document ??= parsePatch(type, bytes, repeated);
@@ -197,19 +202,19 @@ function patchFunction(
   };
 }
 
-/** Those of a JSON patch, whose own reader does not look for them. */
+/** Collects the duplicate fields of a JSON patch, whose own parser does not detect them. */
 function nameRepeated(bytes: Buffer, repeated: string[]): void {
   try {
     parseJson(bytes, { onDuplicate: nameInto(repeated) });
   } catch {
-    // The patch's own reader says what is wrong, when there is an object.
+    // The patch's own parser reports the error, when there is an object.
   }
 }
 
 /**
- * A merge patch or a strategic one; null as a strategic one changes nothing.
- * @param repeated takes `duplicate field "spec.paused"`, once for each
- * @throws BadRequest in the words of whoever reads it upstream
+ * Parses a merge patch or strategic merge patch; null as a strategic merge patch changes nothing.
+ * @param repeated collects `duplicate field "spec.paused"`, each once
+ * @throws BadRequest with the text of upstream's parser
  */
 function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): unknown {
   let document: unknown;
@@ -226,7 +231,7 @@ function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string
 }
 
 /**
- * The object that a strategic merge made. Its kind is the request's, whatever the patch says.
+ * The result of a strategic merge patch. Its kind is the request's, whatever the patch contains.
  * @throws Invalid on `patch`
  */
 function* restored(
@@ -248,8 +253,8 @@ function* restored(
 }
 
 /**
- * What a JSON patch or a merge patch made must still be an object of its kind.
- * @param touched the fields to be checked; all unless given
+ * Checks that the result of a JSON patch or merge patch is still an object of its kind.
+ * @param touched the fields to check; undefined: all
  * @throws Invalid on `patch`
  */
 function checked(
@@ -286,7 +291,7 @@ function refusal(value: unknown, why: string): Error {
   return invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
 }
 
-/** JSON for an error's text; large integers are told roughly. */
+/** JSON for an error text; large integers are rounded. */
 function textOf(value: unknown): string {
   return JSON.stringify(value, (_key, member) => (typeof member === "bigint" ? Number(member) : member)) ?? "";
 }

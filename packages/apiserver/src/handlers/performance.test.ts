@@ -1,6 +1,6 @@
 /**
- * Bounds with about threefold slack on what requests cost, in this process, the client's part included; the benchmark
- * measures them one by one.
+ * Bounds, with about threefold slack, on the CPU time of requests in this process including the client. The benchmark
+ * measures them individually.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -42,7 +42,7 @@ for (const { form, accept, lists } of [
 ]) {
   test(`${lists} lists at once as ${form} give way to others`, async () => {
     const list = () => server.request("GET", `${configMaps}?labelSelector=list%3Dlong`, undefined, { accept });
-    // Nobody is to wait for more than 50 ms; the client's part is in it.
+    // No client should wait longer than 50 ms, including the client's own part.
     const longestMs = await longestTurnOf(150, async () => {
       const answers = await Promise.all(Array.from({ length: lists }, list));
       for (const { code } of answers) assert.equal(code, 200);

@@ -1,7 +1,7 @@
 /** Source: Go's strconv.ParseBool */
 const truths: ReadonlySet<string> = new Set(["1", "t", "T", "true", "True", "TRUE"]);
 
-/** True when the client asked for indented JSON, or looks like a person with a browser or curl and did not decline. */
+/** Whether to indent JSON: ?pretty is set, or absent and the User-Agent is a browser, curl or wget. */
 export function wantsIndent(query: URLSearchParams, userAgent: string | undefined): boolean {
   const value = query.get("pretty");
   if (value !== null && value !== "") return truths.has(value);

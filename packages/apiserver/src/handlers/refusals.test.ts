@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startShared, type TestServer } from "./testing.ts";
 
-/** Refusals whose code, order and words are upstream's, one request each. */
+/** Error responses whose code, precedence and text match upstream's, one request each. */
 let server: TestServer;
 before(async () => {
   server = await startShared();

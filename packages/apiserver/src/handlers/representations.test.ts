@@ -1,4 +1,4 @@
-/** The forms in which every resource is shown, and the ways in which objects go, asked for over HTTP. */
+/** All representations of every resource, and all input encodings, over HTTP. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
@@ -21,7 +21,7 @@ interface Listed {
   readonly apiVersion: string;
 }
 
-/** Every resource that can be listed, as discovery names them. */
+/** All listable resources, from discovery. */
 async function listable(): Promise<Listed[]> {
   const { body: groups } = await server.request("GET", "/apis");
   const groupVersions: string[] = groups.groups.flatMap(({ versions }: { versions: { groupVersion: string }[] }) =>

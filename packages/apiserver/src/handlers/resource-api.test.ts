@@ -1,4 +1,4 @@
-/** Rules of the resource API that concern every type, asked for over HTTP. */
+/** Rules of the resource API that apply to every type, over HTTP. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { newHttp, startTestServer, type TestServer } from "../testing/start-test-server.ts";

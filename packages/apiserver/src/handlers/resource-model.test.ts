@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
-/** Rules that hold for all resources alike: which requests there are, what they carry and in which form. */
+/** Rules that hold for all resources: the supported requests, their content and encodings. */
 
 const maps = "/api/v1/namespaces/default/configmaps";
 

@@ -37,7 +37,7 @@ for (const cached of [true, false]) {
   const where = cached ? "from the cache" : "from etcd";
   describe(where, () => {
     let server: TestServer;
-    /** After three of five objects, and after all. */
+    /** Revisions after three of five objects, and after all. */
     let then: string;
     let now: string;
     let token: string;

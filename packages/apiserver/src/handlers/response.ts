@@ -1,6 +1,6 @@
 /**
- * Answers: one object or an error; in JSON, YAML or protobuf, as itself, as Table or as metadata alone. Stored objects go
- * out as the bytes that the cache holds. Lists are in write-list.ts.
+ * Responses with one object or an error: in JSON, YAML or protobuf; as itself, as Table or as metadata only. Stored objects
+ * are sent as the cached bytes. Lists are in write-list.ts.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -34,7 +34,7 @@ export const yamlType = "application/yaml";
 export const protobufType = "application/vnd.kubernetes.protobuf";
 const statusKind: GroupVersionKind = { group: "", version: "v1", kind: "Status" };
 
-/** Bodies below this size are not worth compressing. Source: handlers/responsewriters/writers.go, defaultGzipThresholdBytes */
+/** Smaller bodies are not compressed. Source: handlers/responsewriters/writers.go, defaultGzipThresholdBytes */
 const compressFromBytes = 128 * 1024;
 export const gzipLevel = 4;
 
@@ -42,20 +42,23 @@ export interface Output extends NegotiatedOutput {
   readonly indent: boolean;
 }
 
-/** @throws NotAcceptable. */
+/** @throws NotAcceptable */
 export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Output {
   const negotiated = negotiateOutput(ctx.exchange.headers.accept, options);
   return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
 }
 
-/** Custom resources have no protobuf form but of their metadata; subresources have no table of their own, but those of custom resources share theirs. */
+/**
+ * Negotiates for a resource. Custom resources have protobuf only for their metadata. Subresources have no Table, except those
+ * of custom resources.
+ */
 export function negotiateFor(call: Call, stream = false): Output {
   const isCustom = call.served.definition.itemsKeepKind === true;
   const tables = isCustom || call.subresource === "";
   return negotiate(call.ctx, { transforms: true, tables, protobuf: isCustom ? "metadata" : true, stream });
 }
 
-/** Answers with a stored object in the request's version. */
+/** Responds with a stored object in the request's version. */
 export function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
   const { served, ctx } = call;
   const entry = linkedEntry(call, stored);
@@ -77,7 +80,7 @@ export function writeEntry(call: Call, status: number, stored: Entry, output: Ou
   }
 }
 
-/** Answers with an object that is not stored: reviews, scales, Status. Its own apiVersion and kind count. */
+/** Responds with an object that is not stored (reviews, scales, Status), in its own apiVersion and kind. */
 export function writeObject(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
   const kind = { ...(parseGroupVersion(object.apiVersion ?? "v1") ?? { group: "", version: "v1" }), kind: object.kind ?? "" };
   if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
@@ -86,9 +89,8 @@ export function writeObject(ctx: RequestContext, status: number, object: KubeObj
 }
 
 /**
- * The same for the answer of a subresource or a virtual resource, which may be wanted as its metadata alone. A Status
- * stays what it is.
- * @throws NotAcceptable when a list is wanted
+ * Responds with the result of a subresource or virtual resource, or only its metadata when requested. A Status is sent unchanged.
+ * @throws NotAcceptable when a list is requested
  */
 export function writeAnswer(call: Call, status: number, answer: KubeObject, output: Output): Promise<void> {
   if (answer.kind === "Status") return writeObject(call.ctx, status, answer, output);
@@ -98,7 +100,7 @@ export function writeAnswer(call: Call, status: number, answer: KubeObject, outp
   return writeMeta(call.ctx, status, partialMetadata(object, output.version ?? "v1"), output);
 }
 
-/** Answers `Success`; `code` is in the body only where upstream's is. */
+/** Responds with Status `Success`; the body contains `code` only where upstream's does. */
 export function writeSuccess(
   ctx: RequestContext,
   httpStatus: number,
@@ -124,7 +126,7 @@ function writeTable(call: Call, status: number, metadata: ListMeta, entries: rea
   return sendJson(ctx, status, Buffer.from(json), output.indent);
 }
 
-/** @throws BadRequest. */
+/** @throws BadRequest */
 export function tableOptions(call: Call, output: Output): TableOptions {
   return {
     includeObject: includeObjectParam(call.ctx.query),
@@ -145,14 +147,14 @@ function metaGroupVersion(object: KubeObject): { group: string; version: string 
 }
 
 function sendJson(ctx: RequestContext, status: number, json: Buffer, indent: boolean): Promise<void> {
-  // Indented JSON ends without a newline, plain JSON with one; so do upstream's two encoders.
+  // Indented JSON ends without a newline, compact JSON with one, as upstream's encoders do.
   const body = indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
   return send(ctx, status, jsonType, body);
 }
 
 const newline = Buffer.from("\n");
 
-/** One whole body, compressed when the client takes that and it is long enough. */
+/** Sends a complete body, compressed when the client accepts it and the body is large enough. */
 export async function send(ctx: RequestContext, status: number, mediaType: string, body: Buffer | string): Promise<void> {
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (!wantsGzip(ctx, bytes.length)) return ctx.exchange.respond(status, { "content-type": mediaType }, bytes);
@@ -165,15 +167,18 @@ function wantsGzip(ctx: RequestContext, sizeBytes: number): boolean {
   return sizeBytes > compressFromBytes && acceptsGzip(ctx.exchange.headers["accept-encoding"]);
 }
 
-/** Upstream takes the plain word alone, and so nobody who refuses it with `;q=0`. Source: responsewriters/writers.go */
+/**
+ * As upstream, matches `gzip` without parameters only; `gzip;q=0` therefore does not match.
+ * Source: responsewriters/writers.go
+ */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   const text = Array.isArray(header) ? header.join(",") : (header ?? "");
   return text.split(",").some((encoding) => encoding.trim() === "gzip");
 }
 
 /**
- * Answers with the Status of an error, in the encoding the client asked for (JSON when that cannot be told), with
- * Retry-After where the error has one. After headers were sent it can only break the connection.
+ * Responds with the Status of an error in the negotiated encoding (default JSON), with Retry-After when the error has one.
+ * After the headers are sent it closes the connection.
  */
 export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContext): void {
   if (exchange.headersSent) {
@@ -190,6 +195,7 @@ export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContex
   exchange.respond(code, { ...headers, "content-type": mediaType }, encodeStatus(status, mediaType, indent));
 }
 
+/** Encodes a Status; JSON ends with a newline unless indented. */
 export function encodeStatus(status: Status, mediaType: string, indent: boolean): Buffer {
   const object = { ...status, kind: "Status", apiVersion: "v1" } as KubeObject;
   if (mediaType === protobufType) return encodeProtobuf(object, statusKind);
@@ -199,7 +205,7 @@ export function encodeStatus(status: Status, mediaType: string, indent: boolean)
 }
 
 function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { mediaType: string; indent: boolean } {
-  // Tables and the like are no forms of an error; when nothing else will do, it is JSON for people to read.
+  // Errors are not rendered as Table etc. When nothing is acceptable, they are indented JSON.
   const query = ctx?.query ?? queryOf(exchange.url);
   const indent = wantsIndent(query, exchange.headers["user-agent"]);
   try {

@@ -1,6 +1,6 @@
 /**
- * From a request's path and method to the handler of its verb. Paths below a served group version name a resource,
- * everything else is discovery, version, OpenAPI, or is not there.
+ * Routes requests to the handler of their verb. Paths below a served group version name a resource; the others are discovery,
+ * version and OpenAPI, or not found.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
 import {
@@ -32,16 +32,16 @@ import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
 
-/** Extra paths that other rooms serve, for the list at `/`. */
+/** Options beyond HandlerEnv; `rootPaths` are paths served elsewhere, for the index at `/`. */
 export interface RouterOptions extends HandlerEnv {
   readonly rootPaths?: () => readonly string[];
-  /** Where clients reach this server, for `/api`: `10.0.0.1:6443`. */
+  /** Address of this server in `/api`: `10.0.0.1:6443`. */
   readonly advertiseAddress?: () => string;
 }
 
 export type Router = (ctx: RequestContext) => Promise<void>;
 
-/** @returns a handler that throws a StatusError for the filter chain to write. */
+/** @returns a handler that throws a StatusError, which the filter chain writes */
 export function newRouter(env: RouterOptions): Router {
   const discovery = newDiscovery(env.resources, {
     rootPaths: () => [...(env.rootPaths?.() ?? []), ...openApiV3Paths(env)],
@@ -52,9 +52,9 @@ export function newRouter(env: RouterOptions): Router {
   const openApi = newOpenApi(env);
   return async (ctx) => {
     const { info } = ctx;
-    // With the gate off nobody is asked whether the client could take gzip.
+    // Without the gate, handlers do not see that the client accepts gzip.
     if (!env.services.featureEnabled("APIResponseCompression")) delete ctx.exchange.headers["accept-encoding"];
-    // Whatever it would name: upstream has no route for it.
+    // Upstream has no route for such paths, whatever they name.
     if (info.path.startsWith("//") || info.path === "/apis//") return notFoundPage(env, ctx);
     if (info.isResourceRequest) {
       if (env.resources.hasGroupVersion(info.group, info.version)) return runRoute(env, ctx);
@@ -74,7 +74,7 @@ export function newRouter(env: RouterOptions): Router {
   };
 }
 
-/** Whether upstream has routes for the group, which answer for all of its paths; those of custom resources have none. */
+/** Whether upstream has go-restful routes for the group, which then handle all of its paths. Custom resources have none. */
 function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
   return resources
     .versions(group)
@@ -82,8 +82,7 @@ function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
 }
 
 /**
- * Everything is taken from the RequestInfo that was authorized, and nothing is read from the URL a second time: two
- * readings that differ would let a request through that nobody allowed.
+ * Uses only the RequestInfo that was authorized and does not parse the URL again: a different reading would bypass authorization.
  */
 function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const { info } = ctx;
@@ -97,7 +96,8 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
     if (!env.services.featureEnabled("DryRun")) throw badRequest("the dryRun feature is disabled");
   }
   const below = subresource === "" ? undefined : findSubresource(served, subresource);
-  // Before anything is counted under its name; what custom resources lack has no route, but a name.
+  // Before metrics with its name are created. Upstream has no route for an unknown subresource, but
+  // a NotFound for custom resources.
   if (subresource !== "" && below === undefined) throw definition.itemsKeepKind ? notFound(definition, name) : noSuchPath();
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) {
@@ -115,12 +115,12 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   return name === "" ? runCollection(call) : runNamed(call);
 }
 
-/** A cluster-scoped resource is not found below a namespace; a namespace itself has its own name there. */
+/** Cluster-scoped resources are not found below a namespace, except the namespace itself. */
 function isClusterPath(info: RequestInfo, name: string): boolean {
   return info.namespace === "" || (info.resource === "namespaces" && info.group === "" && info.namespace === name);
 }
 
-/** What follows a subresource, with its slash and the one at the end: proxies pass it on. */
+/** The path behind a subresource, including slashes, which proxies forward. */
 function restOfPath(info: RequestInfo, below: readonly string[]): string {
   const rest = below.length > 0 ? `/${below.map(encodePart).join("/")}` : "";
   return info.path.endsWith("/") && !rest.endsWith("/") ? `${rest}/` : rest;
@@ -130,7 +130,7 @@ function encodePart(part: string): string {
   return encodeURIComponent(part).replaceAll("%3A", ":").replaceAll("%40", "@").replaceAll("%2B", "+").replaceAll("%24", "$");
 }
 
-/** A path that no verb of the resource has is not there; one that has others refuses the method. */
+/** 404 when the resource has none of the path's verbs; a path with other verbs refuses the method instead. */
 function pathOfVerbs({ served }: Call, verbs: readonly string[]): void {
   if (!verbs.some((verb) => served.definition.verbs.includes(verb))) throw noSuchPath();
 }
@@ -176,14 +176,14 @@ function allowed(call: Call, verb: string | undefined, handler: (call: Call) => 
   return handler(call);
 }
 
-/** @throws UnsupportedMediaType, NotAcceptable; of a kind without a schema (custom resources) the handlers see to that. */
+/** @throws UnsupportedMediaType, NotAcceptable. For custom resources the handlers negotiate. */
 function checkRoute(call: Call, kind: GroupVersionKind): void {
   if (call.served.definition.itemsKeepKind === true) return;
   if (call.ctx.exchange.method === "PATCH") patchTypeOf(call, kind);
   checkAccept(call.ctx);
 }
 
-/** `/api/v1/watch/namespaces/x/pods[/name]`: a watch of the collection, or of one object by its name. */
+/** `/api/v1/watch/namespaces/x/pods[/name]`: watches the collection, or one object by name. */
 function runLegacyWatch(call: Call): Promise<void> {
   const { ctx, served, name } = call;
   if (ctx.exchange.method !== "GET") throw methodNotAllowed();
@@ -194,7 +194,7 @@ function runLegacyWatch(call: Call): Promise<void> {
   return watch({ ...call, name: "" }, name === "" ? options : { ...options, fields: withName(options.fields, name) });
 }
 
-/** @throws BadRequest for a selector that asks for more, or others, than the one object of the path. */
+/** @throws BadRequest for a selector that does not select the object of the path */
 function withName(fields: FieldSelector, name: string): FieldSelector {
   if (fields.empty) return FieldSelector.fromSet({ "metadata.name": name });
   if (fields.requiresExact("metadata.name") === name) return fields;
@@ -208,7 +208,7 @@ const verbOfMethod: Readonly<Record<string, string>> = {
   PATCH: "patch",
   DELETE: "delete",
 };
-/** Proxies, which can delete, take every method; on the wire OPTIONS and HEAD count as get. */
+/** Proxies, recognized by the verb delete, accept all methods; OPTIONS and HEAD map to get. */
 const proxyVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "get", OPTIONS: "get" };
 
 function runSubresource(call: Call, subresource: ServedSubresource, rest: string): Promise<void> {
@@ -223,7 +223,7 @@ function runSubresource(call: Call, subresource: ServedSubresource, rest: string
   return subresource.run(call, verb, rest);
 }
 
-/** Reviews and component statuses: nothing is stored, the definition answers. */
+/** Reviews and component statuses: not stored, the definition's handler responds. */
 function runVirtual(call: Call, virtual: SubresourceDefinition): Promise<void> {
   const { method } = call.ctx.exchange;
   const everywhere = call.served.definition.namespaced && call.namespace === "";
@@ -240,9 +240,9 @@ function noSuchPath(): Error {
 }
 
 /**
- * Outside the served group versions upstream answers with plain text.
- * @throws ServiceUnavailable while it is not known yet what is served: clients take a 404 for the truth, and the garbage
- *   collector deletes by it. Source: k8s.io/apiserver pkg/util/notfoundhandler
+ * Plain text 404 outside of the served group versions, as upstream.
+ * @throws ServiceUnavailable until all APIs are known: the garbage collector deletes objects whose owners' kinds are not found.
+ * Source: k8s.io/apiserver pkg/util/notfoundhandler
  */
 function notFoundPage({ aggregated }: HandlerEnv, ctx: RequestContext): void {
   if (aggregated?.synced === false) {

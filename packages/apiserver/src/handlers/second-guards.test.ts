@@ -1,4 +1,7 @@
-/** The second guard behind the first, in each verb: versions with uids, dry runs of subresources, fields that another path owns. */
+/**
+ * Secondary checks behind the first one of each verb: versions with uids, dry runs of subresources,
+ * fields owned through another path.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startShared, type TestServer } from "./testing.ts";
@@ -191,7 +194,7 @@ test("a deletion that has begun is not taken back by any write", async () => {
   const gone = { deletionTimestamp: null, deletionGracePeriodSeconds: null };
   const patched = await server.request("PATCH", path, { metadata: gone }, merge);
   assert.deepEqual([patched.code, ...marks(patched.body)], [200, ...marks(marked)]);
-  // One finalizer for another is no way to hold it either.
+  // Exchanging a finalizer during deletion is not allowed either.
   const swapped = await server.request("PATCH", path, { metadata: { finalizers: ["example.com/x", "example.com/z"] } }, merge);
   assert.equal(swapped.code, 422);
   assert.deepEqual((await read(path)).metadata.finalizers, ["example.com/x", "example.com/y"]);
@@ -237,7 +240,7 @@ test("who updates an applied field owns it, and the next apply conflicts, also a
   assert.deepEqual([conflict.code, conflict.body.details.causes[0].field], [409, ".data.color"]);
   await server.request("PATCH", `${path}?fieldManager=third`, { metadata: { managedFields: [{}] } }, merge);
   assert.equal((await read(path)).metadata.managedFields, undefined);
-  // Without entries the present fields are whose they were before the first apply.
+  // Without entries the existing fields belong to `before-first-apply`.
   const afterwards = await applied("green");
   assert.equal(afterwards.code, 409);
   assert.match(afterwards.body.details.causes[0].message, /"before-first-apply"/);
@@ -315,7 +318,7 @@ for (const { name, fail } of [
     const ports = [{ port: 80, nodePort: 31_001 }];
     const next = await made(services, service({ clusterIP, type: "NodePort", ports }));
     for (const { path } of [holder, next]) await server.request("DELETE", path);
-    // What is deleted gives its own back too.
+    // A deletion releases its allocations, too.
     const again = await made(services, service({ clusterIP, type: "NodePort", ports }));
     await server.request("DELETE", again.path);
   });

@@ -1,28 +1,28 @@
 /**
- * `metadata.selfLink` for clients of before 1.16, while the gate RemoveSelfLink is off: the path of each object that is
- * answered, and of each list. It is put in on the way out, never stored.
+ * Sets `metadata.selfLink` of returned objects and lists while the gate RemoveSelfLink is off, for clients
+ * older than 1.16. Never stored.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go setObjectSelfLink, namer.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 
-/** Whether answers name their paths. */
+/** Whether responses have self links. */
 export function namesLinks({ env }: Call): boolean {
   return !env.services.featureEnabled("RemoveSelfLink");
 }
 
-/** An object of this request's resource with the path it is found at. */
+/** The entry with its self link, if enabled. */
 export function linkedEntry(call: Call, entry: Entry): Entry {
   return namesLinks(call) ? entry.with(withLink(call, entry.object())) : entry;
 }
 
-/** The same for an answer that is not stored; one without a name has no path. */
+/** As `linkedEntry`, for an object that is not stored; without a name it has no link. */
 export function withOwnLink(call: Call, object: KubeObject): KubeObject {
   return namesLinks(call) && (object.metadata?.name ?? "") !== "" ? withLink(call, object) : object;
 }
 
-/** Of a list: its own path, and that of each item. */
+/** The list with self links of the list and of each item, if enabled. */
 export function linkedList(call: Call, entries: Entry[]): { entries: Entry[]; selfLink?: string } {
   if (!namesLinks(call)) return { entries };
   const { definition } = call.served;

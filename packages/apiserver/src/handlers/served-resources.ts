@@ -1,27 +1,26 @@
 import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 
-/** One resource as it is served in one version; what every verb handler is given. */
+/** One resource in one served version, as verb handlers use it. */
 export interface ServedResource {
   readonly definition: ResourceDefinition;
   readonly version: ResourceVersionDefinition;
   /** undefined for virtual resources (reviews), which store nothing. */
   readonly store: RegistryStore | undefined;
-  /** What clients of this version send and get. */
+  /** The kind that clients of this version send and receive. */
   readonly kind: GroupVersionKind;
-  /** What the store and its entries hold. */
+  /** The kind in the store and its entries. */
   readonly hubKind: GroupVersionKind;
-  /** True when an entry's own JSON is already in this version. */
+  /** Whether the entry's own JSON is in this version. */
   readonly isHub: boolean;
 }
 
 /**
- * The resources this server answers for: (group, version, resource) → definition and store. Filled at start from the
- * catalogue; custom resources are added and removed while it runs.
+ * The served resources: (group, version, resource) to definition and store. Filled at startup from the catalogue; custom
+ * resources are added and removed at runtime.
  */
 export interface ServedResources {
-  /** Serves `definition` in one of its versions; replaces what was served there. */
+  /** Serves `definition` in one of its versions; replaces an existing registration. */
   add(definition: ResourceDefinition, version: ResourceVersionDefinition, store: RegistryStore | undefined): void;
   remove(group: string, version: string, resource: string): void;
   find(group: string, version: string, resource: string): ServedResource | undefined;
@@ -33,7 +32,7 @@ export interface ServedResources {
   /** Resources of a group version, by name. */
   resources(group: string, version: string): ServedResource[];
   all(): ServedResource[];
-  /** Changes with every `add` and `remove`; whoever derives something from the list compares it. */
+  /** Changes with every `add` and `remove`; invalidates data derived from the list. */
   readonly generation: number;
 }
 
@@ -78,7 +77,7 @@ export function newServedResources(): ServedResources {
   };
 }
 
-/** autoscaling announces its two beta versions oldest first; every other group goes by the general order. */
+/** autoscaling lists its two beta versions in ascending order; all other groups use the general order. */
 function compareVersionsOf(group: string, a: string, b: string): number {
   if (group === "autoscaling" && a.startsWith("v2beta") && b.startsWith("v2beta")) return a < b ? -1 : 1;
   return compareKubeVersions(a, b);

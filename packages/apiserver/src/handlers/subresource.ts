@@ -1,6 +1,7 @@
+import { subresourceCall } from "./subresource-call.ts";
 /**
- * What lies below a named object: status and scale, which are other views of the same stored object, and operations
- * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
+ * Subresources: status and scale, which are views of the stored object, and operations with a response of their own (binding,
+ * eviction, token). Streaming subresources are in `connect.ts`.
  */
 
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
@@ -8,7 +9,7 @@ import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/stat
 import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { atOnce, inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { applyTypeOf } from "@coxswain/apimachinery/patch/apply/apply-type";
@@ -17,11 +18,9 @@ import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields
 import { newScaleEntries } from "@coxswain/apimachinery/patch/apply/scale-entries";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import type { ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
+import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
-import type { RegistryStore } from "../registry/generic/store.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
-import type { SubresourceCall } from "../registry/generic/subresource.ts";
 import type { Entry } from "../storage/storage.ts";
 import { admissionAttributes } from "./admission.ts";
 import { readApply } from "./apply.ts";
@@ -38,13 +37,14 @@ import type { ServedResource } from "./served-resources.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
 
-/** A subresource as it is served, whether the definition lists it or it follows from a status strategy or scale paths. */
+/** A served subresource, either listed in the definition or implied by a status strategy or scale paths. */
 export interface ServedSubresource {
   readonly kind: GroupVersionKind;
   readonly verbs: readonly string[];
   run(call: Call, verb: string, rest: string): Promise<void>;
 }
 
+/** Sorted names of the subresources of a definition. */
 export function subresourceNames(definition: ResourceDefinition): string[] {
   const names = new Set(Object.keys(definition.subresources ?? {}).filter((name) => name !== ""));
   if (definition.statusStrategy !== undefined) names.add("status");
@@ -52,7 +52,7 @@ export function subresourceNames(definition: ResourceDefinition): string[] {
   return [...names].sort();
 }
 
-/** @returns undefined when the resource has none of this name. */
+/** @returns undefined when the resource has no such subresource */
 export function findSubresource(served: ServedResource, name: string): ServedSubresource | undefined {
   const { definition, version } = served;
   if (definition.subresources !== undefined && Object.hasOwn(definition.subresources, name)) {
@@ -86,7 +86,7 @@ function groupVersionOf(served: ServedResource): { group: string; version: strin
   return { group: served.kind.group, version: served.kind.version };
 }
 
-/** Status and its like: the parent's object, written through a strategy that takes only a part of it. */
+/** Status and similar views: the parent object, written through a strategy that takes only a part of it. */
 function viewOf(
   served: ServedResource,
   kind: GroupVersionKind,
@@ -121,7 +121,7 @@ function scaleView(served: ServedResource, paths: ScalePaths, verbs: readonly st
   return { kind, verbs, run: (call, verb) => runScale(call, verb, served, paths, kind) };
 }
 
-/** `/scale`: the number of replicas of an object, in a kind that is the same for all resources that have one. */
+/** `/scale`: the number of replicas of an object, in the same kind for all scalable resources. */
 async function runScale(
   call: Call,
   verb: string,
@@ -134,7 +134,7 @@ async function runScale(
   const output = negotiate(ctx, asMetadata);
   if (verb === "get") {
     const entry = await readParent(call, store).catch((err: unknown) => {
-      throw paths.unknownAs === undefined ? err : notFound(paths.unknownAs, call.name); // whatever it failed for
+      throw paths.unknownAs === undefined ? err : notFound(paths.unknownAs, call.name); // regardless of the cause
     });
     paths.checkRead?.(entry.object());
     return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
@@ -163,7 +163,9 @@ async function runScale(
   return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
 }
 
-/** What answers that are not stored can be wanted as: their metadata. A table is of a resource's own objects. */
+/**
+ * Responses that are not stored support PartialObjectMetadata, but not Table, which is specific to the resource's own objects.
+ */
 const asMetadata = { transforms: true, tables: false } as const;
 
 async function readParent({ ctx, namespace, name }: Call, store: RegistryStore): Promise<Entry> {
@@ -172,7 +174,7 @@ async function readParent({ ctx, namespace, name }: Call, store: RegistryStore):
   return store.get(namespace, name, { minimumRevision, signal: ctx.signal });
 }
 
-/** Entries that can be read, or none. */
+/** The entries when they can be decoded, else none. */
 function readable(entries: ManagedFieldsEntry[] | undefined): ManagedFieldsEntry[] | undefined {
   try {
     decodeManaged(entries);
@@ -184,9 +186,9 @@ function readable(entries: ManagedFieldsEntry[] | undefined): ManagedFieldsEntry
 
 interface WantedScale {
   readonly options: WriteRequestOptions;
-  /** Of the object that is meant, where it is named whole. */
+  /** UID precondition of an update; a patch has none. */
   readonly uid?: string | undefined;
-  /** @returns a new scale with the entries it has after this request. */
+  /** @returns the new scale with its managed fields */
   wanted(current: KubeObject): KubeObject;
 }
 
@@ -249,7 +251,7 @@ async function admitScale(
   await call.env.admission.validate(attributes);
 }
 
-/** Operations and reviews: the handler gives the answer, nothing generic is stored. */
+/** Operations and reviews: the handler produces the response, nothing is stored generically. */
 export async function runObject(
   call: Call,
   verb: string,
@@ -259,7 +261,7 @@ export async function runObject(
   const { ctx } = call;
   const { handler } = subresource;
   if (handler.type !== "object") throw methodNotSupported(call.served.definition, verb);
-  // The columns of a table are the resource's; its subresources have none.
+  // Table columns belong to the resource; its subresources have none.
   const forms = { transforms: true, tables: call.subresource === "" };
   if (verb === "get" && handler.get !== undefined) {
     const output = negotiate(ctx, forms);
@@ -322,7 +324,7 @@ export async function runObject(
   throw methodNotSupported(call.served.definition, verb);
 }
 
-/** An object that is not stored, in the form that tables are made of. */
+/** An object that is not stored, as an entry for tables and lists. */
 function entryOf(object: KubeObject): Entry {
   const { name = "", namespace = "" } = object.metadata;
   const entry: Entry = {
@@ -354,29 +356,8 @@ async function readObject(
   return { options, object };
 }
 
-/** A bare Status gets the code it is sent with. */
+/** Sets the HTTP code in a Status that has none. */
 function withCode(answer: KubeObject, code: number): KubeObject {
   if (answer.kind !== "Status" || (answer as Unstructured)["code"] !== undefined) return answer;
   return { ...answer, code } as KubeObject;
-}
-
-export function subresourceCall(call: Call, body: Unstructured | undefined, options: WriteRequestOptions): SubresourceCall {
-  const { env } = call;
-  return {
-    ctx: call.ctx,
-    services: env.services,
-    namespace: call.namespace,
-    name: call.name,
-    body,
-    dryRun: options.dryRun,
-    fieldManager: options.fieldManager,
-    async admit(object, old) {
-      const operation = old === undefined ? "CREATE" : "UPDATE";
-      const kind = { ...parseGroupVersion(object.apiVersion ?? ""), kind: object.kind } as GroupVersionKind;
-      const details = { dryRun: options.dryRun, options, ...(object.kind === undefined ? {} : { kind }) };
-      const attributes = admissionAttributes(call, operation, object, old, details);
-      await env.admission.mutate(attributes);
-      await env.admission.validate(attributes);
-    },
-  };
 }

@@ -20,7 +20,7 @@ interface Thing {
   times: number[];
 }
 
-/** Ages are asked for in another order than they stand in the row. */
+/** Cells compute the ages in a different order than the columns. */
 const table = tableOf<Thing>([text("Name"), text("Last"), text("First")], ({ metadata, times }, now) => {
   const ages = times.map((ms) => ageSince(ms, now));
   return [metadata.name, ...ages.map((age) => `${age} ago`).reverse()];

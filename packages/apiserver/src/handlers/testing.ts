@@ -1,12 +1,12 @@
-/** What the tests of this room share: one server for a file, requests that keep the bytes of the answer, small objects. */
+/** Shared by the tests of this module: one server per file, requests that keep the raw response, small objects. */
 import { type ClientHttp2Session, connect } from "node:http2";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
 
 export interface TestServer {
-  /** As the administrator; a string or bytes are sent as they are, anything else as JSON. */
+  /** Sends a request as the administrator; strings and buffers are sent unchanged, other bodies as JSON. */
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** A watch that stays open; `next` waits for the next line, `end` resolves when the server ends it. */
+  /** Opens a watch; `next` waits for the next line, `ended` resolves when the server ends it. */
   watch(path: string, headers?: Record<string, string>): Promise<Watch>;
   stop(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface Answer {
   readonly code: number;
   readonly headers: Record<string, string | string[] | undefined>;
   readonly raw: Buffer;
-  /** Parsed when it is one document of JSON. */
+  /** Parsed when the response is a single JSON document. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   readonly body: any;
 }
@@ -28,7 +28,7 @@ export interface Watch {
   close(): void;
 }
 
-/** To be called in `before`; `stop` belongs into `after`. */
+/** Call in `before`, and `stop` in `after`. */
 export async function startShared(flags: readonly string[] = []): Promise<TestServer> {
   const server = await startTestServer(undefined, ["--advertise-address=10.250.0.1", ...flags]);
   const session: ClientHttp2Session = connect(server.url, { ca: server.ca });
@@ -113,7 +113,7 @@ function parsed(raw: Buffer, headers: Record<string, unknown>): unknown {
   try {
     return JSON.parse(raw.toString());
   } catch {
-    return undefined; // events of a watch that has ended, one to a line
+    return undefined; // a watch response: one event per line
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Lists as text for people and for clients that want metadata alone: compact JSON, JSON over lines, or YAML. The items
- * are written one after the other, so that no form of a long list is ever whole in memory or holds up the loop.
+ * Lists in text forms: compact JSON, indented JSON, or YAML. Items are encoded one by one, so that a long list is never
+ * completely in memory and does not block the event loop.
  */
 import { indentJson } from "@coxswain/apimachinery/codec/json";
 import { yamlOfJson } from "@coxswain/apimachinery/codec/yaml";
@@ -10,9 +10,9 @@ import type { ItemBytes } from "./list-body.ts";
 export type TextForm = "compact" | "indented" | "yaml";
 
 interface Layout {
-  /** A whole list. */
+  /** Formats a complete list. */
   whole(compact: string): string;
-  /** How an item `0` stands in it. */
+  /** The text of an item `0` in this layout. */
   readonly placeholder: string;
   item(json: Buffer, first: boolean): readonly Uint8Array[];
 }
@@ -26,7 +26,7 @@ const layouts: Readonly<Record<TextForm, Layout>> = {
   indented: {
     whole: indentJson,
     placeholder: "\n    0",
-    // A line break inside of a JSON text is never part of a string.
+    // Line breaks in JSON text are never part of a string.
     item: (json, first) => [Buffer.from(`${first ? "" : ","}\n    ${indentJson(json.toString()).replaceAll("\n", "\n    ")}`)],
   },
   yaml: {
@@ -34,7 +34,7 @@ const layouts: Readonly<Record<TextForm, Layout>> = {
     placeholder: "- 0\n",
     item(json) {
       const text = yamlOfJson(`[${json}]`);
-      return [Buffer.from(text.startsWith("- ") ? text : `- ${json}\n`)]; // what nests too deep comes as JSON
+      return [Buffer.from(text.startsWith("- ") ? text : `- ${json}\n`)]; // too deeply nested values remain JSON
     },
   },
 };
@@ -45,13 +45,13 @@ export interface TextList {
   readonly head: Buffer;
   readonly bytesOf: ItemBytes;
   readonly tail: Buffer;
-  /** All of it when there are no items. */
+  /** The complete list without items. */
   readonly empty: Buffer;
 }
 
 /**
- * @param compact the list as JSON without its items, which are its last field: `{"kind":…,"items":[]}`
- * @param itemOf an item as compact JSON
+ * @param compact the list as JSON with an empty `items` as its last field: `{"kind":…,"items":[]}`
+ * @param itemOf encodes an item as compact JSON
  */
 export function textList(form: TextForm, compact: string, itemOf: (entry: Entry) => Buffer): TextList {
   const { whole, placeholder, item } = layouts[form];

@@ -1,6 +1,6 @@
 /**
- * Objects in the form the client asked for instead of their own: Table and PartialObjectMetadata. Tables are put together
- * as text, since what they carry along is text already.
+ * Renders objects as Table and PartialObjectMetadata. Tables are assembled as text, since the
+ * embedded objects are already encoded.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go
  */
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
@@ -14,7 +14,7 @@ import type { ServedResource } from "./served-resources.ts";
 
 export type IncludeObject = "None" | "Metadata" | "Object";
 
-/** @throws BadRequest for another value. */
+/** @throws BadRequest for another value */
 export function includeObjectParam(query: URLSearchParams): IncludeObject {
   const value = query.get("includeObject") ?? "";
   if (value === "") return "Metadata";
@@ -31,7 +31,9 @@ export interface TableOptions {
   readonly now: number;
 }
 
-/** A Table as JSON without a newline. @param columns undefined when they were sent before (all but a watch's first event). */
+/**
+ * A Table as JSON without a trailing newline. @param columns undefined when they were sent before (watch events after the first)
+ */
 export function tableJson(
   served: ServedResource,
   metadata: ListMeta,
@@ -43,7 +45,7 @@ export function tableJson(
   return `${tableHead(metadata, options, columns)}${rows.join(",")}]}`;
 }
 
-/** A Table as far as its first row; after the last one comes `]}`. */
+/** The start of a Table up to its first row; `]}` completes it after the last one. */
 export function tableHead(metadata: ListMeta, options: TableOptions, columns: TableColumns | undefined): string {
   return (
     `{"kind":"Table","apiVersion":"meta.k8s.io/${options.metaVersion}","metadata":${JSON.stringify(metadata)},` +
@@ -63,6 +65,7 @@ function columnsJson(columns: TableColumns): string {
   );
 }
 
+/** One row of a Table as JSON. */
 export function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
   const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, options.now));
   switch (options.includeObject) {
@@ -75,6 +78,7 @@ export function rowJson(served: ServedResource, entry: Entry, options: TableOpti
   }
 }
 
+/** The entry's metadata as PartialObjectMetadata JSON, memoized. */
 export function partialMetadataJson(entry: Entry, metaVersion: string): string {
   return entry.memo(`metadata:${metaVersion}`, () => {
     const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
@@ -82,26 +86,30 @@ export function partialMetadataJson(entry: Entry, metaVersion: string): string {
   });
 }
 
+/** The object's metadata as PartialObjectMetadata; shares `metadata` with the object. */
 export function partialMetadata(object: KubeObject, metaVersion: string): KubeObject {
   return { kind: "PartialObjectMetadata", apiVersion: `meta.k8s.io/${metaVersion}`, metadata: object.metadata };
 }
 
+/** 406 for a list requested as a single PartialObjectMetadata. */
 export function listWantedAsObject(definition: ResourceDefinition): Error {
   const list = definition.itemsKeepKind ? "unstructured.UnstructuredList" : `${goPackage(definition)}.${definition.listKind}`;
   return notAcceptable(`you requested PartialObjectMetadata, but the requested object is a list (*${list})`);
 }
 
+/** 406 for an object requested as PartialObjectMetadataList. */
 export function objectWantedAsList(definition: ResourceDefinition): Error {
   const object = definition.itemsKeepKind ? "unstructured.Unstructured" : `${goPackage(definition)}.${definition.kind}`;
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${object})`);
 }
 
+/** As `objectWantedAsList`, for a response that is not stored. */
 export function answerWantedAsList({ apiVersion = "", kind = "" }: KubeObject): Error {
   const [group = ""] = apiVersion.split(".", 1)[0]?.split("/") ?? [];
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${group}.${kind})`);
 }
 
-/** Where upstream keeps the group's types; its texts show that. Events are one type in two groups. */
+/** The Go package of the group's types, which appears in upstream's error texts. Events are one type in two groups. */
 function goPackage({ group }: ResourceDefinition): string {
   if (group === "" || group === "events.k8s.io") return "core";
   return group === "internal.apiserver.k8s.io" ? "apiserverinternal" : (group.split(".", 1)[0] ?? "");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
-/** What clients rarely send. Every answer here was seen from kube-apiserver, 500 without a reason where it gives that. */
+/** Rare requests. All expected responses were observed from kube-apiserver, including 500 without a reason. */
 
 const maps = "/api/v1/namespaces/default/configmaps";
 const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -125,7 +125,7 @@ describe("unusual requests", () => {
       (await bind(`${pods}/p/binding`, "p")).body.message,
       'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"',
     );
-    // The node of that name, told of as what the request is about.
+    // The node with that name, reported as the object of the request.
     assert.equal((await server.request("GET", `${pods}/p/log`)).body.message, 'pods "n" not found');
   });
 
@@ -293,7 +293,7 @@ describe("unusual requests", () => {
       const answer = await server.request("DELETE", path, body);
       if (text === undefined) {
         assert.equal(answer.code, 200, answer.raw.toString());
-        if (of === "one") await server.request("POST", maps, aConfigMap("kept")); // the body counts, not the query
+        if (of === "one") await server.request("POST", maps, aConfigMap("kept")); // the body takes precedence over the query
         return;
       }
       const whole = text.startsWith("no kind") ? `${text} ${inRegistry(of)}` : text;
@@ -306,11 +306,11 @@ describe("unusual requests", () => {
 
   const long = "x".repeat(129);
   for (const { method, path, headers, code } of [
-    // An update looks at its options before it looks at what it is sent, a creation after that.
+    // An update validates its options before its body, a creation after it.
     { method: "PUT", path: `${maps}/kept?fieldManager=${long}`, headers: { "content-type": "text/plain" }, code: 422 },
     { method: "PUT", path: `${deployment}/scale?dryRun=x`, headers: { "content-type": "text/plain" }, code: 422 },
     { method: "POST", path: `${maps}?fieldManager=${long}`, headers: { "content-type": "text/plain" }, code: 415 },
-    // What the client takes counts before what it asks for.
+    // Accept is checked before the query.
     { method: "GET", path: `${maps}?labelSelector=a%3D%3D%3D`, headers: { accept: "application/json;as=No;g=x;v=y" }, code: 406 },
     { method: "GET", path: `${maps}?timeout=-1s`, headers: {}, code: 200 },
     { method: "GET", path: `${maps}?timeout=1`, headers: {}, code: 400 },
@@ -366,7 +366,7 @@ describe("unusual requests", () => {
     { path: `${maps}?resourceVersion=abc`, code: 500, message: `resourceVersion: Invalid value: "abc": ${fault("abc")}` },
     { path: `${maps}/kept?resourceVersion=-1`, code: 500, message: `resourceVersion: Invalid value: "-1": ${fault("-1")}` },
     { path: `${maps}?watch=1&resourceVersion=abc`, code: 500, message: `resourceVersion: Invalid value: "abc": ${fault("abc")}` },
-    // What the cache does not answer: etcd's store finds words for it.
+    // Not answered by the cache: etcd's store has its own error texts.
     {
       path: `${maps}?limit=1&resourceVersion=abc`,
       code: 400,

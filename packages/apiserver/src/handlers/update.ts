@@ -1,10 +1,10 @@
 import { pauseAfter, pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
 import { admissionAttributes, authorizeCreate } from "./admission.ts";
 import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
-import { toHub } from "./convert.ts";
+import { toHubInTurns } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
@@ -19,8 +19,10 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   const output = negotiateFor(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "UpdateOptions");
-  const mediaType = inputMediaType(call); // a creation looks at it first, an update last
-  const object = toHub(served, await decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  const mediaType = inputMediaType(call); // creation checks the media type before the options, update after them
+  const decoded = await decodeBody(call, body, mediaType, served.kind, options.fieldValidation);
+  await pauseAfter(body);
+  const object = await toHubInTurns(served, decoded);
   checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
@@ -31,9 +33,10 @@ export async function update(call: Call, store = call.served.store as RegistrySt
     store.update(
       strategyContext(call, options.dryRun),
       call.name,
-      (current) => {
-        // May be asked for again after a lost race, and admission and strategy change what they get.
+      async (current) => {
+        // The function may run again after a conflict, and admission and strategy modify the object.
         const next = deepClone(object);
+        await pauseAfter(body);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
       { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx },
@@ -44,7 +47,7 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
-/** The admission hooks of every write that ends in `store.update`: CREATE when there is nothing yet, else UPDATE. */
+/** The admission hooks of writes through `store.update`: CREATE when the object does not exist yet, else UPDATE. */
 export function writeAdmission(call: Call, options: WriteRequestOptions) {
   const { env } = call;
   const pause = pauseWhenLong();

@@ -1,7 +1,7 @@
 import { indentJson } from "@coxswain/apimachinery/codec/json";
 import type { RequestContext } from "../request/context.ts";
 
-/** What `kubectl version` shows of the server. */
+/** The server version that `kubectl version` prints. */
 export const serverVersion = {
   major: "1",
   minor: "23",
@@ -14,7 +14,7 @@ export const serverVersion = {
   platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
 } as const;
 
-/** Always indented and always JSON, as upstream writes it. */
+/** Always indented JSON, as upstream. */
 export function writeVersion(ctx: RequestContext): void {
   ctx.exchange.respond(200, { "content-type": "application/json" }, indentJson(JSON.stringify(serverVersion)));
 }

@@ -13,7 +13,7 @@ const keys: Framer = (events) => {
   return { frames, bytes: Buffer.concat(frames) };
 };
 
-/** A client that reads when the test says so. */
+/** A client that reads when the test allows it. */
 function aSink() {
   const written: string[] = [];
   let drain: PromiseWithResolvers<void> | undefined;

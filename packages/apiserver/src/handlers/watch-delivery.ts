@@ -1,14 +1,17 @@
-/** From a stream of events to a client, by callbacks: a promise for each event at each of a thousand watchers is garbage. */
+/**
+ * Delivers watch events to a client with callbacks; a promise per event for each of thousands of watchers
+ * would be too much garbage.
+ */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { WatchEvent, WatchStream } from "../storage/storage.ts";
 import type { Batch, Framer } from "./watch-frames.ts";
 
-/** Where events go. */
+/** The destination of events. */
 export interface Sink {
-  /** @returns false when the transport's buffer is full. */
+  /** @returns false when the transport's buffer is full */
   write(batch: Batch): boolean;
-  /** Rejects when the client is gone. */
+  /** Rejects when the client has disconnected. */
   drained(): Promise<void>;
   end(): void;
 }
@@ -18,22 +21,22 @@ export interface Delivery {
   readonly sink: Sink;
   readonly framer: Framer;
   readonly timers: Pick<Clock, "after">;
-  /** Called once, when all that was there at the start is written. */
+  /** Called once, when the initial events are written. */
   readonly started?: (() => void) | undefined;
 }
 
-/** A client whose buffers stay full for so long is given up. */
+/** A client whose buffers stay full for this long is disconnected. */
 const stalledAfterMs = 60_000;
 
 /**
  * Writes all events until the stream ends.
- * @returns false when the client is gone or stopped reading: its connection has to be broken, not ended
- * @throws what the framer throws
+ * @returns false when the client disconnected or stalled: its connection must be destroyed instead of ended
+ * @throws errors of the framer
  */
 export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   let { started } = delivery;
-  /** Taken from the stream and not framed yet. */
+  /** Events taken from the stream that are not framed yet. */
   let rest: readonly WatchEvent[] = [];
 
   function goOn(): void {

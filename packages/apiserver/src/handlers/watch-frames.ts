@@ -1,4 +1,4 @@
-/** Watch events as bytes, in each form that a client may ask for. */
+/** Encodes watch events in each form that clients may request. */
 
 import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
@@ -16,24 +16,24 @@ import { encodeStatus, type Output, protobufType, tableOptions } from "./respons
 import type { ServedResource } from "./served-resources.ts";
 import { partialMetadata, tableJson } from "./transform.ts";
 
-/** Some events on the wire: one by one, and all in a row. Shared: read only. */
+/** A batch of encoded events: separately, and concatenated. Shared: read only. */
 export interface Batch {
   readonly frames: readonly Buffer[];
   readonly bytes: Buffer;
 }
 
-/** Frames events from the front until they are `batchBytes` long; counts what it gives. */
+/** Encodes events from the front until they exceed `batchBytes`, and counts them. */
 export type Framer = (events: readonly WatchEvent[]) => Batch;
 
-/** Of one batch: what a watch makes ahead of its client. One event may be longer. */
+/** Limits what a watch encodes ahead of its client. A single event may be larger. */
 const batchBytes = 64 * 1024;
 
-/** Of each resource, by form; watches of one form share it and what it made in this turn. */
+/** Framers by resource and form; watches of the same form share one, and the frames of the current event-loop turn. */
 const shared = new WeakMap<ServedResource, Map<string, Framer>>();
 
 /**
- * For one watch.
- * @param rewrite makes what this watch shows of an entry, which it then shares with nobody
+ * The framer of one watch.
+ * @param rewrite transforms entries for this watch; its frames are not shared then
  */
 export function framerFor(call: Call, output: Output, metrics?: WatchMetrics, rewrite?: (entry: Entry) => Entry): Framer {
   const { served } = call;
@@ -88,8 +88,8 @@ function counting(framer: Framer, metrics: WatchMetrics | undefined): Framer {
 }
 
 /**
- * Who comes in the same turn with the same events gets the same batch, which is counted for all of them together. Forgotten
- * afterwards: events would stay in memory.
+ * Within an event-loop turn, watchers with equal events get the same batch, which is counted for all of them together.
+ * Cleared at the end of the turn, so that events are not kept in memory.
  */
 function oncePerTurn(framer: Framer, metrics: WatchMetrics | undefined): Framer {
   let last: { events: readonly WatchEvent[]; batch: Batch; readers: number } | undefined;
@@ -136,9 +136,9 @@ function objectForm(served: ServedResource, mediaType: string): Form {
   };
 }
 
-/** Watchers with other selections meet the same event in the same turn; afterwards hardly anybody asks for its frame. */
+/** Shares frames between watchers with different selections within an event-loop turn; later the frame is rarely needed again. */
 function madeOncePerTurn(make: Form["event"]): Form["event"] {
-  /** A new one each turn: cleared, it would keep what stood in it (`TransientMap`). */
+  /** Recreated each turn: a cleared Map keeps its capacity (see `TransientMap`). */
   let frames: Map<Entry, { [T in ChangeType]?: Buffer }> | undefined;
   const forget = (): void => {
     frames = undefined;
@@ -158,7 +158,7 @@ function madeOncePerTurn(make: Form["event"]): Form["event"] {
   };
 }
 
-/** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
+/** Rows depend on the current time, so they are encoded per watcher. Only the first event has the columns. */
 function tableForm(call: Call, output: Output): Form {
   const { served } = call;
   let columns: TableColumns | undefined = served.definition.table;
@@ -185,7 +185,7 @@ function metadataForm(mediaType: string, metaVersion: string): Form {
   };
 }
 
-/** What a bookmark carries: an object of the kind with nothing but a resourceVersion. */
+/** The object of a bookmark: kind, apiVersion and resourceVersion only. */
 function bare(kind: string, apiVersion: string, revision: number): KubeObject {
   return { kind, apiVersion, metadata: { resourceVersion: String(revision), creationTimestamp: null } };
 }

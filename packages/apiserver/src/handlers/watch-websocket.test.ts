@@ -21,7 +21,7 @@ interface Options {
   readonly protocolVersion?: number;
 }
 
-/** A WebSocket as a browser opens it, as the administrator unless the test says otherwise. */
+/** Opens a WebSocket like a browser, as the administrator unless overridden. */
 function open(path: string, { protocols = [], headers = {}, protocolVersion = 13 }: Options = {}, at = server) {
   const all = { origin: "https://dashboard.example.com", authorization: `Bearer ${at.adminToken}`, ...headers };
   const socket = new WebSocket(at.url.replace("https", "wss") + path, protocols, {
@@ -37,7 +37,7 @@ function open(path: string, { protocols = [], headers = {}, protocolVersion = 13
     messages,
     opened: new Promise<void>((resolve) => socket.once("open", resolve)),
     closed: new Promise<number>((resolve) => socket.once("close", resolve)),
-    /** The code and text of an answer that is no upgrade. */
+    /** Code and body of a response that is not an upgrade. */
     refused: new Promise<{ code: number; text: string }>((resolve) => {
       socket.once(
         "unexpected-response",

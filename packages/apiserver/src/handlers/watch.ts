@@ -1,8 +1,7 @@
 /**
- * A watch: one answer that goes on until its time is up, the client leaves, or it reads too slowly. What has come in during
- * one turn of the event loop is framed once for all watchers that see the same (watch-frames.ts), and written at once
- * (watch-delivery.ts).
- * Over a WebSocket each event is a message: text in JSON, binary (without the length before it) in protobuf.
+ * A watch response, which lasts until its timeout, or until the client disconnects or reads too slowly. The events of one
+ * event-loop turn are framed once for all watchers with the same selection (watch-frames.ts) and written together
+ * (watch-delivery.ts). Over a WebSocket each event is a message: text for JSON, binary (without the length prefix) for protobuf.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go
  */
 import { realClock } from "@coxswain/apimachinery/clock/clock";
@@ -18,16 +17,19 @@ import { includeObjectParam } from "./transform.ts";
 import { deliver, type Sink } from "./watch-delivery.ts";
 import { framerFor } from "./watch-frames.ts";
 
+/** Handles a watch; resolves when it has ended. */
 export async function watch(call: Call, options: ListOptions): Promise<void> {
   const { ctx, served, env } = call;
-  negotiateFor(call); // as for a list, whose refusal names other types
+  negotiateFor(call); // checked as for a list first, whose error names other types
   const output = negotiateFor(call, true);
-  if (output.as === "Table") includeObjectParam(ctx.query); // refuse a wrong value before the answer begins
+  if (output.as === "Table") includeObjectParam(ctx.query); // validate before the response begins
   const timers = longTimers(env.clock ?? realClock);
   const timeoutMs = watchTimeoutMs(options.timeoutSeconds, env.minRequestTimeoutMs);
   const end = new AbortController();
   const stop = (): void => end.abort();
   const timer = timers.after(timeoutMs, stop);
+  // A client that is gone already fires no event any more.
+  if (ctx.signal.aborted) stop();
   ctx.signal.addEventListener("abort", stop, { once: true });
   try {
     const store = served.store as NonNullable<typeof served.store>;
@@ -59,8 +61,8 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
 }
 
 /**
- * `timeoutSeconds`, or a random time between the least one and its double, so that watches do not all end together. A
- * time that is over already ends the watch at once.
+ * `timeoutSeconds` in ms, or a random time between the minimum and its double, so that watches do not all end together. A
+ * negative value ends the watch at once.
  */
 export function watchTimeoutMs(timeoutSeconds: number | undefined, minRequestTimeoutMs: number, random = Math.random): number {
   if (timeoutSeconds) return Math.max(0, timeoutSeconds * 1000);
@@ -77,7 +79,7 @@ function bodySink({ exchange }: RequestContext, { mediaType }: Output): Sink {
   };
 }
 
-/** @returns undefined when the handshake was refused. */
+/** @returns undefined when the handshake was rejected */
 async function webSocketSink({ exchange, audit }: RequestContext, { mediaType }: Output): Promise<Sink | undefined> {
   const webSocket = await acceptWebSocket(exchange, { originRequired: true });
   if (webSocket === undefined) return undefined;
@@ -96,5 +98,5 @@ async function webSocketSink({ exchange, audit }: RequestContext, { mediaType }:
   };
 }
 
-/** What stands before a protobuf event in a plain body; a message knows its own length. */
+/** Length prefix of a protobuf event in a plain body; WebSocket messages do not need it. */
 const frameLengthBytes = 4;

@@ -1,7 +1,4 @@
-/**
- * Answers with lists: the same items in every form that clients ask for, written with back-pressure and in turns, from
- * the bytes that entries keep.
- */
+/** Responds with lists in all forms, with backpressure and yielding to the event loop, from the bytes cached with the entries. */
 import { createGzip } from "node:zlib";
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
@@ -34,23 +31,23 @@ import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";
 import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
 
-/** Answers with what a list found, in the request's version. */
+/** Responds with a list in the request's version. */
 export async function writeList(call: Call, found: ListResult, output: Output): Promise<void> {
   const result = { ...found, ...linkedList(call, found.entries) };
   return writeParts(call.ctx, output.mediaType, await listParts(call, result, output));
 }
 
-/** What a list found, and its own path where answers name theirs. */
+/** A list result, with the list's self link when enabled. */
 type LinkedResult = ListResult & { readonly selfLink?: string };
 
-/** A list around its items. */
+/** A list split around its items. */
 interface ListParts {
   readonly head: Buffer;
   readonly body: ListBody;
   readonly tail: Buffer;
-  /** The whole list, when there are no items and that is not the head and the tail. */
+  /** The complete list without items, when it differs from head and tail. */
   readonly empty?: Buffer;
-  /** Of all, where it is known. */
+  /** Length of the complete list, when known. */
   readonly sizeBytes?: number;
 }
 
@@ -64,7 +61,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
       const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
       const list = { ...kind, kind: output.as };
       if (output.mediaType === protobufType) return protobufList(list, result, protobufMetadataItems(kind));
-      // Unlike those of other lists, these items name their kind.
+      // Unlike items of other lists, these have kind and apiVersion.
       const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
       const frame = textList(
@@ -91,7 +88,7 @@ function formOf({ mediaType, indent }: Output): TextForm {
   return mediaType === yamlType ? "yaml" : indent ? "indented" : "compact";
 }
 
-/** @param custom lists of custom resources have no type upstream that would leave out what is empty */
+/** @param custom lists of custom resources are unstructured upstream, which does not omit empty fields */
 function emptyList(kind: GroupVersionKind, result: LinkedResult, custom = false): string {
   const metadata = { ...(custom && { continue: "" }), ...listMeta(result) };
   return (
@@ -100,7 +97,7 @@ function emptyList(kind: GroupVersionKind, result: LinkedResult, custom = false)
   );
 }
 
-/** Built-in items without kind and apiVersion, which the list says for them. */
+/** Built-in items are listed without kind and apiVersion. */
 function itemOf(entry: Entry, served: ServedResource): Buffer {
   const prefix = itemPrefix(served);
   const json = jsonOf(entry, served);
@@ -110,7 +107,7 @@ function itemOf(entry: Entry, served: ServedResource): Buffer {
 
 const openBrace = Buffer.from("{");
 
-/** Rows tell ages in seconds at the finest, so that all answers of one second share them. */
+/** Ages in rows have a resolution of seconds, so responses within the same second share the rows. */
 function tableList(call: Call, result: LinkedResult, output: Output): ListParts {
   const { served } = call;
   const options = tableOptions(call, output);
@@ -137,7 +134,7 @@ function listMeta(result: LinkedResult): ListMeta {
   return metadata;
 }
 
-/** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
+/** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, with the items' cached bytes. */
 async function protobufList(
   kind: GroupVersionKind,
   result: LinkedResult,
@@ -146,7 +143,7 @@ async function protobufList(
 ): Promise<ListParts> {
   const metadata = protobufListMeta(listMeta(result));
   const metadataHead = fieldHead(1, metadata.length);
-  // The length stands before the first item, so everything is encoded once before anything is sent.
+  // The length precedes the first item, so all items have to be encoded before the first byte is sent.
   let messageBytes = metadataHead.length + metadata.length;
   for (const [index, entry] of result.entries.entries()) {
     if (index % 16 === 0) {
@@ -184,7 +181,7 @@ function stringField(field: number, value: string): Buffer {
   return Buffer.concat([fieldHead(field, bytes.length), bytes]);
 }
 
-/** Writes a list chunk by chunk: never more than one ahead of the client, never long without giving way. */
+/** Writes a list chunk by chunk, at most one chunk ahead of the client, and yields to the event loop. */
 async function writeParts(ctx: RequestContext, mediaType: string, list: ListParts): Promise<void> {
   const { exchange } = ctx;
   const { head, body, tail, empty, sizeBytes } = list;

@@ -1,7 +1,6 @@
 /**
- * The server's client of itself. Reads of stored resources come from the stores without any encoding, so that an
- * informer holds the very objects of the watch cache; everything else passes the handlers as a request of
- * system:apiserver, which is authorized for all.
+ * The server's client of itself. Reads of stored resources are served by the stores without encoding, so that informers share the
+ * objects of the watch cache. All other requests go through the handlers as system:apiserver, which is authorized for everything.
  */
 import { randomUUID } from "node:crypto";
 import { type Client, type ClientObserver, newClient } from "@coxswain/apimachinery/client/client";
@@ -13,7 +12,7 @@ import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ObjectEvent } from "@coxswain/apimachinery/watch-stream/event";
-import type { RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
 import type { UserInfo } from "../request/context.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -24,13 +23,14 @@ import { LoopbackExchange } from "./exchange.ts";
 export interface LoopbackOptions {
   handle: (request: ServerRequest) => Promise<void>;
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
-  /** The store of a resource whose objects are in the asked version as they are stored. */
+  /** Returns the store of a resource whose hub version is the requested one. */
   storeOf: (ref: ResourceRef) => RegistryStore | undefined;
-  /** Told of each read that goes to a store directly. */
+  /** Called for each read that is served by a store directly. */
   onRead: (verb: "GET" | "LIST" | "WATCH", ref: ResourceRef) => void;
   observer?: ClientObserver;
 }
 
+/** The client for in-process use; requests are not rate limited. */
 export function newLoopbackClient(options: LoopbackOptions): Client {
   const user: UserInfo = { name: apiserverUser, uid: randomUUID(), groups: [privilegedGroup] };
   const wire = newClient(

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { PassThrough, Readable } from "node:stream";
-import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport";
+import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
 import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 
-/** A request that the server makes to itself: no socket, no TLS, the answer as the client's transport wants it. */
+/** A request from the server to itself: no socket, no TLS; the response has the form that the client's transport expects. */
 export class LoopbackExchange implements Exchange {
   onUnread: Exchange["onUnread"];
   readonly method: string;
@@ -36,7 +36,7 @@ export class LoopbackExchange implements Exchange {
       this.#answer = resolve;
       this.#fail = reject;
     });
-    // Who asked may have gone away; then nobody looks at the answer.
+    // The caller may have gone away; avoids an unhandled rejection then.
     this.response.catch(() => {});
     this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
   }

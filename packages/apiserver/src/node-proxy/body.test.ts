@@ -7,7 +7,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { pipe } from "./pipe.ts";
 
-/** What a server behind could take for a request of its own. */
+/** A body that a backend could misinterpret as a separate request. */
 const smuggled = "POST /run/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
 const asChunk = `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`;
 

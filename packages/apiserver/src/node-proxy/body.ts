@@ -1,16 +1,16 @@
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 
-/** A client's body on its way to another server. */
+/** A request body to forward. */
 export interface ForwardedBody {
-  /** undefined: there is none. */
+  /** undefined without a body. */
   readonly stream?: NodeJS.ReadableStream;
-  /** How it is framed, where the client's own headers do not say so. */
+  /** Framing headers to add when the client's headers contain none. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * With how it is framed, so that no server can read another end of it than this one: of methods that seldom have a body
- * node writes it as it is, and the server would take it for the next request, of ours.
+ * The body with explicit framing, to prevent request smuggling: for methods that usually have no body (GET, DELETE), Node would
+ * send it unframed, and the backend would parse it as the next request on our connection.
  */
 export function forwardedBody(exchange: Exchange): ForwardedBody {
   const { "content-length": length, "transfer-encoding": coding } = exchange.headers;

@@ -1,4 +1,4 @@
-/** Whom a node, a pod or a name may lead to, and that nobody is led elsewhere after the look. */
+/** Which addresses nodes, pods and names may resolve to, and that the checked address is the one dialed. */
 import assert from "node:assert/strict";
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { createServer } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { listening } from "@coxswain/apimachinery/testing/listening";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import { answerOf, openRequest, openSocket, resolveTarget } from "./dial.ts";
 import { newNodeProxy } from "./upstream.ts";
 
@@ -16,7 +16,7 @@ function target(url: string, parts: Partial<ConnectTarget> = {}): ConnectTarget 
   return { url: new URL(url), toNode: true, as: "text", ...parts };
 }
 
-/** A resolver that answers with one address after the other, and counts. */
+/** A resolver that returns the addresses in order and counts lookups. */
 function resolver(...addresses: string[]) {
   const answers = { asked: 0, lookup: async () => ({ address: addresses[answers.asked++] ?? "192.0.2.9" }) };
   return answers;
@@ -57,7 +57,7 @@ test("a name that nobody has here is a kubelet's name behind a tunnel, and nobod
 });
 
 const ownPort = (): number => 6443;
-/** Of this machine; a runner may have none but the loopback. */
+/** Non-loopback addresses of this machine; may be empty on CI. */
 const own = Object.values(networkInterfaces())
   .flatMap((entries) => entries ?? [])
   .map(({ address }) => address)
@@ -93,7 +93,7 @@ for (const { as, host, port, want } of [
   });
 }
 
-/** A kubelet that keeps whose certificate it was shown, and what was said to it. */
+/** A kubelet that records the client certificate and the request. */
 async function kubelet(t: TestContext, ca: { certPem: string; keyPem: string }, ips: string[]) {
   const pair = await newCertificate({ commonName: "node", ips, usages: ["server"], ca });
   const heard = { text: "", port: 0 };

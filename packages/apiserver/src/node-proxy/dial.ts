@@ -1,4 +1,4 @@
-/** How a target is reached: over which address, with whose certificate, and how long that may take. */
+/** Connections to targets: address, client certificate, verification and timeouts. */
 import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -11,31 +11,31 @@ import { badRequest, plainError, StatusError, serviceUnavailable } from "@coxswa
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";
 
 export interface NodeProxyConfig {
-  /** PEM; --kubelet-client-certificate and -key. Read for each connection: it may be a getter. */
+  /** PEM; --kubelet-client-certificate and -key. Read for each connection, so that a getter can rotate it. */
   readonly clientCertificate?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined;
-  /** PEM; --kubelet-certificate-authority. Without it a kubelet's certificate is not verified, as upstream does. */
+  /** PEM; --kubelet-certificate-authority. Without it kubelet certificates are not verified, as upstream. */
   readonly certificateAuthority?: string | Buffer | undefined;
-  /** Time limit of a connection's set-up; --kubelet-timeout. */
+  /** Connect timeout in ms; --kubelet-timeout. */
   readonly dialTimeoutMs?: number;
-  /** Of an upgraded connection, each way; --max-connection-bytes-per-sec. 0: no limit. */
+  /** Rate limit of upgraded connections in each direction; --max-connection-bytes-per-sec. 0: unlimited. */
   readonly bytesPerSecond?: number;
   readonly clock?: Clock;
   readonly log: Logger;
-  /** Where this server listens: nobody reaches it through itself, where its own client certificate might count. */
+  /** Port of this server, which may not be a target: its own client certificate could be accepted there. */
   readonly ownPort?: () => number;
-  /** How to get out; undefined: directly. */
+  /** Dialer; undefined: direct. */
   readonly tunnel?: Connect | undefined;
-  /** @returns one address of a host name. Default: the system's resolver. */
+  /** Resolves a host name to one address. Default: dns.lookup. */
   readonly lookup?: (name: string) => Promise<{ readonly address: string }>;
 }
 
-/** The address stays the one that was checked, the names stay the target's. */
+/** The checked address to dial, with the target's host name for TLS and headers. */
 export interface Dial {
-  /** Or the name of a kubelet that only the far end of the tunnel knows. */
+  /** IP address, or a kubelet's host name that is resolved at the far end of the tunnel. */
   readonly address: string;
   readonly port: number;
   readonly secure: boolean;
@@ -51,8 +51,8 @@ export interface Dial {
 }
 
 /**
- * Nobody is there: what the client is told depends on what was to be sent.
- * @param upgraded the connection was to be handed over to the client
+ * Error for a failed connection; its code depends on the kind of request.
+ * @param upgraded the connection was meant for an upgrade
  */
 export function unreachable(err: unknown, { as, url }: ConnectTarget, upgraded = as === "tunnel"): StatusError {
   const text = dialErrorText(err);
@@ -62,9 +62,9 @@ export function unreachable(err: unknown, { as, url }: ConnectTarget, upgraded =
 }
 
 /**
- * A name is looked up once: whatever it means a moment later, the address that was checked is the one that is dialled.
+ * Resolves and checks the target. Names are resolved only once, so that the checked address is the one dialed (DNS rebinding).
  * @param upgraded the connection is for an upgrade
- * @throws BadRequest for an address that nobody is to be sent to; 500 or 503 for a name that nobody has
+ * @throws BadRequest for a forbidden address; 500 or 503 for an unknown name
  */
 export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig, upgraded?: boolean): Promise<Dial> {
   const { url } = target;
@@ -99,7 +99,10 @@ function checkAddress(address: string, port: number, { as }: ConnectTarget, { ow
   if (port === ownPort?.() && isLocal(address)) throw badRequest("address not allowed");
 }
 
-/** Behind a tunnel there may be names that nobody has here: kubelets are asked for by them. Whom a user names has to be checked. */
+/**
+ * With a tunnel, kubelet names unknown here are resolved at its far end. Names chosen by users (proxy targets) must resolve
+ * here, to check the address.
+ */
 async function resolveHost(host: string, target: ConnectTarget, config: NodeProxyConfig): Promise<string> {
   if (isIP(host) !== 0) return host;
   try {
@@ -107,12 +110,12 @@ async function resolveHost(host: string, target: ConnectTarget, config: NodeProx
   } catch (err) {
     if (config.tunnel !== undefined && target.as !== "proxy") return host;
     const text = `lookup ${host}: no such host`;
-    // A name to be proxied to is looked up for the check of its addresses, that of a kubelet when it is dialled.
+    // Upstream resolves proxy targets during validation (400), kubelet names when dialing (500).
     throw target.as === "proxy" && !target.toNode ? badRequest(text) : new Error(`dial tcp: ${text}`, { cause: err });
   }
 }
 
-/** A request whose headers, and body if it has one, the caller sends. */
+/** Starts a request; the caller sends headers and body. */
 export function openRequest(
   dial: Dial,
   target: ConnectTarget,
@@ -126,16 +129,16 @@ export function openRequest(
 }
 
 /**
- * Rejects with the socket's error when there is no connection in time, or none that answers, and with a StatusError
- * when the answer is another protocol.
- * @param request has been sent, or is on its way
+ * Waits for the response head. Rejects with the socket's error when the connection fails or times out, and with a
+ * StatusError when the response is not HTTP.
+ * @param request already sent or being sent
  */
 export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => request.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     request.once("socket", (socket) => {
       if (!dial.secure && !socket.connecting)
-        clearTimeout(timer); // the tunnel's
+        clearTimeout(timer); // the tunnel has its own timeout
       else socket.once(dial.secure ? "secureConnect" : "connect", () => clearTimeout(timer));
     });
     request.once("response", (response) => {
@@ -153,7 +156,7 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
   });
 }
 
-/** @throws 500 in upstream's words. */
+/** Opens a TCP or TLS connection. @throws 500 with upstream's text. */
 export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Connection> {
   const { address: host, port } = dial;
   const through = await dial.tunnel?.(host, port).catch((err: Error) => {
@@ -185,7 +188,7 @@ function dialled({ address, port }: Dial): string {
   return `dial tcp ${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
 }
 
-/** Without a server name node checks nothing against the certificate: check the address here. */
+/** With an IP address as host, Node does not verify it against the certificate; verify it here. */
 function identity(dial: Dial, target: ConnectTarget) {
   if (dial.tls.servername !== "") return {};
   const address = target.url.hostname.replace(/^\[|\]$/g, "");
@@ -198,19 +201,19 @@ function identity(dial: Dial, target: ConnectTarget) {
   };
 }
 
-/** Who the client is to us is no business of the server behind. */
+/** Headers with the client's credentials, which must not be forwarded. */
 export function isCredential(name: string): boolean {
   return (
     name === "authorization" || name === "proxy-authorization" || name.startsWith("impersonate-") || name.startsWith("x-remote-")
   );
 }
 
-/** The name that the client knows the server by; what is proxied sees it too. */
+/** The Host header as sent by the client, which the backend sees too. */
 export function hostOf(exchange: Exchange, target: ConnectTarget): string {
   return exchange.headers.host ?? target.url.host;
 }
 
-/** Every proxy on the way adds who it had the request from. */
+/** X-Forwarded-For with the client's address appended. */
 export function forwardedFor(exchange: Exchange): string {
   const earlier = exchange.headers["x-forwarded-for"];
   return [...(earlier === undefined ? [] : [earlier].flat()), exchange.remoteAddress].join(", ");

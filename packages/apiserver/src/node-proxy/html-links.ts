@@ -1,6 +1,6 @@
 /**
- * Finds the links of an HTML page and replaces them, and leaves every other byte as it was. Reads as a browser's
- * tokenizer does, in one pass: comments and the text of scripts and styles hold no tags.
+ * Rewrites the links of an HTML page and leaves all other bytes unchanged. A single pass modelled on the HTML tokenizer:
+ * comments, scripts and styles contain no tags.
  * Source: k8s.io/apimachinery pkg/util/proxy/transport.go (which attributes are links)
  */
 const linkAttributes: Readonly<Record<string, readonly string[]>> = {
@@ -44,7 +44,7 @@ const rawText: ReadonlySet<string> = new Set([
   "xmp",
 ]);
 
-/** @param page one character for each byte. */
+/** @param page decoded as latin1, one character per byte. */
 export function rewriteLinks(page: string, rewrite: (link: string) => string): string {
   const lower = page.toLowerCase();
   const pieces: string[] = [];
@@ -59,7 +59,7 @@ export function rewriteLinks(page: string, rewrite: (link: string) => string): s
       continue;
     }
     const tag = readTag(page, lower, at + 1);
-    if (tag === undefined) break; // cut off
+    if (tag === undefined) break; // page ends inside a tag
     const links = Object.hasOwn(linkAttributes, tag.name) ? (linkAttributes[tag.name] as readonly string[]) : [];
     for (const { name, from, to } of tag.attributes) {
       if (!links.includes(name)) continue;
@@ -79,7 +79,7 @@ export function rewriteLinks(page: string, rewrite: (link: string) => string): s
 
 interface Attribute {
   readonly name: string;
-  /** Where its value stands, without quotes. */
+  /** Range of the value, without quotes. */
   readonly from: number;
   readonly to: number;
 }
@@ -87,11 +87,11 @@ interface Attribute {
 interface Tag {
   readonly name: string;
   readonly attributes: readonly Attribute[];
-  /** After `>`. */
+  /** Index after `>`. */
   readonly end: number;
 }
 
-/** @returns undefined when the page ends before the tag does. */
+/** @returns undefined when the page ends inside the tag. */
 function readTag(page: string, lower: string, from: number): Tag | undefined {
   let at = skip(page, from, (char) => !isSpace(char) && char !== "/" && char !== ">");
   const name = lower.slice(from, at);
@@ -101,7 +101,7 @@ function readTag(page: string, lower: string, from: number): Tag | undefined {
     if (at >= page.length) return undefined;
     if (page[at] === ">") return { name, attributes, end: at + 1 };
     const start = at;
-    // A `=` in front belongs to the name.
+    // A leading `=` is part of the attribute name (HTML tokenizer).
     at = skip(page, at + 1, (char) => !isSpace(char) && char !== "/" && char !== "=" && char !== ">");
     const attribute = lower.slice(start, at);
     const equals = skip(page, at, isSpace);

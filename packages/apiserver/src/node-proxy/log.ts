@@ -1,20 +1,19 @@
 /**
- * The log of a container: what the kubelet sends, as text, in pieces as they come. Over a WebSocket each piece is a
- * message.
+ * Container logs: relays the kubelet's response as a text stream. Over a WebSocket each chunk is a message.
  * Source: k8s.io/apiserver pkg/registry/generic/rest/streamer.go, pkg/endpoints/handlers/responsewriters/writers.go
  * StreamObject
  */
 import type { IncomingMessage } from "node:http";
 import { badRequest, genericServerResponse, internalError } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import { answerOf, type Dial, openRequest, unreachable } from "./dial.ts";
 
 const maxRefusalBytes = 50_000;
 
-/** @throws the kubelet's refusal as a Status; 500 when it cannot be reached. */
+/** @throws StatusError from the kubelet's error response; 500 when it is unreachable. */
 export async function streamLog(
   ctx: RequestContext,
   target: ConnectTarget,
@@ -43,11 +42,11 @@ export async function streamLog(
     response.end();
   } catch {
     answer.destroy();
-    ctx.exchange.destroy(); // cut off: the client must not take what came for the whole
+    ctx.exchange.destroy(); // truncated: the client must notice that the log is incomplete
   }
 }
 
-/** With `base64.binary.k8s.io` messages are text; otherwise the bytes as they are. Source: pkg/util/wsstream/stream.go */
+/** Messages are text with `base64.binary.k8s.io`, else raw bytes. Source: pkg/util/wsstream/stream.go */
 const protocols = ["", "binary.k8s.io", "base64.binary.k8s.io"];
 
 async function sendMessages({ exchange, audit }: RequestContext, answer: IncomingMessage): Promise<void> {

@@ -20,7 +20,7 @@ async function listening(t: TestContext, handler: RequestListener): Promise<numb
 
 const below = "/api/v1/namespaces/default/pods/web/proxy";
 
-/** Serves `path` of a server on `port` below a pod's proxy, and asks for it. */
+/** Requests `path` of a server on `port` through the proxy of a pod. */
 async function proxied(
   t: TestContext,
   port: number,

@@ -1,6 +1,6 @@
 /**
- * Plain requests to a pod, a service or a node: method, headers and body go there, status, headers and body come back.
- * Links and redirects of the server behind lead back through the proxy.
+ * Proxies plain (not upgraded) requests to a pod, a service or a node. Links and redirects in responses are rewritten to lead
+ * back through the proxy.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, transport.go
  */
 import type { IncomingMessage } from "node:http";
@@ -8,16 +8,16 @@ import { posix } from "node:path";
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { forwardedBody } from "./body.ts";
 import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
-/** A page beyond this keeps its links as they are. */
+/** Links are not rewritten in larger pages. */
 const longestPageBytes = 16 * 1024 * 1024;
 
-/** @throws ServiceUnavailable when nobody answers there; 500 for an answer in another protocol. */
+/** @throws ServiceUnavailable when the backend is unreachable; 500 when the response is not HTTP. */
 export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial): Promise<void> {
   const { exchange } = ctx;
   const body = forwardedBody(exchange);
@@ -50,13 +50,13 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
 
 export type Headers = Record<string, string | string[]>;
 
-/** As the client wrote it. */
+/** The raw query string as sent by the client. */
 function queryOf({ url }: Exchange): string {
   const at = url.indexOf("?");
   return at < 0 ? "" : url.slice(at);
 }
 
-/** Headers of one connection; `expect` was answered by this server. */
+/** Hop-by-hop headers; `expect` is handled by this server. */
 const hopByHop = new Set([
   "connection",
   "expect",
@@ -71,7 +71,7 @@ const hopByHop = new Set([
   "http2-settings",
 ]);
 
-/** Without what belongs to the client's connection, or says who the client is; with the trace that a proxy leaves. */
+/** Request headers without hop-by-hop and credential headers, with X-Forwarded-* added. */
 export function forwardedHeaders(exchange: Exchange): Headers {
   const headers: Headers = {};
   const ofConnection = namedByConnection(exchange.headers.connection);
@@ -84,7 +84,7 @@ export function forwardedHeaders(exchange: Exchange): Headers {
   return headers;
 }
 
-/** Fields that are meant for this connection alone (RFC 9110, 7.6.1). */
+/** Headers listed in Connection are hop-by-hop (RFC 9110, 7.6.1). */
 function namedByConnection(connection: string | undefined): string[] {
   return (connection ?? "").split(",").map((name) => name.trim().toLowerCase());
 }
@@ -93,7 +93,7 @@ function pathOf({ url }: Exchange): string {
   return url.split("?", 1)[0] ?? "";
 }
 
-/** Whom a browser may let read the answer is for this server to say, not for the one behind. */
+/** CORS is the responsibility of this server: such response headers of the backend are dropped. */
 const withheld = new Set([
   ...hopByHop,
   "access-control-allow-credentials",
@@ -102,6 +102,7 @@ const withheld = new Set([
   "access-control-allow-origin",
 ]);
 
+/** Response headers for the client: without hop-by-hop and CORS headers. */
 export function returnedHeaders(answer: IncomingMessage): Headers {
   const headers: Headers = {};
   const ofConnection = namedByConnection(answer.headers.connection);
@@ -113,7 +114,7 @@ export function returnedHeaders(answer: IncomingMessage): Headers {
 
 const linkParts = /^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/(?<host>[^/?#]*))?(?<path>[^?#]*)(?<rest>.*)$/s;
 
-/** `/page` of the server behind is `/api/v1/namespaces/x/pods/y/proxy/page` here; what leads elsewhere stays. */
+/** Maps `/page` of the backend to `/api/v1/namespaces/x/pods/y/proxy/page`; links to other hosts are unchanged. */
 export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: string) => string {
   const requested = pathOf(exchange);
   const proxied = target.url.pathname;
@@ -127,7 +128,7 @@ export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: 
   };
 }
 
-/** Bytes go on as they come; an answer that breaks off breaks off for the client too. */
+/** Streams the response; when the backend aborts, the client's response is aborted too. */
 export async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, code: number, headers: Headers): Promise<void> {
   const response = ctx.exchange.stream(code, headers);
   try {
@@ -136,7 +137,7 @@ export async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, co
     }
     response.end();
   } catch {
-    ctx.exchange.destroy(); // cut off: the client must not take what came for the whole
+    ctx.exchange.destroy(); // truncated: the client must notice that the response is incomplete
   }
 }
 
@@ -152,14 +153,14 @@ const codings: Readonly<Record<string, Coding>> = {
   deflate: { decode: (body) => inflateRawSync(body, limit), encode: (body) => deflateRawSync(body) },
 };
 
-/** @returns undefined when the answer is no page, or one that cannot be read. */
+/** @returns undefined when the response is not HTML or has an unsupported content coding. */
 function pageCoding({ headers }: IncomingMessage): Coding | undefined {
   const type = (headers["content-type"] ?? "").split(";", 1)[0]?.trim();
   const coding = headers["content-encoding"] ?? "";
   return type === "text/html" && Object.hasOwn(codings, coding) ? codings[coding] : undefined;
 }
 
-/** The page with its links rewritten; as it came when it is too long, or not what its headers say. */
+/** The page with rewritten links; unchanged when it is too large or cannot be decoded. */
 async function* rewrittenPage(
   answer: AsyncIterable<Buffer>,
   coding: Coding,

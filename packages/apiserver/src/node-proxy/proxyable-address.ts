@@ -3,8 +3,8 @@ import { networkInterfaces } from "node:os";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 
 /**
- * Users may point a proxy at any node or pod address; those that mean this machine or the cloud's metadata service are
- * not reached through us. IPv4 addresses inside IPv6 count as what they are.
+ * Checks a proxy target chosen by a user: this machine's loopback and the link-local network (cloud metadata services) must not
+ * be reachable through the API server. IPv4-mapped IPv6 addresses are treated like IPv4.
  * @throws BadRequest.
  * Source: pkg/proxy/util IsProxyableIP
  */
@@ -13,15 +13,15 @@ export function checkProxyable(address: string): void {
 }
 
 /**
- * Logs and exec go to where a node says its kubelet is. That may be this machine (a cluster of one machine has it so),
- * since only the paths of those go there; no kubelet is at the other addresses that are refused to a proxy.
+ * Checks the address of a kubelet for logs and exec. Loopback is allowed, as in single-machine clusters, because only the
+ * kubelet's own paths are requested there.
  * @throws BadRequest.
  */
 export function checkKubelet(address: string): void {
   if (isIP(address) === 0 || contains(neverKubelet, address)) throw notAllowed();
 }
 
-/** Is this one of the machine's own addresses, now? */
+/** True for an address of one of this machine's interfaces, read at the time of the call. */
 export function isLocal(address: string): boolean {
   const own = new BlockList();
   for (const { address: one, family } of Object.values(networkInterfaces()).flatMap((entries) => entries ?? [])) {
@@ -46,7 +46,7 @@ function networks(...all: readonly (readonly [string, number])[]): BlockList {
 
 const loopback = networks(["127.0.0.0", 8], ["::1", 128]);
 
-/** What is no global unicast address, without the loopback. */
+/** Addresses that are not global unicast, except loopback. */
 const neverKubelet = networks(
   ["0.0.0.0", 32],
   ["169.254.0.0", 16],

@@ -14,7 +14,7 @@ const log = { v: () => undefined } as never;
 const pod = { group: "", resource: "pods", name: "web-0" };
 const upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
 
-/** A kubelet and a runtime's streaming server in one. @param answer to each request, by how many came before; may be in pieces */
+/** A kubelet and its runtime's streaming server. @param answer chunks of the response to the n-th request */
 async function aKubelet(t: TestContext, answer: (count: number) => string[]) {
   const heard: string[] = [];
   const server = createTcpServer((socket) => {
@@ -42,7 +42,7 @@ const redirect = (location: string): string[] => [
   "\r\n",
 ];
 
-/** @returns the first of the answer that a client gets, or the error */
+/** @returns the first bytes of the response to the client, or the error */
 async function exec(
   t: TestContext,
   host: string,

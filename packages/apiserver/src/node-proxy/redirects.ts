@@ -1,26 +1,26 @@
 /**
- * Redirects that a kubelet answers a request for an upgrade with (gate StreamingProxyRedirects): its container runtime
- * has a streaming server of its own, and this server goes there in its client's place.
+ * Redirects in a kubelet's response to an upgrade request (feature gate StreamingProxyRedirects): the container runtime has a
+ * streaming server of its own, and this server follows the redirect on behalf of the client.
  * Source: k8s.io/apimachinery pkg/util/net/http.go ConnectWithRedirects
  */
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { Dial } from "./dial.ts";
 
 export interface Redirects {
-  /** Nobody is sent to another host than the first (gate ValidateProxyRedirects). */
+  /** Only follow redirects to the original host (feature gate ValidateProxyRedirects). */
   readonly sameHost: boolean;
-  /** @throws BadRequest for an address that nobody is to be sent to */
+  /** @throws BadRequest for a forbidden address */
   dial(target: ConnectTarget): Promise<Dial>;
 }
 
-/** One more is an error. */
+/** Maximum number of redirects; another one is an error. */
 export const mostRedirects = 9;
 
 /**
- * @param head of a 302, up to its empty line
- * @param from what was asked now
- * @param first what was asked at first
- * @throws Error in upstream's words for a redirect that is not followed
+ * @param head of a 302 response, up to its empty line
+ * @param from target of the redirected request
+ * @param first URL of the original request
+ * @throws Error with upstream's text for a redirect that is not followed
  */
 export function redirectTarget(head: string, from: ConnectTarget, first: URL, sameHost: boolean): ConnectTarget {
   const location = /^location:(.*)$/im.exec(head)?.[1]?.trim() ?? "";

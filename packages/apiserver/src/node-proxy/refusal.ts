@@ -1,20 +1,20 @@
 /**
- * A server that does not agree to an upgrade. Its answer goes to the client, and nothing of the client's goes to it any
- * more: it would take that for further requests of ours, with whatever our credentials are good for (CVE-2018-1002105).
+ * Handles a backend that rejects an upgrade. Its response is relayed to the client, and no more bytes of the client are sent:
+ * the backend would parse them as further requests with the API server's credentials (CVE-2018-1002105).
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
 import type { Connection } from "@coxswain/apimachinery/client/connect";
 
-/** A head that is longer has no end for us. */
+/** Maximum length of a response head. */
 export const longestHeadBytes = 16_384;
 
 const withinMs = 10_000;
 
 /**
- * Lines may end without the carriage return, as Go reads them.
- * @returns where the head ends, before its empty line; -1 when it does not within what may be a head
+ * Lines may end in LF without CR, as in Go.
+ * @returns the end of the head, before its empty line; -1 when it does not end within the maximum length
  * Source: Go net/textproto reader.go readLineSlice
  */
 export function headEnd(answer: Buffer): number {
@@ -22,7 +22,7 @@ export function headEnd(answer: Buffer): number {
   return end > longestHeadBytes ? -1 : end;
 }
 
-/** @returns where the head ends, without the end of its last line, and where the body begins; -1 when it has no end yet */
+/** @returns end of the head without the last line break, and start of the body; -1 when the head is incomplete */
 function headOf(answer: Buffer): { end: number; body: number } {
   const head = answer.subarray(0, longestHeadBytes + "\r\n\r\n".length);
   const [bare, usual] = [head.indexOf("\n\n"), head.indexOf("\n\r\n")];
@@ -32,24 +32,24 @@ function headOf(answer: Buffer): { end: number; body: number } {
 }
 
 /**
- * Resolves when the answer was written, or could not be; both connections end then.
- * @param first what came of it so far
+ * Resolves when the response was relayed or failed; both connections are closed then.
+ * @param first bytes of the response received so far
  */
 export async function returnRefusal(client: Socket, backend: Connection, first: Buffer): Promise<void> {
   const timer = setTimeout(() => backend.destroy(new Error("i/o timeout")), withinMs);
   client.once("close", () => backend.destroy());
-  client.resume(); // whatever it sends
+  client.resume(); // discards what the client sends
   try {
     await pipeline(answerFrom(backend, first), client);
   } catch {
-    // Broken off there, and so here: the client must not take what came for the whole.
+    // The backend aborted: the client's connection is aborted too, so that it notices the truncation.
   } finally {
     clearTimeout(timer);
     client.destroy();
   }
 }
 
-/** As far as it says that it goes, or until the server ends the connection. */
+/** The response up to its Content-Length, or until the backend closes the connection. */
 async function* answerFrom(backend: Connection, first: Buffer): AsyncGenerator<Buffer> {
   let left = lengthOf(first);
   const taken = (bytes: Buffer): Buffer => {
@@ -65,7 +65,7 @@ async function* answerFrom(backend: Connection, first: Buffer): AsyncGenerator<B
   }
 }
 
-/** Of head and body. */
+/** Total length of head and body in bytes. */
 function lengthOf(answer: Buffer): number {
   const { end, body } = headOf(answer);
   const length =

@@ -1,7 +1,7 @@
 /**
- * Upgraded connections: exec, attach, port-forward, WebSockets of proxied servers. The client's request for the upgrade
- * is sent on; when the server agrees to it, only bytes are copied from then on, and nothing of the streams is
- * interpreted. When it does not, the client gets its answer and nothing more.
+ * Upgraded connections: exec, attach, port-forward, WebSockets of proxied servers. Forwards the upgrade request; when the
+ * backend accepts, bytes are copied in both directions without interpreting the streams. When it does not, the client gets the
+ * backend's response and the connection is closed.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
 import { validateHeaderValue } from "node:http";
@@ -11,7 +11,7 @@ import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";
 import { mostRedirects, type Redirects, redirectTarget } from "./redirects.ts";
@@ -23,14 +23,14 @@ const answerWithinMs = 30_000;
 type OwnHeaders = Readonly<Record<string, string | string[]>>;
 
 export interface SpliceOptions extends Pick<NodeProxyConfig, "log" | "bytesPerSecond" | "clock"> {
-  /** Undefined: a redirect is not followed. */
+  /** undefined: redirects are not followed. */
   readonly redirects?: Redirects | undefined;
 }
 
 /**
  * Resolves when both sides have ended.
- * @param headers more of the request, or others than the client's; lower-case names
- * @throws 500 when there is no connection, or the answer is neither an upgrade nor a refusal.
+ * @param headers replace or extend the client's headers; lower-case names
+ * @throws 500 when the connection fails, or the response is neither an upgrade nor an error.
  */
 export async function splice(
   ctx: RequestContext,
@@ -60,12 +60,12 @@ type Backend = Awaited<ReturnType<typeof openSocket>>;
 
 interface Answered {
   backend: Backend;
-  /** What came of the answer so far: its head, unless that has no end, and perhaps more. */
+  /** Bytes of the response received so far: the head, and possibly more. */
   first: Buffer;
   code: number;
 }
 
-/** Asks for the upgrade, of one after the other where redirects are followed. */
+/** Sends the upgrade request, following redirects if enabled. */
 async function answered(
   exchange: Exchange,
   target: ConnectTarget,
@@ -98,7 +98,7 @@ async function answered(
 
 const statusBytes = "HTTP/1.1 101 ".length;
 
-/** As much of the answer as its head is in; it may come in pieces. */
+/** Reads until the head of the response is complete or too long. */
 async function beginning(socket: Backend): Promise<Buffer> {
   let first = await firstBytes(socket, answerWithinMs);
   while (headEnd(first) < 0 && first.length <= longestHeadBytes) {
@@ -110,7 +110,7 @@ async function beginning(socket: Backend): Promise<Buffer> {
 function upgradeRequest(exchange: Exchange, method: string, target: ConnectTarget, others: OwnHeaders): string {
   const { url } = target;
   const lines = [`${method} ${url.pathname}${url.search} HTTP/1.1`];
-  // What the client calls its connection's own could be a header of ours, which a server that is a proxy would drop.
+  // Connection may list any header, even ours; a backend that is a proxy itself would then drop it.
   const own = {
     host: hostOf(exchange, target),
     connection: "Upgrade",
@@ -130,7 +130,7 @@ function upgradeRequest(exchange: Exchange, method: string, target: ConnectTarge
   return `${lines.join("\r\n")}\r\n\r\n`;
 }
 
-/** A browser's bearer token travels as a WebSocket protocol. */
+/** Removes the bearer token that browsers send as a WebSocket subprotocol. */
 function withoutToken(name: string, value: string): string {
   if (name !== "sec-websocket-protocol") return value;
   return value
@@ -159,11 +159,11 @@ function firstBytes(socket: Connection, timeoutMs: number): Promise<Buffer> {
     socket.on("data", onData);
     socket.on("error", onError);
     socket.on("close", onClose);
-    socket.resume(); // it may have been paused after what came before
+    socket.resume(); // it may be paused since the head was read
   });
 }
 
-/** Both ways until both sides have ended; a broken side breaks the other. */
+/** Pipes both directions until both sides have ended; an error on one side destroys the other. */
 function joined(
   client: Socket,
   head: Buffer,

@@ -1,16 +1,16 @@
 import { Transform } from "node:stream";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 
-/** Bytes go through in portions of this much time, so that a slow limit does not come in bursts. */
+/** Interval in ms covered by one portion, to smooth low rates. */
 const portionMs = 100;
 
 /**
- * Lets so many bytes a second through, the rest waits at its source.
+ * A transform that limits throughput by backpressure.
  * Source: --max-connection-bytes-per-sec; k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, MaxBytesPerSec
  */
 export function newThrottle(bytesPerSecond: number, clock: Clock): Transform {
   const portionBytes = Math.max(1, Math.floor((bytesPerSecond * portionMs) / 1000));
-  /** When all that was let through would have come at the limit. */
+  /** Time in ms at which the bytes passed so far are within the limit. */
   let paidUntil = clock.monotonic();
   let timer: { cancel(): void } | undefined;
 

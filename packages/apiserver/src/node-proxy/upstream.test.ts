@@ -7,14 +7,14 @@ import { type TestContext, test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import WebSocket from "ws";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { newNodeProxy } from "./upstream.ts";
 
 const log = { v: () => undefined } as never;
 const pod = { group: "", resource: "pods", name: "web-0" };
 
-/** A kubelet that answers with `handler`. */
+/** A kubelet that handles requests with `handler`. */
 async function kubelet(
   t: TestContext,
   handler: (req: IncomingMessage, res: ServerResponse) => void,
@@ -26,7 +26,7 @@ async function kubelet(
   return Object.assign(server, { port: (server.address() as AddressInfo).port });
 }
 
-/** An exchange that keeps what is written to it. */
+/** An exchange that records the response. */
 function recorded(parts: Partial<Exchange> = {}) {
   const answer = { status: 0, headers: {} as Record<string, unknown>, body: "", ended: false, destroyed: false };
   const stream: ResponseStream = {
@@ -158,7 +158,7 @@ test("refuses to proxy to this machine", async () => {
   );
 });
 
-/** An upgraded connection through the proxy to a server that says what it hears. @returns the client's side and its first bytes */
+/** An upgraded connection through the proxy to an echo server. @returns the client's side and its first bytes */
 async function splicedEcho(t: TestContext, bytesPerSecond: number): Promise<{ socket: Socket; first: Buffer }> {
   const backend = createTcpServer((socket) => {
     socket.once("data", (head) => {
@@ -216,11 +216,11 @@ test("--max-connection-bytes-per-sec holds an upgraded connection back", async (
   let received = 0;
   while (received < sent.length) received += ((await once(socket, "data"))[0] as Buffer).length;
   assert.equal(received, sent.length);
-  // The first 200 of them go through at once.
+  // The first portion of 200 bytes passes at once.
   assert.ok(performance.now() - started >= 290, `${performance.now() - started} ms`);
 });
 
-/** What a kubelet that refuses an upgrade writes, and how many bytes of it are its answer. */
+/** Responses of a kubelet that rejects an upgrade. */
 const refusals = [
   { name: "with a length", bytes: "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone", ends: false },
   { name: "in lines that end with LF alone", bytes: "HTTP/1.1 403 Forbidden\nContent-Length: 4\n\nnone", ends: false },
@@ -304,7 +304,7 @@ test("a log is not sent in a protocol that nobody knows", async (t) => {
   client.on("error", () => {}).terminate();
 });
 
-/** @returns where a WebSocket is sent on to the target. */
+/** @returns a URL; WebSockets opened there are forwarded to the target. */
 async function upgrading(t: TestContext, to: ConnectTarget): Promise<string> {
   const front = createServer();
   front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {

@@ -1,14 +1,13 @@
 /**
- * Requests that another process answers: log, exec, attach and port-forward of a kubelet, proxies to nodes, pods and
- * services.
+ * Requests served by another process: log, exec, attach and port-forward of a kubelet, proxies to nodes, pods and services.
  *
- * The address that was checked is the address that is dialled. The API server's client certificate goes to kubelets
- * alone, and credentials of the client go nowhere.
+ * The checked address is the one dialed. The API server's client certificate is sent to kubelets only, and the client's
+ * credentials are never forwarded.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, k8s.io/apiserver pkg/registry/generic/rest/streamer.go
  */
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, type NodeProxyConfig, resolveTarget } from "./dial.ts";
 import { streamLog } from "./log.ts";
@@ -18,16 +17,16 @@ import { splice } from "./splice.ts";
 
 export interface NodeProxy {
   /**
-   * Does what the target says with the present request and answers it.
-   * @param resource who is asked for, for error texts
-   * @throws BadRequest when an upgrade is needed and was not asked for, or the address is not allowed; the kubelet's
-   *   refusals as a Status; 500 or 503 when nobody answers.
+   * Forwards the current request to the target and answers it.
+   * @param resource requested object, for error texts
+   * @throws BadRequest when a required upgrade was not requested, or the address is forbidden; the kubelet's errors as
+   *   StatusError; 500 or 503 when the target is unreachable.
    */
   forward(ctx: RequestContext, target: ConnectTarget, resource: GroupResource & { name: string }): Promise<void>;
 }
 
 export interface NodeProxyOptions extends NodeProxyConfig {
-  /** Of kubelets that redirect exec, attach and port-forward; undefined: they are not followed. */
+  /** For redirects of kubelets on exec, attach and port-forward; undefined: not followed. */
   readonly redirects?: Pick<Redirects, "sameHost"> | undefined;
 }
 
@@ -35,7 +34,7 @@ export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
   const dialAgain = (target: ConnectTarget): Promise<Dial> => resolveTarget(target, config);
   const redirects = config.redirects && { ...config.redirects, dial: dialAgain };
   if (config.clientCertificate !== undefined && config.certificateAuthority === undefined) {
-    // As upstream has it: the kubelets of most clusters sign their serving certificates themselves.
+    // As upstream: the kubelets of most clusters have self-signed serving certificates.
     config.log.warn("certificates of kubelets are not verified, because --kubelet-certificate-authority is not set");
   }
   return {

@@ -17,8 +17,8 @@ import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/re
 import type { Strategy } from "./generic/strategy.ts";
 
 /**
- * Whatever has the shape of a kind is taken or refused in words: defaults, conversions and rules of no kind end in an
- * error of their own, for objects that no rule has seen yet, with nulls wherever JSON may have them.
+ * Fuzz test: defaulting, conversion and validation accept or reject random objects of every kind, with nulls in any place, and
+ * never throw anything but a StatusError.
  */
 const runs = process.env["COX_TEST_LONG"] ? 600 : 40;
 const seed = Number(process.env["COX_TEST_SEED"] ?? 20211207);
@@ -47,7 +47,7 @@ function objectsOf(type: TypeDescriptor, salt: number): KubeObject[] {
   });
 }
 
-/** One value in thirty is null instead. */
+/** Replaces one value in thirty by null. */
 function withNulls(value: unknown, random: () => number): unknown {
   if (Array.isArray(value)) return value.map((item) => (random() < 1 / 30 ? null : withNulls(item, random)));
   if (typeof value !== "object" || value === null) return value;
@@ -58,7 +58,7 @@ function withNulls(value: unknown, random: () => number): unknown {
   return Object.fromEntries(all);
 }
 
-/** @throws whatever is no refusal */
+/** Runs beforeCreate and beforeUpdate. @throws AssertionError when they throw anything but a StatusError */
 function writes(
   definition: ResourceDefinition,
   version: ResourceVersionDefinition,
@@ -74,7 +74,7 @@ function writes(
   };
   const ctx = contextOf(definition, version.version);
   const current = inHub(stored);
-  delete current.metadata.generation; // what is stored counts from 1, users cannot say it
+  delete current.metadata.generation; // generations are set by the server, not by clients
   const attempts = [
     () => atOnce(beforeCreate(definition, strategy, { ...ctx, namespace: inHub(sent).metadata.namespace ?? "" }, inHub(sent))),
     () => {

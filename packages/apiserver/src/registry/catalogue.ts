@@ -25,8 +25,8 @@ import { storageResources } from "./storage/group.ts";
 export type { CatalogueConfig } from "./config.ts";
 
 /**
- * Every built-in resource. A group's rows are in its folder's `group.ts`, a resource's behaviour in the folder with the
- * resource's name.
+ * All built-in resources. The resources of a group are declared in `<group>/group.ts`, their behaviour is in the folder with
+ * the resource's name.
  */
 export function builtInResources(config: CatalogueConfig): readonly ResourceDefinition[] {
   return [
@@ -54,7 +54,7 @@ export function builtInResources(config: CatalogueConfig): readonly ResourceDefi
   ];
 }
 
-/** What is stored and never served: the allocated cluster IPs and node ports. Stores are made of them, handlers do not see them. */
+/** Resources that are stored but not served: allocated cluster IPs and node ports. */
 export function internalResources(): readonly ResourceDefinition[] {
   return [rangeAllocations];
 }

@@ -4,7 +4,7 @@ import { ageSince } from "./generic/ages.ts";
 import type { TableColumn, TableColumns } from "./generic/strategy.ts";
 
 /**
- * Columns and cells that several kinds' tables share, in kubectl's words.
+ * Table columns and cells shared by several kinds.
  * Source: pkg/printers/internalversion/printers.go
  */
 export const nameColumn: TableColumn = {
@@ -38,7 +38,7 @@ export function flag(name: string, description = ""): TableColumn {
   return { name, type: "boolean", description };
 }
 
-/** `5d3h`, or `<unknown>` for a time that is not there. */
+/** Age of a timestamp (`5d3h`); `<unknown>` when it is missing or invalid. */
 export function since(time: string | null | undefined, now: number): string {
   const ms = time ? parseTime(time) : undefined;
   return ms === undefined ? "<unknown>" : ageSince(ms, now);
@@ -54,7 +54,7 @@ export function labelsText(labels: Readonly<Record<string, string>> | undefined)
   return keys.length === 0 ? "<none>" : keys.map((key) => `${key}=${(labels as Record<string, string>)[key]}`).join(",");
 }
 
-/** The selector as `kubectl get -o wide` writes it. */
+/** A selector in the notation of `kubectl get -o wide`. */
 export function selectorText(selector: LabelSelector | undefined): string {
   if (selector === undefined || selector === null) return "<none>";
   const terms: { key: string; text: string }[] = [];
@@ -79,13 +79,13 @@ interface Named {
   image?: string;
 }
 
-/** Cells Containers and Images of a pod template. */
+/** Cells of the columns Containers and Images of a pod template. */
 export function containerCells(containers: readonly Named[] | undefined): [string, string] {
   const list = containers ?? [];
   return [list.map((c) => c.name ?? "").join(","), list.map((c) => c.image ?? "").join(",")];
 }
 
-/** A table whose cells are written for one kind. */
+/** A table with a typed cells function. */
 export function tableOf<T>(columns: readonly TableColumn[], cells: (object: T, now: number) => readonly unknown[]): TableColumns {
   return { columns, cells: (object, now) => cells(object as unknown as T, now) };
 }

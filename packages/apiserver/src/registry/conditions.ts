@@ -11,7 +11,7 @@ const reasonForm = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/;
 const reasonText =
   "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/** Conditions of the common shape. Source: k8s.io/apimachinery pkg/apis/meta/v1/validation ValidateConditions */
+/** Validates metav1.Condition lists. Source: k8s.io/apimachinery pkg/apis/meta/v1/validation ValidateConditions */
 export function validateConditions(conditions: readonly Condition[] | undefined, path: string): FieldError[] {
   const types = new Set<string>();
   return each(conditions, path, (condition, at) => {

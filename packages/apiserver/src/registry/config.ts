@@ -1,12 +1,12 @@
-import type { RegistryServices } from "./generic/subresource.ts";
+import type { RegistryServices } from "./generic/resource.ts";
 
-/** What the resources have to know of the process; from the flags. */
+/** Configuration of the built-in resources, from the flags. */
 export interface CatalogueConfig {
-  /** Late: the stores are made from the catalogue. */
+  /** Lazy: the stores are created from the catalogue. */
   readonly services: () => RegistryServices;
   /** --service-cluster-ip-range, one or two CIDRs; the first family is the primary one. */
   readonly serviceClusterIpRange: readonly string[];
-  /** --service-node-port-range, both ends included. */
+  /** --service-node-port-range, inclusive. */
   readonly nodePortRange: { readonly from: number; readonly to: number };
   readonly featureEnabled: (gate: string) => boolean;
   readonly kubeletConnection: {
@@ -14,9 +14,9 @@ export interface CatalogueConfig {
     readonly preferredAddressTypes: readonly string[];
     readonly port: number;
   };
-  /** What component statuses show of --etcd-servers. Default: nothing. */
+  /** etcd servers shown in componentstatuses. Default: none. */
   readonly etcd?: {
-    /** URLs, each once. */
+    /** Distinct URLs of --etcd-servers. */
     readonly servers: readonly string[];
     readonly tls?: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
   };

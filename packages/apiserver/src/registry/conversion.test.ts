@@ -25,7 +25,7 @@ const { convert, versionsOf } = conversionsOf(resources);
 const gvkOf = (apiVersion: string, kind: string): GroupVersionKind =>
   ({ ...parseGroupVersion(apiVersion), kind }) as GroupVersionKind;
 
-/** Ordered pairs of versions of one kind, both with a schema. */
+/** Ordered pairs of versions of the same kind, both with a schema. */
 const pairs = resources.flatMap((resource) => {
   const { group, kind } = resource;
   const all = [...resource.versions, ...(resource.formerVersions ?? [])]
@@ -41,7 +41,7 @@ function objectsOf(gvk: GroupVersionKind, numRuns: number): KubeObject[] {
     .map((object) => decodeJson(encodeAny({ ...object, apiVersion: formatGroupVersion(gvk), kind: gvk.kind }), gvk).object);
 }
 
-/** A conversion of random objects settles: the second time around the circle finds nothing to change. */
+/** Round trips of random objects are stable: a second round trip changes nothing. */
 test("through every pair of versions and back nothing is lost that the other version can say", () => {
   assert.ok(pairs.length > 40, String(pairs.length));
   for (const { kind, from, to } of pairs) {
@@ -59,8 +59,7 @@ test("through every pair of versions and back nothing is lost that the other ver
 });
 
 /**
- * What these say has no place in other versions of the kind, or is completed there; upstream too. The tests beside each
- * conversion tell.
+ * Kinds whose conversions lose or complete fields, like upstream's; the test next to each conversion covers them.
  */
 const comesBackOtherwise = new Set([
   ...["v1", "v2", "v2beta1", "v2beta2"].map((version) => `autoscaling/${version} HorizontalPodAutoscaler`),

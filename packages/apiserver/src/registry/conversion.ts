@@ -4,22 +4,22 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/resource.ts";
 
-/** Objects of one set of resources from one version to another. */
+/** Conversion between the versions of built-in resources. */
 export interface Conversions {
   /**
-   * @param object of any version that is served or was; in canonical form, and taken over
-   * @returns the object in that version, in canonical form, without any defaults filled in
-   * @throws Error when the object's kind has no such version; it names those that there are
+   * @param object in any current or former version, in canonical form; owned by the conversion from now on
+   * @returns the object in version `to`, in canonical form, without defaults
+   * @throws Error for an unknown kind, and for a version that the kind does not have
    */
   convert(object: KubeObject, to: GroupVersion): KubeObject;
-  /** Versions of an object's kind, `autoscaling/v2` and so on, served ones first; empty for a kind that is not known. */
+  /** Versions of an object's kind (`autoscaling/v2`), served ones first; empty for an unknown kind. */
   versionsOf(object: KubeObject): readonly string[];
 }
 
 interface Version {
   readonly apiVersion: string;
   readonly definition: ResourceVersionDefinition;
-  /** Versions with the same hub are of one kind, also across groups. */
+  /** Versions with the same hub belong to the same kind, even in different groups. */
   readonly hub: string;
 }
 

@@ -11,20 +11,20 @@ import type {
 } from "./generic/resource.ts";
 import type { Strategy, TableColumns } from "./generic/strategy.ts";
 
-/** A row of the catalogue: what cannot be guessed from the kind. */
+/** A resource as declared in a `group.ts`; `inGroup` fills in the defaults. */
 export interface ResourceRow {
   readonly resource: string;
   readonly kind: string;
-  /** `<Kind>List` unless given. */
+  /** Default: `<Kind>List`. */
   readonly listKind?: string;
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** All eight unless given. */
+  /** Default: all eight verbs. */
   readonly verbs?: readonly string[];
   readonly namespaced: boolean;
-  /** Served versions, preferred first. A text is a version without defaults or conversion. */
+  /** Served versions, preferred first. A string is a version without defaults or conversion. */
   readonly versions: readonly (string | ResourceVersionDefinition)[];
-  /** The first version unless given. */
+  /** Default: the first version. */
   readonly hub?: string;
   readonly hubGroup?: string;
   readonly storage?: { readonly group: string; readonly version: string };
@@ -43,10 +43,10 @@ export interface ResourceRow {
 }
 
 const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
-/** For resources whose collection cannot be deleted at once. */
+/** Verbs of resources without deletecollection. */
 export const verbsWithoutDeleteCollection = ["create", "delete", "get", "list", "patch", "update", "watch"] as const;
 
-/** Completes the rows of one API group. */
+/** Resource definitions of one API group. */
 export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDefinition[] {
   return rows.map((row) => {
     const named = row.versions.map((version) => (typeof version === "string" ? { version } : version));
@@ -71,8 +71,8 @@ export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDe
 }
 
 /**
- * The version with conversions that are given, and give, objects in canonical form: a conversion need not think of
- * nulls and empty fields.
+ * Wraps the conversions of a version so that their input and output are in canonical form and they need not handle nulls and
+ * empty fields.
  */
 function canonicalVersion<V extends ResourceVersionDefinition>(version: V, own: GroupVersionKind, hub: GroupVersionKind): V {
   const { toHub, fromHub } = version;
@@ -88,7 +88,7 @@ function canonicalAs(kind: GroupVersionKind, object: KubeObject): KubeObject {
   return type === undefined ? object : coerce(object, type);
 }
 
-/** Columns of a kind that has none of its own. Source: pkg/registry/rest/table.go */
+/** Columns of kinds without their own. Source: pkg/registry/rest/table.go */
 export const nameAndCreated: TableColumns = {
   columns: [
     {

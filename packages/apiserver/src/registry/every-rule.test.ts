@@ -10,7 +10,7 @@ import { refusalSites } from "../testing/refusal-sites.ts";
 const packages = join(import.meta.dirname, "../../..");
 const rooms = ["apiserver/src/registry", "apimachinery/src/validation"];
 const recorder = join(packages, "apiserver/src/testing/record-refusals.ts");
-/** These refuse by what is stored: their tests start a server, and do not run here. */
+/** Excluded: their rules depend on stored objects, so their tests need a server. */
 const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts", "generic/store.ts"];
 
 const files = rooms.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: packages })).map((file) => join(packages, file));
@@ -24,7 +24,7 @@ test("every rule has a table with a case that it refuses", async (t) => {
   const quick = files.filter(
     (file) => isTest(file) && file !== import.meta.filename && !/start-test-server|testing\/etcd|fast-check/.test(text(file)),
   );
-  // A run within a run is none unless it forgets the outer one.
+  // With NODE_TEST_CONTEXT set, a nested test runner would not run any tests.
   const { NODE_TEST_CONTEXT: _outer, ...env } = process.env;
   await promisify(execFile)(
     process.execPath,

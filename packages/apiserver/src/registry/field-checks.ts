@@ -27,11 +27,11 @@ export {
 };
 
 /**
- * Checks of single values that the validations of many kinds share. Those that take a path return field errors; the
- * others return texts.
+ * Checks of single values, shared by the validation of many kinds. Functions with a path return field errors; the others
+ * return error texts.
  * Source: k8s.io/apimachinery pkg/api/validation, pkg/util/validation
  */
-/** @param shown for objects and lists of named types: how the new value is quoted */
+/** @param shown the new value as quoted in the error, for objects and lists of named Go types */
 export function immutableField(next: unknown, current: unknown, path: string, shown: unknown = next ?? null): FieldError[] {
   return semanticEqual(next, current) ? [] : [invalidValue(path, shown, fieldImmutableText)];
 }
@@ -117,7 +117,7 @@ export function checkPort(port: number | undefined, path: string): FieldError[] 
   return isValidPort(port ?? 0).map((message) => invalidValue(path, port ?? 0, message));
 }
 
-/** IANA service names: `http`, `https-alt`. */
+/** IANA service names: `http`, `https-alt`. @returns error texts */
 export function isPortName(name: string): string[] {
   const errors: string[] = [];
   if (name.length > 15) errors.push("must be no more than 15 characters");
@@ -144,7 +144,7 @@ export function isValidIp(address: string): string[] {
   return parseIp(address) === undefined ? [invalidIpText] : [];
 }
 
-/** Addresses that would point at the node itself or its neighbours. Source: pkg/apis/core/validation ValidateNonSpecialIP */
+/** Rejects unspecified, loopback and link-local addresses. Source: pkg/apis/core/validation ValidateNonSpecialIP */
 export function checkNonSpecialIp(address: string, path: string): FieldError[] {
   const ip = parseIp(address);
   if (ip === undefined) return [invalidValue(path, address, "must be a valid IP address")];
@@ -170,7 +170,7 @@ function isLoopbackIpv6(ip: string): boolean {
   return !isIPv4(ip) && canonicalIpv6(ip) === "::1";
 }
 
-/** Names of environment variables. */
+/** Names of environment variables. @returns error texts */
 export function isEnvVarName(name: string): string[] {
   const errors: string[] = [];
   if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) {
@@ -184,9 +184,9 @@ export function isEnvVarName(name: string): string[] {
   return errors;
 }
 
-/** Keys of config maps and secrets. */
+/** Keys of ConfigMaps and Secrets. @returns error texts */
 export function isConfigMapKey(key: string): string[] {
-  if (/^(?!\.)[-._a-zA-Z0-9]{1,253}$/.test(key)) return []; // there may be many
+  if (/^(?!\.)[-._a-zA-Z0-9]{1,253}$/.test(key)) return []; // fast path: there may be many keys
   const errors: string[] = [];
   if (key.length > 253) errors.push("must be no more than 253 characters");
   if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
@@ -208,13 +208,13 @@ export function isHttpHeaderName(name: string): string[] {
       ];
 }
 
-/** A decoded quantity is checked by the codec already; what slips through is zero here. */
+/** Parses a quantity. The codec has validated it already; missing and invalid values are 0. */
 export function quantityOf(text: string | number | undefined | null): Quantity {
   if (text === undefined || text === null) return Quantity.parse("0");
   return Quantity.tryParse(String(text)) ?? Quantity.parse("0");
 }
 
-/** `50%`. */
+/** Percentages: `50%`. @returns error texts */
 export function isPercent(value: string): string[] {
   return /^[0-9]+%$/.test(value)
     ? []

@@ -4,20 +4,20 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 
 /**
- * Shapes that recur in the rules of many kinds, so that a kind's validation reads as a list of its rules.
- * Every one takes the value and its path and returns what is wrong, nothing when all is well.
+ * Validation helpers shared by many kinds. Each takes a value and its path and returns the field errors, an empty list when the
+ * value is valid.
  */
 export type Check<T> = (value: T, path: string) => FieldError[];
 
-/** The path of errors about no field in particular, as upstream's empty path prints. */
+/** Path of errors about the whole object: how Go prints an empty field path. */
 export const wholeObject = "[]";
 
-/** A required text (or list): empty and absent are the same. */
+/** A required string or list; empty counts as missing. */
 export function need(value: string | readonly unknown[] | undefined | null, path: string, detail = ""): FieldError[] {
   return value === undefined || value === null || value.length === 0 ? [required(path, detail)] : [];
 }
 
-/** `path[0]`, `path[1]`, … each by the same check. */
+/** Applies a check to every item, with the paths `path[0]`, `path[1]`, … */
 export function each<T>(
   list: readonly T[] | undefined | null,
   path: string,
@@ -26,12 +26,12 @@ export function each<T>(
   return (list ?? []).flatMap((item, i) => check(item, index(path, i)));
 }
 
-/** One error for each message of a check that only knows values. */
+/** Converts messages of a check without paths to field errors. */
 export function saying(messages: readonly string[], value: unknown, path: string): FieldError[] {
   return messages.map((message) => invalidValue(path, value, message));
 }
 
-/** A value that may be left open, and otherwise is one of a few. @param valid in the order upstream shows them */
+/** An optional enumeration. @param valid in the order of upstream's error text */
 export function optionalOneOf(value: string | undefined | null, valid: readonly string[], path: string): FieldError[] {
   return value === undefined || value === null || valid.includes(value) ? [] : [notSupported(path, value, valid)];
 }
@@ -41,14 +41,18 @@ export function requiredOneOf(value: string | undefined | null, valid: readonly 
   return value ? optionalOneOf(value, valid, path) : [required(path)];
 }
 
-/** A number within bounds, both included, when there is one. */
+/** An optional number within inclusive bounds. */
 export function within(value: number | undefined | null, low: number, high: number, path: string): FieldError[] {
   return value !== undefined && value !== null && (value < low || value > high)
     ? [invalidValue(path, value, `must be between ${low} and ${high}, inclusive`)]
     : [];
 }
 
-/** What stands twice in a list, told at its second place. */
+/**
+ * Items with a key that occurred before are duplicates.
+ * @param keyOf returns undefined for items to ignore
+ * @param at field of the item that the error path names; default: the item itself
+ */
 export function unique<T>(
   list: readonly T[] | undefined | null,
   path: string,
@@ -65,24 +69,24 @@ export function unique<T>(
   });
 }
 
-/** A reference by name: required, and a DNS subdomain. */
+/** A required name that is a DNS-1123 subdomain. */
 export function subdomainName(name: string | undefined | null, path: string): FieldError[] {
   return name ? saying(isDns1123Subdomain(name), name, path) : [required(path)];
 }
 
-/** One member of a union: where its errors stand, and under which name a second member is refused. */
+/** One member of a union (e.g. volume sources). */
 export interface Member<T> {
   readonly field: keyof T & string;
   readonly check?: (object: T, path: string) => FieldError[];
-  /** The name in the paths of its own errors, where upstream uses another one than the field's. */
+  /** Name in the error paths of `check`, where upstream's differs from the field name. */
   readonly at?: string;
-  /** The name in the error for a second member, likewise. */
+  /** Name in the error path when it is not the first member set, where upstream's differs. */
   readonly clash?: string;
-  /** Checked also beside another member, and never refused for one; those after it are. */
+  /** Always checked, never an error beside another member; it still counts as a member for those after it. */
   readonly tolerated?: boolean;
 }
 
-/** At most one member of a union is set, checked in the table's order. @returns how many are set, besides what is wrong */
+/** Checks that at most one member is set, in the order of `members`. @returns `found`: the number of members set */
 export function oneMember<T extends object>(
   object: T,
   members: readonly Member<T>[],

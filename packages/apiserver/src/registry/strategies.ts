@@ -6,37 +6,37 @@ import { dropDisabledFields } from "./core/pods/disabled-fields.ts";
 import { templateWarnings } from "./core/pods/warnings.ts";
 import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 
-/** An object with the two usual halves; fields as the kind has them. */
+/** An object with spec and status of any kind. */
 // biome-ignore lint/suspicious/noExplicitAny: the parts are those of many kinds.
 type SpecAndStatus = KubeObject & { spec?: any; status?: any };
 
 export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped" | "validate"> {
-  /** For both creation and update; what the stored object has already may stay allowed. */
+  /** For create and update; `current` is the stored object on update, for ratcheting. */
   validate?(next: T, ctx: StrategyContext, current?: T): FieldError[];
   readonly namespaced: boolean;
-  /** The kind has /status: what users send as status is dropped here. */
+  /** The kind has `/status`: the status in requests to the main resource is ignored. */
   readonly status?: boolean;
   /** metadata.generation counts changes of spec. */
   readonly generation?: boolean;
-  /** The kind makes pods of a template: fields of gates that are off are dropped from it, and it is warned about. */
+  /** Pod template of the kind: fields of disabled gates are dropped from it, and warnings are issued for it. */
   readonly template?: TemplateOf<T>;
 }
 
 export interface TemplateOf<T> {
-  /** Where it stands, `spec.template`. */
+  /** Path of the template, e.g. `spec.template`. */
   readonly path: string;
   readonly of: (object: T) => PodTemplateSpec | undefined;
 }
 
-/** Where most kinds have it. */
+/** The template of most workloads, `spec.template`. */
 export const specTemplate: TemplateOf<KubeObject & { spec?: { template?: PodTemplateSpec } }> = {
   path: "spec.template",
   of: ({ spec }) => spec?.template,
 };
 
 /**
- * The strategy that most kinds share: status belongs to its subresource, generation counts changes of the spec, and an
- * update is validated like a create with `validateUpdate` on top.
+ * The strategy shared by most kinds: status is only changed through its subresource, generation counts changes of the spec, and
+ * updates are validated by `validate` and then `validateUpdate`.
  */
 export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): Strategy<T> {
   const { namespaced, status, generation, template, ...rest } = options;
@@ -72,7 +72,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
   };
 }
 
-/** On create and whenever an update counts the generation up. */
+/** Warnings on create and on updates that increment the generation. */
 function templateWarningsOf<T extends KubeObject>({ path, of }: TemplateOf<T>) {
   const warnings = (next: T): string[] => templateWarnings(of(next), path);
   return {
@@ -85,14 +85,14 @@ function templateWarningsOf<T extends KubeObject>({ path, of }: TemplateOf<T>) {
 export interface StatusStrategyOptions<T extends KubeObject> {
   readonly namespaced: boolean;
   readonly anyFinalizer?: boolean;
-  /** Besides status and metadata, which parts an update of /status may change. */
+  /** Runs after everything but status and metadata was restored from the stored object. */
   readonly prepareForUpdate?: (next: T, current: T, ctx: StrategyContext) => void;
   readonly validateUpdate?: (next: T, current: T, ctx: StrategyContext) => FieldError[];
-  /** Labels stay as they are (workloads). */
+  /** Labels cannot be changed through `/status` (workloads). */
   readonly keepLabels?: boolean;
 }
 
-/** The strategy of `/status`: everything but status and metadata stays as stored. */
+/** The strategy of `/status`: only status and metadata can change. */
 export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOptions<T>): Strategy<T> {
   return {
     namespaceScoped: options.namespaced,
@@ -114,7 +114,7 @@ export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOp
   };
 }
 
-/** Sets a top-level field to what is stored. */
+/** Restores a top-level field from the stored object. */
 export function keep(next: KubeObject, current: KubeObject, field: string): void {
   const to = next as unknown as Record<string, unknown>;
   const from = current as unknown as Record<string, unknown>;

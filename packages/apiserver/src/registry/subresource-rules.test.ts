@@ -6,7 +6,7 @@ import { certificateApprovalStrategy } from "./certificates/certificatesigningre
 import { namespaceFinalizeStrategy } from "./core/namespaces/finalize.ts";
 import { podValidationOptions } from "./core/pods/validation/options.ts";
 
-/** What strategies other than those of an object and its status refuse, and what only their callers can get wrong. */
+/** Validation of subresource strategies other than status, and rules that only internal callers can violate. */
 const csr = { metadata: { name: "c" }, spec: { request: "", usages: ["any"], signerName: "a.b/c" } };
 const pod = podValidationOptions(() => true);
 

@@ -19,7 +19,7 @@ const gated = (): PodSpec =>
   }) as unknown as PodSpec;
 const plain = { containers: [{ name: "c", image: "i", securityContext: { procMount: "Default" }, livenessProbe: {} }] };
 
-/** Where each kind that makes pods has what they look like. */
+/** Path of the pod spec in each kind with a pod template. */
 for (const { resource, path } of [
   { resource: "pods", path: ["spec"] },
   { resource: "podtemplates", path: ["template", "spec"] },

@@ -1,20 +1,20 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { UserInfo } from "./context.ts";
+import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 
 /**
- * What the rooms behind the filters tell the audit of a request. Requests that the policy leaves out have none, so that
- * a server without a policy pays one comparison. Texts of objects are only made when the rule's level asks for them.
+ * Records what handlers know of a request in its audit event. Undefined for requests that the policy excludes, so that a
+ * server without a policy pays one comparison. Objects are encoded only when the rule's level requires it.
  */
 export interface AuditTrail {
-  /** The object of the request, decoded and with defaults; it completes what the URL says of the object. */
+  /** The decoded request object with defaults; completes the object reference derived from the URL. */
   requestObject(object: KubeObject | undefined, json: () => Buffer | string): void;
-  /** A patch as it was sent. */
+  /** A patch as sent. */
   requestPatch(bytes: Buffer): void;
-  /** The first value of a key stays. */
+  /** Sets an annotation; the first value of a key is kept. */
   annotate(key: string, value: string): void;
-  /** Only in events that hold the request's object: the value says what is in it. */
+  /** Sets an annotation only when the event contains the request object, since the value reveals parts of it. */
   annotateContent(key: string, value: string): void;
-  /** The answer has begun past the exchange: an upgraded connection. */
+  /** The response began outside of the exchange: an upgraded connection. */
   started(code: number): void;
   impersonated(user: UserInfo): void;
 }

@@ -5,7 +5,7 @@ import type { RequestInfo } from "./request-info.ts";
 
 export type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 
-/** What the rooms after the filters need of a request; made once per request by the filter chain. */
+/** The request as handlers behind the filter chain see it; created once per request. */
 export interface RequestContext {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
@@ -15,16 +15,22 @@ export interface RequestContext {
   readonly auditId: string;
   /** Milliseconds since the epoch; undefined for long-running requests. */
   deadlineMs: number | undefined;
-  /** Aborted at the deadline, when the client goes away, or when the server stops. */
+  /** Aborted at the deadline, when the client disconnects, or when the server stops. */
   readonly signal: AbortSignal;
-  /** As of `signal`, which is made only when it throws: it costs as much as the rest of a read from memory. */
+  /**
+   * As `signal.throwIfAborted()`, but creates the signal only when it throws: that costs as much as the rest
+   * of a read from memory.
+   */
   throwIfAborted(): void;
-  /** Of requests that the audit policy records. */
+  /** Set for requests that the audit policy records. */
   readonly audit?: AuditTrail | undefined;
-  /** Adds a `Warning: 299 - "text"` header to the answer. */
+  /** Adds a `Warning: 299 - "text"` header to the response. */
   warn(text: string): void;
-  /** A watch calls it when it has sent what there was at its start. */
+  /** Called by a watch when its initial events are sent. */
   watchStarted?: (() => void) | undefined;
-  /** Time of admission webhooks, which is not the server's own. Those that change objects are asked one after the other. */
+  /**
+   * Reports the duration of an admission webhook, which is excluded from the server's latency. Mutating webhooks are called
+   * one after the other, validating ones in parallel.
+   */
   webhookTook?(type: "admit" | "validating", ms: number): void;
 }

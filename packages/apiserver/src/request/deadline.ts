@@ -1,14 +1,14 @@
 /**
- * How long a request may take: the lesser of ?timeout and --request-timeout; long-running requests have no deadline.
+ * The timeout of a request: the lesser of ?timeout and --request-timeout; long-running requests have none.
  * Source: k8s.io/apiserver pkg/endpoints/filters/request_deadline.go
  */
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
 
 /**
- * @param timeout the query parameter, in Go's form: `34s`
+ * @param timeout the query parameter, a Go duration: `34s`; values that are not positive are ignored
  * @returns milliseconds
- * @throws StatusError 400 when the text is no duration; one that is not positive asks for nothing
+ * @throws StatusError 400 when it is not a duration
  */
 export function requestTimeoutMs(timeout: string | null, serverTimeoutMs: number): number {
   if (timeout === null || timeout === "") return serverTimeoutMs;

@@ -26,7 +26,7 @@ for (const { method = "GET", url, want } of [
   { url: "/api/v1/pods?fieldSelector=metadata.name%3Dfoo&watch=1", want: { verb: "watch", name: "foo" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name!=foo", want: { verb: "list", name: "" } },
   { url: "/api/v1/pods?fieldSelector=spec.nodeName%3Da,metadata.name%3D%3Dfoo", want: { verb: "list", name: "foo" } },
-  // What is escaped is a value, and all objects have another one.
+  // The escaped comma belongs to the value, which does not require a name.
   { url: "/api/v1/pods?fieldSelector=metadata.namespace!=x\\,metadata.name=foo", want: { verb: "list", name: "" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name=foo\\,b", want: { verb: "list", name: "foo,b" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name=foo,nonsense&watch=1", want: { verb: "watch", name: "" } },

@@ -3,15 +3,17 @@ import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 import { decodePath, queryOf } from "./url.ts";
 
 /**
- * What a request asks for, from its method and path alone.
+ * What a request addresses, derived from its method, path and query alone.
  * Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go
  */
 export interface RequestInfo {
-  /** False for /healthz, /metrics, /version, /api, /apis and all other paths that name no resource. */
+  /** False for /healthz, /metrics, /version, /api, /apis and all other paths that do not name a resource. */
   readonly isResourceRequest: boolean;
-  /** Without the query. */
+  /** Decoded, without the query. */
   readonly path: string;
-  /** get, list, watch, create, update, patch, delete, deletecollection, proxy (legacy) or the lower-case method for other paths. */
+  /**
+   * get, list, watch, create, update, patch, delete, deletecollection, proxy (legacy), or the lower-case method for other paths.
+   */
   readonly verb: string;
   readonly apiPrefix: string;
   readonly group: string;
@@ -20,18 +22,18 @@ export interface RequestInfo {
   readonly resource: string;
   readonly subresource: string;
   readonly name: string;
-  /** The old form, `/api/v1/watch/pods`. */
+  /** The legacy form, `/api/v1/watch/pods`. */
   readonly legacyPrefix: "" | "watch" | "proxy";
-  /** Everything after the version and that prefix, split at slashes. */
+  /** The path segments after the version and the legacy prefix. */
   readonly parts: readonly string[];
 }
 
-/** Subresources of a namespace itself: `/namespaces/web/finalize` is not a resource `finalize` in `web`. */
+/** Subresources of a namespace: in `/namespaces/web/finalize`, `finalize` is not a resource in namespace `web`. */
 const namespaceSubresources = new Set(["status", "finalize"]);
 
 /**
  * @param url path and query as sent: `/apis/apps/v1/namespaces/web/deployments?watch=true`
- * @throws Error when the path has a broken percent escape or asks for a legacy verb (`/api/v1/watch`) without a resource.
+ * @throws Error for a broken percent escape, or a legacy verb (`/api/v1/watch`) without a resource
  */
 export function parseRequestInfo(method: string, url: string): RequestInfo {
   const queryAt = url.indexOf("?");
@@ -114,7 +116,7 @@ function splitPath(path: string): string[] {
   return start === end ? [] : path.slice(start, end).split("/");
 }
 
-/** A boolean query parameter as upstream reads it: present and neither `false` nor `0`. */
+/** A boolean query parameter as upstream parses it: true unless absent, `false` or `0`. */
 function isTrue(value: string | null): boolean {
   if (value === null) return false;
   const lower = value.toLowerCase();
@@ -122,8 +124,9 @@ function isTrue(value: string | null): boolean {
 }
 
 /**
- * A list or watch of one object is authorized by its name, so that a rule with resourceNames can allow it. Read as those
- * read it that select by it: a comma may be part of a value, and what follows is no term of its own then.
+ * The name required by a field selector, so that a list or watch of one object can be authorized by resourceNames.
+ * Uses the parser that also evaluates the selector: a different reading, e.g. of an escaped comma within a value,
+ * would authorize the wrong request.
  */
 function nameInFieldSelector(text: string | null): string {
   if (text === null || text === "") return "";
@@ -131,7 +134,7 @@ function nameInFieldSelector(text: string | null): string {
   try {
     name = FieldSelector.parse(text).requiresExact("metadata.name");
   } catch {
-    return ""; // refused by whoever lists
+    return ""; // rejected by the list handler
   }
   return name !== undefined && isPathSegment(name) ? name : "";
 }
@@ -141,7 +144,7 @@ function isPathSegment(name: string): boolean {
   return name !== "." && name !== ".." && !/[/%]/.test(name);
 }
 
-/** Watches, proxies and streams: no deadline of --request-timeout, not counted as in flight. */
+/** Watches, proxies and streams: exempt from --request-timeout and not counted as in flight. */
 export function isLongRunning(info: RequestInfo): boolean {
   if (!info.isResourceRequest) return info.path.startsWith("/debug/pprof/");
   return info.verb === "watch" || info.verb === "proxy" || longRunningSubresources.has(info.subresource);

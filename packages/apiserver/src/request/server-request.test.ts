@@ -4,7 +4,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { parseRequestInfo } from "./request-info.ts";
 import { ServerRequest } from "./server-request.ts";
 
-/** @param client its signal may not be asked for while it is there */
+/** @param client its signal must not be created while the client is connected */
 function aRequest(client: { gone: boolean }): ServerRequest {
   const exchange = {
     headers: {},

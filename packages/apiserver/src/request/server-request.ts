@@ -9,8 +9,8 @@ import { Warnings } from "./warnings.ts";
 const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 
 /**
- * The context of one request as the filters fill it. What most requests never ask for (the parsed query, a signal that
- * also knows the deadline) is made on first use.
+ * The context of one request, filled by the filters. What most requests do not need (the parsed query, a signal that includes
+ * the deadline) is created on first use.
  */
 export class ServerRequest implements RequestContext {
   /** Replaced once, by the audit filter. */
@@ -21,19 +21,19 @@ export class ServerRequest implements RequestContext {
   readonly receivedMs: number;
   readonly longRunning: boolean;
   user: UserInfo = anonymousUser;
-  /** Who authenticated, when `user` is impersonated. */
+  /** The authenticated user, when `user` is impersonated. */
   impersonator: UserInfo | undefined;
-  /** What the audit is to say of the credential; it begins after the authentication. */
+  /** Audit annotations of the credential, kept until the audit filter, which runs after authentication. */
   credentialNotes: Readonly<Record<string, string>> | undefined;
   deadlineMs: number | undefined;
   audit: AuditTrail | undefined;
-  /** Reason given by the authorizer, for the log. */
+  /** The authorizer's reason, for the log. */
   authorizationReason = "";
-  /** When the filter began that it is in; as `performance.now()`. */
+  /** Start of the current filter, as `performance.now()`. */
   filterStartedMs = 0;
-  /** Called by a watch when it has sent what there was at its start. */
+  /** Called by a watch when its initial events are sent. */
   watchStarted: (() => void) | undefined;
-  /** How long it waited for admission webhooks. */
+  /** Total time spent in admission webhooks. */
   webhookMs = 0;
   #validatingMs = 0;
   #query: URLSearchParams | undefined;
@@ -42,7 +42,7 @@ export class ServerRequest implements RequestContext {
   readonly #stopping: AbortSignal | undefined;
   #warnings: Warnings | undefined;
 
-  /** @param stopping aborted when watches and streams are to end because the server does */
+  /** @param stopping aborted when the server stops, which ends watches and streams */
   constructor(exchange: Exchange, info: RequestInfo, receivedMs: number, longRunning: boolean, stopping?: AbortSignal) {
     this.exchange = exchange;
     this.info = info;
@@ -52,7 +52,7 @@ export class ServerRequest implements RequestContext {
     this.auditId = auditIdOf(exchange);
   }
 
-  /** Of those that only look, and are asked all at once, the slowest counts. Source: request/webhook_duration.go */
+  /** Validating webhooks run in parallel, so only the slowest one counts. Source: request/webhook_duration.go */
   webhookTook(type: "admit" | "validating", ms: number): void {
     const more = type === "admit" ? ms : Math.max(0, ms - this.#validatingMs);
     if (type === "validating") this.#validatingMs += more;
@@ -74,7 +74,7 @@ export class ServerRequest implements RequestContext {
       this.#signal = signal;
       return signal;
     }
-    // By hand: AbortSignal.any costs more than the rest of a small request.
+    // AbortSignal.any costs more than the rest of a small request.
     const cancel = new AbortController();
     this.#cancel = cancel;
     this.#signal = cancel.signal;
@@ -91,7 +91,7 @@ export class ServerRequest implements RequestContext {
 
   /** Called by the timeout filter when the deadline passes. */
   abort(reason: Error): void {
-    // A signal that nobody asked for yet must be aborted too for those who ask later.
+    // Creates the signal if necessary, so that later readers find it aborted.
     void this.signal;
     this.#cancel?.abort(reason);
   }
@@ -102,7 +102,7 @@ export class ServerRequest implements RequestContext {
   }
 }
 
-/** A client's own Audit-ID is kept when it is short, as upstream does. */
+/** The client's Audit-ID when it is valid and short, as upstream does; otherwise a new one. */
 function auditIdOf(exchange: Exchange): string {
   const given = exchange.headers["audit-id"];
   return typeof given === "string" && given !== "" && given.length <= 64 && /^[\x21-\x7e]+$/.test(given) ? given : randomUUID();

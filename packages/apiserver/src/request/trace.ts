@@ -1,17 +1,17 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Where one piece of work stands in a trace. Ids are lower-case hexadecimal. */
+/** The trace context of a span. Ids are lower-case hexadecimal. */
 export interface SpanContext {
   readonly traceId: string;
   readonly spanId: string;
-  /** Whether its spans are kept. */
+  /** Whether the spans are exported. */
   readonly sampled: boolean;
 }
 
-/** What the code that runs now works for; only a server that traces sets it. */
+/** The span of the running code; set only when tracing is enabled. */
 export const currentSpan = new AsyncLocalStorage<SpanContext>();
 
-/** The header by which the next server knows. Source: https://www.w3.org/TR/trace-context/ */
+/** The traceparent header of an outgoing request. Source: https://www.w3.org/TR/trace-context/ */
 export function traceparent(): string | undefined {
   const span = currentSpan.getStore();
   return span && formatTraceparent(span);
@@ -21,7 +21,7 @@ export function formatTraceparent({ traceId, spanId, sampled }: SpanContext): st
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
-/** @returns undefined for what is no such header */
+/** @returns undefined for an invalid header */
 export function parseTraceparent(text: unknown): SpanContext | undefined {
   if (typeof text !== "string") return undefined;
   const [, version, traceId = "", spanId = "", flags = ""] =

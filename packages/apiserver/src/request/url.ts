@@ -1,9 +1,9 @@
-/** A request's address as Go reads it. Source: net/url url.go; net/http server.go since Go 1.17 */
+/** URL parsing as in Go. Source: net/url url.go; net/http server.go since Go 1.17 */
 
 const brokenEscape = /%(?![0-9a-fA-F]{2})/;
 
 /**
- * A path without its escapes. Bytes that are no UTF-8 become U+FFFD.
+ * Decodes the percent escapes of a path. Invalid UTF-8 is replaced by U+FFFD.
  * @throws URIError for a broken escape
  */
 export function decodePath(path: string): string {
@@ -17,13 +17,10 @@ export function decodePath(path: string): string {
   }
 }
 
-/** Most requests have none, and nobody changes what they have. */
+/** Shared by requests without a query; never modified. */
 const noQuery = new URLSearchParams();
 
-/**
- * The query of a URL. A parameter with a broken escape or a semicolon, which used to separate parameters, is not there
- * for Go's readers.
- */
+/** The query of a URL. As in Go, parameters with a broken escape or a semicolon (formerly a separator) are ignored. */
 export function queryOf(url: string): URLSearchParams {
   const at = url.indexOf("?");
   if (at < 0) return noQuery;

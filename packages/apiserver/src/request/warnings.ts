@@ -1,13 +1,13 @@
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 
-/** What all warnings of an answer may take together, in characters. */
+/** Limit of the characters of all warnings of a response. */
 const mostTogether = 4 * 1024;
-/** What each may take once they are more than that. */
+/** Limit of each warning once that limit is exceeded. */
 const mostEach = 256;
 
 /**
- * The `Warning: 299 - "text"` headers of an answer: each text once, in order. When they become too much, all of them are
- * cut, the ones that are there already too; what comes after the limit is reached all the same is dropped.
+ * The `Warning: 299 - "text"` headers of a response: each text once, in order. When their total exceeds the limit, all
+ * warnings are truncated, including earlier ones; warnings that still exceed it are dropped.
  * Source: k8s.io/apiserver pkg/endpoints/filters/warning.go, k8s.io/apimachinery pkg/util/net/http.go NewWarningHeader
  */
 export class Warnings {
@@ -36,7 +36,7 @@ function hasControl(text: string): boolean {
   return /\p{Cc}/u.test(text);
 }
 
-/** Headers carry bytes; those of UTF-8, as everybody reads them. */
+/** Node writes header values as latin1; this encodes the text as UTF-8. */
 function header(text: string): string {
   const quoted = `299 - "${text.replace(/[\\"]/g, "\\$&")}"`;
   return Buffer.from(quoted, "utf8").toString("latin1");

@@ -6,7 +6,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import WebSocket from "ws";
 import { acceptWebSocket, isWebSocketRequest, type WebSocketStream } from "./web-socket.ts";
 
-/** A client, and the server's end of its WebSocket. */
+/** A client, and the server side of its WebSocket. */
 async function connected(t: TestContext): Promise<{ client: WebSocket; stream: WebSocketStream }> {
   const accepted = Promise.withResolvers<WebSocketStream>();
   const server = await startHttpServer({
@@ -32,7 +32,7 @@ async function connected(t: TestContext): Promise<{ client: WebSocket; stream: W
 const message = Buffer.alloc(1 << 20, "x");
 const messages = 32;
 
-/** More than the sockets in between hold. */
+/** Sends more than the socket buffers hold. */
 function fill(stream: WebSocketStream): void {
   let room = true;
   for (let i = 0; i < messages; i++) room = stream.send(message, "binary");

@@ -1,34 +1,34 @@
 /**
- * WebSockets that this server speaks itself: a watch and a log, which only send. What a client sends is read and
- * dropped; text and binary messages are the caller's choice.
- * Source: golang.org/x/net/websocket (the handshake and its refusals), k8s.io/apiserver pkg/util/wsstream
+ * WebSockets terminated by this server: watches and logs, which only send. Messages from the client are read and discarded.
+ * The caller chooses between text and binary messages.
+ * Source: golang.org/x/net/websocket (the handshake and its errors), k8s.io/apiserver pkg/util/wsstream
  */
 import type { IncomingMessage } from "node:http";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { type WebSocket, WebSocketServer } from "ws";
 
 export interface WebSocketRules {
-  /** A browser's WebSocket always names its page. Without one the answer is 403. */
+  /** Reject requests without an Origin header, which browsers always send, with 403. */
   readonly originRequired: boolean;
-  /** What may be agreed upon, `""` for none; undefined: any one protocol that the client names. */
+  /** Supported subprotocols, `""` for none; undefined: any single protocol that the client names. */
   readonly protocols?: readonly string[];
 }
 
 export interface WebSocketStream {
-  /** `""` when none was asked for. */
+  /** `""` when the client requested none. */
   readonly protocol: string;
-  /** @returns false when the transport's buffer is full: await `drained` before sending more. */
+  /** @returns false when the transport's buffer is full: await `drained` before sending more */
   send(message: Buffer, as: "text" | "binary"): boolean;
-  /** Resolves when everything sent has left; rejects when the client is gone. */
+  /** Resolves when everything sent was written; rejects when the client disconnected. */
   drained(): Promise<void>;
   close(): void;
-  /** Breaks the connection off. */
+  /** Terminates the connection without a close frame. */
   destroy(): void;
 }
 
-/** What may wait in the buffer before the sender has to. */
+/** Buffered bytes from which `send` returns false. */
 const highWaterBytes = 64 * 1024;
-/** Clients have nothing to say; a message beyond this ends the connection. */
+/** Clients are not expected to send data; a larger message ends the connection. */
 const maxReceivedBytes = 64 * 1024;
 
 const server = new WebSocketServer({
@@ -39,13 +39,13 @@ const server = new WebSocketServer({
   handleProtocols: (protocols) => protocols.values().next().value ?? false,
 });
 
-/** True for an upgrade that asks for a WebSocket. Source: wsstream.IsWebSocketRequest */
+/** Whether the request is a WebSocket upgrade. Source: wsstream.IsWebSocketRequest */
 export function isWebSocketRequest({ upgrade, headers }: Exchange): boolean {
   if (upgrade === undefined || headers.upgrade?.toLowerCase() !== "websocket") return false;
   return (headers.connection ?? "").split(",").some((one) => one.trim().toLowerCase() === "upgrade");
 }
 
-/** @returns undefined when the handshake was refused; the answer has been given then. */
+/** @returns undefined when the handshake was rejected; the response has been sent then */
 export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Promise<WebSocketStream | undefined> {
   const refused = refusal(exchange, rules);
   if (refused !== undefined) {
@@ -60,7 +60,7 @@ export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Prom
   });
 }
 
-/** All that `ws` looks at: it is left no choice of a protocol. */
+/** The request as `ws` reads it, with only the agreed subprotocol to choose from. */
 function handshakeOf({ method, headers }: Exchange, protocol: string | undefined): IncomingMessage {
   const { "sec-websocket-protocol": _asked, ...others } = headers;
   const agreed = protocol ? { "sec-websocket-protocol": protocol } : {};
@@ -91,12 +91,12 @@ function isUri(origin: string | undefined): boolean {
   return origin !== undefined && (origin.startsWith("/") || URL.canParse(origin));
 }
 
-/** @returns `""` for none, undefined when there is nothing both sides know. */
+/** @returns `""` for none, undefined when there is no common protocol */
 function agreedProtocol({ headers }: Exchange, { protocols }: WebSocketRules): string | undefined {
   const text = (headers["sec-websocket-protocol"] ?? "").trim();
   const asked = text === "" ? [] : text.split(",").map((protocol) => protocol.trim());
   if (protocols !== undefined) return (asked.length === 0 ? [""] : asked).find((protocol) => protocols.includes(protocol));
-  // One is taken as it is; nobody chooses among several.
+  // A single protocol is accepted as it is; several are rejected, since the server has no preference.
   if (asked.length > 1 || (asked[0] !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(asked[0]))) return undefined;
   return asked[0] ?? "";
 }

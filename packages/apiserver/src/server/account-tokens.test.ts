@@ -48,14 +48,14 @@ const newPod = (name: string, account: string) =>
     spec: { serviceAccountName: account, containers: [{ name: "main", image: "registry.test/web:1" }] },
   });
 
-/** @param seconds tokens alike in everything would be one and the same, and be remembered */
+/** @param seconds varies the token: equal claims give equal tokens, whose verification is cached */
 async function podToken(account: string, pod: string, seconds: number): Promise<string> {
   const spec = { expirationSeconds: seconds, boundObjectRef: { apiVersion: "v1", kind: "Pod", name: pod } };
   const { body } = await server.request("POST", `${accounts}/${account}/token`, { spec });
   return body.status.token;
 }
 
-/** @returns the code for a request that everyone may make who is known */
+/** @returns the status of a request that all authenticated users may make */
 const codeFor = async (token: string): Promise<number> =>
   (await server.request("GET", "/api", undefined, { authorization: `Bearer ${token}` })).code;
 
@@ -151,7 +151,7 @@ test("a token that is only good because its life was extended is counted, and th
       .setProtectedHeader({ alg: "RS256" })
       .sign(createPrivateKey(keyPem));
   const stale = await sign(now - 100);
-  // The second is answered from memory: it is not counted, and the audit says the same.
+  // The second request is answered by the token cache: it is not counted, and audited with the same annotation.
   assert.deepEqual([await codeFor(stale), await codeFor(stale), await codeFor(await sign(now + 100))], [200, 200, 200]);
   const metrics = (await server.request("GET", "/metrics")).text;
   assert.match(metrics, /^serviceaccount_stale_tokens_total 1$/m);

@@ -1,4 +1,4 @@
-/** What is told of other API servers: conditions, discovery, tables, OpenAPI, metrics, health. */
+/** Information about aggregated servers: conditions, discovery, tables, OpenAPI, metrics, health. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,4 +1,4 @@
-/** Servers behind the aggregator that answer what no server should. */
+/** Aggregated servers with invalid responses. */
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -12,7 +12,7 @@ const root = `/apis/${group}/v1`;
 const address = "127.0.10.210";
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 
-/** What is written for a path, and whether the connection ends then; `?` reads nothing of the request's body. */
+/** The bytes sent for a path, and whether the connection ends then; `?` does not read the request's body. */
 const answers: Readonly<Record<string, { readonly bytes: string; readonly end: boolean }>> = {
   [root]: { bytes: ok, end: false },
   [`${root}/silent`]: { bytes: "", end: true },
@@ -30,11 +30,14 @@ const answers: Readonly<Record<string, { readonly bytes: string; readonly end: b
 
 let setup: Aggregation;
 let hostile: Server;
+const sockets = new Set<TLSSocket>();
 before(async () => {
   setup = await startAggregation();
   const ca = await newCa({ commonName: "ca" });
   const pair = await newCertificate({ commonName: "a", dnsNames: ["hostile.default.svc"], usages: ["server"], ca });
   hostile = createServer({ cert: pair.certPem, key: pair.keyPem }, (socket: TLSSocket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
     socket.on("error", () => {});
     socket.on("data", (chunk: Buffer) => {
       const path = /^[A-Z]+ ([^ ?]+)/.exec(chunk.toString("latin1"))?.[1] ?? "";
@@ -54,9 +57,11 @@ before(async () => {
 after(async () => {
   await setup.stop();
   hostile.close();
+  // Connections without a response, as to /openapi/v2, would stay open for a minute.
+  for (const socket of sockets) socket.destroy();
 });
 
-/** The status and what of the answer came; `broken` when it did not come to its end. */
+/** The status and the received part of the response; `broken` when it was not complete. */
 function ask(path: string, method = "GET", body?: Buffer): Promise<{ code: number; text: string; broken: boolean }> {
   const session = connectHttp2(setup.server.url, { ca: setup.server.ca });
   session.on("error", () => {});

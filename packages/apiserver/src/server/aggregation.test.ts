@@ -1,4 +1,4 @@
-/** Requests that another API server answers: real TLS both ways, a service whose cluster IP is an address of this machine. */
+/** Requests proxied to an aggregated server: real mutual TLS, a service whose cluster IP is an address of this machine. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
@@ -202,7 +202,7 @@ test("a certificate for another name than the service's is refused", async (t) =
   await setup.makeService("name", "127.0.10.200", other.port);
   await setup.makeEndpoints("name");
   await setup.register(group, "name", other);
-  await setup.hasReason(group, "Passed"); // the probe checks nothing
+  await setup.hasReason(group, "Passed"); // the availability probe does not verify the certificate
   const { code, text } = await setup.server.request("GET", `/apis/${group}/v1/headers`);
   assert.equal(code, 503);
   assert.equal(text, "error trying to reach service: x509: certificate is valid for else.default.svc, not name.default.svc\n");

@@ -2,21 +2,21 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Aggregator } from "../aggregation/aggregator.ts";
 import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 
-/** Its end has a check of its own beside it, `autoregister-completion`. */
+/** Its completion has a health check of its own, `autoregister-completion`. */
 export const autoregistrationHook = "kube-apiserver-autoregistration";
 
 export interface AggregatorHookOptions {
   readonly aggregator: Aggregator;
-  /** --proxy-client-cert-file is followed. */
+  /** Whether --proxy-client-cert-file is reloaded. */
   readonly followsCertificate: boolean;
-  /** Resolves when the group versions of all custom resources were added that there are at start. */
+  /** Resolves when the group versions of all custom resources that exist at startup are registered. */
   readonly customResourcesKnown: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
 }
 
 /**
- * What the aggregator does from the start on, in the order in which health names it. Most of it goes on until the server
- * ends; a hook is done when it has begun.
+ * The post-start hooks of the aggregator, in the order in which health lists them. Most run until the server stops; such a
+ * hook is finished once started.
  * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
  */
 export function aggregatorHooks({

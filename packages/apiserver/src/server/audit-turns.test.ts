@@ -1,4 +1,4 @@
-/** Large objects in audit events: other clients are served while they are recorded, and the memory they take is limited. */
+/** Large objects in audit events: recording them does not block other clients, and the memory they take is bounded. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ for (const { name, headers } of [
 ]) {
   test(`a list of ${count} config maps as ${name} is recorded in a worker thread`, async () => {
     let id: unknown;
-    await server.request("GET", path, undefined, headers); // what entries keep is made once
+    await server.request("GET", path, undefined, headers); // fill the entries' encoding caches
     const longest = await longestTurnOf(150, async () => {
       const answer = await server.request("GET", path, undefined, headers);
       id = answer.headers["audit-id"];

@@ -1,5 +1,5 @@
 /**
- * From the --audit-* flags to what the filter chain writes to. Nothing is made without a policy.
+ * Creates the auditor from the --audit-* flags; none without a policy.
  * Source: k8s.io/apiserver pkg/server/options/audit.go
  */
 import { readFileSync } from "node:fs";
@@ -32,7 +32,7 @@ interface Common {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** How the webhook is reached, when not directly. */
+  /** Dials the webhook; undefined: directly. */
   readonly connect?: Connect | undefined;
 }
 
@@ -40,11 +40,11 @@ const modes = ["batch", "blocking", "blocking-strict"];
 const formats = ["legacy", "json"];
 
 /**
- * @returns undefined without a policy, or without a backend
- * @throws ConfigError with every problem of the flags, or that of the first file.
+ * @returns undefined without a policy or a backend
+ * @throws ConfigError with all problems of the flags, or the problem of the first invalid file
  */
 export function newAuditor(flags: ApiserverFlags, { clock, log, metrics, connect }: Common): Auditor | undefined {
-  const auditMetrics = newAuditMetrics(metrics); // shown without a policy too
+  const auditMetrics = newAuditMetrics(metrics); // exposed without a policy, too
   const problems = [...logProblems(flags), ...webhookProblems(flags)];
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
   const path = flags["audit-policy-file"];
@@ -85,7 +85,7 @@ function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): Aud
 function webhookBackend(flags: ApiserverFlags, connect: Connect | undefined, clock: Clock, fail: PluginError): AuditBackend {
   const path = flags["audit-webhook-config-file"];
   const client = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
-  // The older name of the flag counts when it alone was set.
+  // The deprecated flag is used when only it was set.
   const [initial, batchInitial] = [flags["audit-webhook-initial-backoff"], flags["audit-webhook-batch-initial-backoff"]];
   const options = {
     client,
@@ -98,7 +98,7 @@ function webhookBackend(flags: ApiserverFlags, connect: Connect | undefined, clo
 
 type Plugin = "log" | "webhook";
 
-/** Truncation before the mode, so that nothing too large is buffered; behind the buffer for the size of batches. */
+/** Truncates before buffering, so that no oversized event is buffered, and behind the buffer, to limit the size of batches. */
 function wrapped(plugin: Plugin, flags: ApiserverFlags, backend: AuditBackend, clock: Clock, fail: PluginError): AuditBackend {
   const limits = {
     version: flags[`audit-${plugin}-version`] as AuditVersion,

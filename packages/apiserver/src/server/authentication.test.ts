@@ -1,4 +1,4 @@
-/** Who asks: every kind of credential over real TLS, good ones, and those that must not work. */
+/** Authentication with all kinds of credentials, valid and invalid, over real TLS. */
 import assert from "node:assert/strict";
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ function write(name: string, text: string): string {
 const nobody = { authorization: undefined };
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
 
-/** Everybody who is known may review their own access; the answer of a refused list names the user. */
+/** All authenticated users may review their own access; the error of a forbidden list names the user. */
 async function whoIs(send: (path: string) => Promise<TestResponse>): Promise<string> {
   const { code, body } = await send("/api/v1/nodes");
   return code === 401 ? "401" : (/User "([^"]*)"/.exec(body.message)?.[1] ?? String(code));
@@ -192,7 +192,7 @@ test("service accounts: a token dies with its account and with its secret", asyn
   await server.request("POST", "/api/v1/namespaces/default/secrets", { metadata: { name: "bound" } });
   const bound = await requestToken("mortal", { boundObjectRef: { kind: "Secret", apiVersion: "v1", name: "bound" } });
   const plain = await requestToken("mortal");
-  // Not looked at before: what was said about a token holds for ten seconds.
+  // The first use of the tokens: verification results are cached for ten seconds.
   const secret = "/api/v1/namespaces/default/secrets/bound";
   await deleted(secret);
   assert.equal(await whoHas(bound.token), "401", "the secret is gone");
@@ -204,7 +204,7 @@ test("service accounts: a token dies with its account and with its secret", asyn
   assert.equal(await whoHas(late.token), "401", "another one has its name");
 });
 
-/** Until the caches have seen it too. */
+/** Deletes an object and waits until the caches have observed it. */
 async function deleted(path: string): Promise<void> {
   assert.equal((await server.request("DELETE", path)).code, 200);
   await waitFor(async () => (await server.request("GET", `${path}?resourceVersion=0`)).code === 404, { what: "the end" });
@@ -305,7 +305,7 @@ for (const [index, { name, data = {}, type = "bootstrap.kubernetes.io/token", su
     assert.equal(code, 201);
     const token = `${id}.0123456789abcdef`;
     if (!want) return assert.equal(await whoHas(token), "401");
-    // The secret is read from the cache, which hears of it a moment later.
+    // The secret is read from the cache, which receives it with a delay.
     await waitFor(async () => (await whoHas(token)) === `system:bootstrap:${id}`, { what: "the secret" });
     const extra = data["auth-extra-groups"] === undefined ? [] : ["system:bootstrappers:a", "system:bootstrappers:b"];
     assert.deepEqual((await review(token)).user.groups, ["system:bootstrappers", ...extra, "system:authenticated"]);
@@ -314,7 +314,7 @@ for (const [index, { name, data = {}, type = "bootstrap.kubernetes.io/token", su
 
 // Front proxies
 
-/** Asks for a review of the caller's own access: the user's groups and extras stand in nothing else that is answered. */
+/** Creates a review of the client's own access, the only response that contains the user's groups and extras. */
 async function withCertificate(
   pair: { cert: string; key: string } | undefined,
   headers: Record<string, string>,
@@ -457,7 +457,7 @@ test("each part of an impersonated identity is a right of its own", async () => 
     [{ "impersonate-uid": "8" }, 'uids.authentication.k8s.io "8"'],
     [{ "impersonate-extra-scope": "edit" }, 'userextras.authentication.k8s.io "edit"'],
     [{ "impersonate-extra-other": "view" }, 'userextras.authentication.k8s.io "view"'],
-    // The second value of a header is asked for as the first one is.
+    // Every value of a header is authorized, not only the first one.
     [{ "impersonate-group": ["readers", "system:masters"] as never }, 'groups "system:masters"'],
     [{ "impersonate-extra-scope": ["view", "edit"] as never }, 'userextras.authentication.k8s.io "edit"'],
   ] as const) {

@@ -1,6 +1,6 @@
 /**
- * Nothing is served unasked: for every resource, subresource and verb of discovery only the one right opens it. Made
- * from discovery, so that what is added later is held to it too.
+ * No request is served without authorization: for all resources, subresources and verbs of discovery exactly the matching
+ * permission is required. The cases are generated from discovery, so that later additions are covered.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -17,7 +17,7 @@ const rbac = "/apis/rbac.authorization.k8s.io/v1";
 const rbacGroup = "rbac.authorization.k8s.io";
 const allVerbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/** What everybody may who is known. Source: the role system:basic-user */
+/** Permissions of all authenticated users. Source: the role system:basic-user */
 const openToAuthenticated = new Set([
   "create selfsubjectaccessreviews.authorization.k8s.io",
   "create selfsubjectrulesreviews.authorization.k8s.io",
@@ -44,7 +44,7 @@ test("every resource, verb and subresource is open to its own right and to no ot
     const others = (siblings.get(`${one.resource.split("/")[0]}.${one.group}`) ?? []).map(({ resource }) => resource);
     await grant(one, [...new Set(others)]);
   });
-  // The policy is read from caches, one for each kind, which hear of it in their own time.
+  // The policy is read from caches, one per kind, which are updated independently.
   await eachOf(cases, async (one) => {
     await waitFor(async () => !isRefused(await ask(one, as(`exact-${one.id}`)), one), { what: `the right to ${one.id}` });
   });
@@ -65,7 +65,7 @@ test("every resource, verb and subresource is open to its own right and to no ot
   assert.deepEqual(failures, []);
 });
 
-/** Open to everybody, and to everybody who is known. Source: the roles system:public-info-viewer and system:discovery */
+/** Paths open to all users, and to all authenticated ones. Source: the roles system:public-info-viewer and system:discovery */
 const publicPaths = ["/healthz", "/livez", "/readyz", "/version"];
 const discoveryPaths = /^\/(api|apis|openapi)(\/|$)/;
 
@@ -145,12 +145,12 @@ function caseOf(prefix: string, resource: string, namespaced: boolean, verb: str
   const collection = `${prefix}${namespaced ? "/namespaces/here" : ""}/${parent}`;
   const named = subresource !== undefined || ["get", "update", "patch", "delete"].includes(verb);
   const path = `${collection}${named ? "/thing" : ""}${subresource === undefined ? "" : `/${subresource}`}`;
-  // A watch of a version that is none ends at once, behind the filters.
+  // A watch from an invalid resourceVersion fails behind the filters.
   const query = verb === "watch" ? "?watch=1&resourceVersion=none" : methods[verb] === undefined ? "" : "?dryRun=All";
   return { resource, namespaced, verb, method: methods[verb] ?? "GET", path: path + query };
 }
 
-/** The right itself for one user, and for another every right around it. */
+/** Grants the permission itself to one user, and all neighbouring permissions to another one. */
 async function grant(one: Case, siblings: readonly string[]): Promise<void> {
   const { id, group, resource, verb } = one;
   await createRole(`exact-${id}`, [{ apiGroups: [group], resources: [resource], verbs: [verb] }]);
@@ -189,17 +189,17 @@ async function created(path: string, object: object): Promise<void> {
 
 function ask(one: Case, headers: Record<string, string | undefined>): Promise<TestResponse> {
   const patch = one.method === "PATCH" ? { "content-type": "application/merge-patch+json" } : {};
-  // With a body the options of a deletion would stand there, and the query's dry run mean nothing.
+  // In a DELETE body DeleteOptions would override the query's dryRun.
   const body = one.method === "GET" || one.method === "DELETE" ? undefined : {};
   return server.request(one.method, one.path, body, { ...patch, ...headers });
 }
 
-/** Admission and the registry refuse some things with 403 as well, in other words. */
+/** Whether it is the authorizer's 403; admission and the registry use other texts. */
 function isRefused({ code, body }: TestResponse, { verb, resource }: Case): boolean {
   return code === 403 && String(body.message).includes(`cannot ${verb} resource "${resource}" in API group`);
 }
 
-/** A few at a time, as the connection takes them. */
+/** Runs a limited number concurrently, because of the connection's stream limit. */
 async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-/** --client-ca-file over real TLS: what a certificate of the right authority needs besides, and a change of authorities. */
+/** --client-ca-file over real TLS: requirements on certificates besides the CA, and a change of CAs. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ function write(name: string, text: string): string {
   return path;
 }
 
-/** On a connection of its own. @returns the user whom the refusal of a list names, or 401 */
+/** Uses a connection of its own. @returns the user named in the error of a forbidden list, or 401 */
 async function whoIs(server: TestServer, pair?: KeyPair, token?: string): Promise<string> {
   const http = newHttp(server.url, server.ca, pair && { cert: pair.certPem, key: pair.keyPem });
   try {
@@ -63,7 +63,7 @@ test("a new client authority counts without a restart; a new line of the token f
   const joe = await newCertificate({ commonName: "joe", usages: ["client"], ca: next });
   const ann = await newCertificate({ commonName: "ann", usages: ["client"], ca: first });
   assert.deepEqual([await asks(undefined, "token-1"), await asks(joe)], ["ann", "401"]);
-  // The tokens first: when the authority is known, there was time to see them too.
+  // The tokens first: once the new CA is loaded, they have been loaded, too.
   write("own-tokens.csv", "token-1,ann,1\ntoken-2,eve,2\n");
   write("own-clients.crt", `${first.certPem}${next.certPem}`);
   await waitFor(async () => (await asks(joe)) === "joe", { what: "the new authority" });

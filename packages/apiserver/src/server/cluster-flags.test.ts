@@ -1,4 +1,4 @@
-/** Flags about the cluster that the server belongs to: the service `kubernetes`, names for the outside, garbage collection. */
+/** Flags about the cluster: the service `kubernetes`, external names, garbage collection. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -60,7 +60,7 @@ test("--kubernetes-service-node-port makes the service kubernetes a NodePort, an
 test("--external-hostname is the name in the URLs that the server tells", async (t) => {
   const server = await startTestServer(t, ["--external-hostname=api.example.com"]);
   const { serverAddressByClientCIDRs } = (await server.request("GET", "/api")).body;
-  // The port is that of the flag: one of its own choice, here.
+  // The port is the one of the flag, which is 0 in this test.
   assert.deepEqual(serverAddressByClientCIDRs, [{ clientCIDR: "0.0.0.0/0", serverAddress: "api.example.com:0" }]);
   const { jwks_uri } = (await server.request("GET", "/.well-known/openid-configuration")).body;
   assert.equal(new URL(jwks_uri).hostname, "api.example.com");

@@ -1,4 +1,4 @@
-/** What the flags of connections do, seen by clients of a whole server. */
+/** Connection flags, observed by clients of a complete server. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type ClientHttp2Session, connect, constants } from "node:http2";
@@ -35,7 +35,7 @@ test("--strict-transport-security-directives stand on every answer, also on refu
 test("--goaway-chance has clients open new connections now and then, and no request is lost by it", async (t) => {
   const server = await startTestServer(t, ["--goaway-chance=0.02"]);
   let sent = 0;
-  // 1,500 requests without one GOAWAY are a chance of 1 in 10^13.
+  // The probability of no GOAWAY in 1,500 requests is 1 in 10^13.
   for (let told = false; !told && sent < 1_500; ) {
     const one = session(t, server);
     one.once("goaway", (code) => {
@@ -73,7 +73,7 @@ for (const { flags, want } of [
     const headers = { ":path": "/api/v1/namespaces?watch=1", authorization: `Bearer ${server.adminToken}` };
     const watches = Array.from({ length: want }, () => one.request(headers).on("error", () => {}));
     await Promise.all(watches.map((watch) => once(watch, "response")));
-    // Clients that heard the limit keep the next one back.
+    // Clients that received the limit queue the next stream.
     const next = one.request({ ...headers, ":path": "/readyz/ping" });
     let answered = false;
     next.once("response", () => {

@@ -1,4 +1,4 @@
-/** Versions of a custom resource between which a webhook converts. */
+/** Custom resources whose versions are converted by a webhook. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -13,7 +13,7 @@ const v2 = `/apis/${group}/v2/namespaces/default/widgets`;
 // biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every shape.
 type Loose = any;
 
-/** What is `size` in v1 is `length` in v2. */
+/** `size` in v1 is `length` in v2. */
 function convert(object: Loose, apiVersion: string): Loose {
   const { size, length, ...rest } = object.spec ?? {};
   const spec = apiVersion.endsWith("/v2") ? { ...rest, length: size } : { ...rest, size: length };
@@ -53,7 +53,7 @@ for (const version of ["v1", "v1beta1"]) {
       list.body.items.map(({ spec }: Loose) => spec),
       [{ length: 1 }, { length: 2 }],
     );
-    // What was converted before is not asked for again.
+    // Converted objects are cached.
     assert.deepEqual(asked(hook), [1]);
     const merge = { "content-type": "application/merge-patch+json" };
     const patched = await server.request("PATCH", `${v2}/a`, { spec: { length: 5 } }, merge);

@@ -1,4 +1,4 @@
-/** Definitions and custom resources that are meant to do harm. */
+/** Malicious CustomResourceDefinitions and custom resources. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
@@ -7,7 +7,7 @@ import { startTestServer } from "../testing/start-test-server.ts";
 
 const group = "example.com";
 const path = `/apis/${group}/v1/namespaces/default/widgets`;
-/** Threefold slack of what a request may take of the event loop. */
+/** Limit of the event-loop time of a request, with threefold slack. */
 const longestStallMs = 300;
 
 test("patterns that take others exponential time take this one none", async (t) => {
@@ -132,7 +132,7 @@ test("of half a million wrong items some are told, and nobody waits for the othe
     assert.equal(body.details?.causes?.[999]?.field, "spec.list[999]");
   });
   assert.ok(stall < longestStallMs, `one turn of the loop took ${stall} ms of CPU`);
-  // What is wrong by one alternative alone is not wrong.
+  // An error in one alternative only does not make the object invalid.
   const right = aWidget(group, "b", { spec: { either: { list: new Array(2000).fill("long") } } });
   assert.equal((await server.request("POST", path, right)).code, 201);
 });
@@ -143,7 +143,7 @@ test("half a megabyte of rules is compiled piece by piece, for the definition an
     rule: `self.a > ${i} && self.s.startsWith('x${i}') || [1, 2, 3].all(x, x > ${i}) || self.a + 1 < 5`,
   }));
   const schema = specOf({ a: { type: "integer" }, s: { type: "string" } }, { "x-kubernetes-validations": rules });
-  // All that is not in pieces comes at once here: text, schema, managed fields.
+  // The parts that do not yield add up here: text, schema, managed fields.
   const mostMs = 3 * longestStallMs;
   const stall = await longestTurnOf(mostMs, async (round) => {
     const own = `round-${round}.${group}`;

@@ -3,7 +3,7 @@ import type { CustomResources } from "../custom-resources/custom-resources.ts";
 import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 
 /**
- * What custom resources need from the start on, in the order in which health names it.
+ * The post-start hooks of custom resources, in the order in which health lists them.
  * Source: apiextensions-apiserver pkg/apiserver/apiserver.go
  */
 export function customResourceHooks(customResources: CustomResources, log: Logger): PostStartHook[] {

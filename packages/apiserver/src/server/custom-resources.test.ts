@@ -270,7 +270,7 @@ test("two definitions of a group cannot have the same kind", async (t) => {
     ["False", "KindConflict", '"Widget" is already in use', "NotAccepted"],
   );
   assert.equal((await server.request("GET", `/apis/${group}/v1/gadgets`)).code, 404);
-  // The name becomes free with the definition that had it.
+  // Deleting the definition that owns the name releases it.
   assert.equal((await server.request("DELETE", `${definitionsPath}/widgets.${group}`)).code, 200);
   await waitFor(async () => (await conditionsOf(server, other.metadata.name))["Established"]?.status === "True");
   assert.equal((await server.request("GET", `/apis/${group}/v1/gadgets`)).code, 200);

@@ -7,7 +7,7 @@ import { newHttp, startTestServer } from "../testing/start-test-server.ts";
 test("while it waits for its last request a server sends others elsewhere, but for health and metrics", async (t) => {
   const server = await startTestServer(t, ["--shutdown-send-retry-after=true"]);
   const headers = { authorization: `Bearer ${server.adminToken}` };
-  // A request that is under way: its body is not there yet.
+  // A request in progress: its body has not been received yet.
   const body = JSON.stringify({ metadata: { name: "last" } });
   const last = request(`${server.url}/api/v1/namespaces/default/configmaps`, {
     method: "POST",

@@ -1,4 +1,4 @@
-/** What a dry run may leave nowhere: each write is tried with `dryRun=All`, and no key of etcd is another than before. */
+/** Dry runs have no side effects: after each write with `dryRun=All` all keys of etcd are unchanged. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type EtcdClient, newEtcdClient } from "../storage/etcd/client.ts";
@@ -50,10 +50,10 @@ after(async () => {
   for (const stop of stops.reverse()) await stop();
 });
 
-/** What the server writes by itself, whenever it wants to. */
+/** Keys that the server writes on its own. */
 const itsOwn = /\/(masterleases|apiregistration\.k8s\.io|flowschemas|prioritylevelconfigurations|events)\/|coxswain-barrier/;
 
-/** Every other key, and its version. */
+/** All other keys with their versions. */
 async function stored(): Promise<string[]> {
   const { kvs } = await etcd.range({ key: `${server.prefix}/`, end: `${server.prefix}0`, keysOnly: true });
   return kvs.map(({ key, modRevision }) => `${key} ${modRevision}`).filter((line) => !itsOwn.test(line));
@@ -117,7 +117,7 @@ test("a dry run answers with what would be read again", async () => {
   const job = { metadata: { name: "j" }, spec: { template: { spec: { ...aPod("x").spec, restartPolicy: "Never" } } } };
   const made = await server.request("POST", "/apis/batch/v1/namespaces/dry/jobs?dryRun=All", job);
   assert.equal(made.code, 201, made.text);
-  // Defaults that come of what the server itself put into the template.
+  // A default derived from values that the server itself sets in the template.
   assert.equal(made.body.metadata.labels["job-name"], "j");
   const metrics = [
     { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 50 } } },
@@ -125,7 +125,7 @@ test("a dry run answers with what would be read again", async () => {
   ];
   const scaler = { metadata: { name: "h" }, spec: { maxReplicas: 2, scaleTargetRef: { kind: "D", name: "d" }, metrics } };
   const tried = await server.request("POST", "/apis/autoscaling/v2/namespaces/dry/horizontalpodautoscalers?dryRun=All", scaler);
-  // Stored as v1, which knows the processor apart from the other metrics.
+  // Stored as v1, which separates the cpu metric from the others.
   assert.deepEqual(
     tried.body.spec.metrics.map(({ type }: { type: string }) => type),
     ["Pods", "Resource"],

@@ -1,4 +1,4 @@
-/** What the API server does of the gate DynamicKubeletConfig; the rest is the node agent's. */
+/** The API server's part of the gate DynamicKubeletConfig; the remainder belongs to the node agent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,6 +1,6 @@
 /**
- * The pages beside the API: health, metrics, the keys of service-account tokens. Health and metrics are asked for all the
- * time and are direct, the rest is Express, which is loaded when the first of them is asked for.
+ * The endpoints beside the API: health, metrics, and the keys of service-account tokens. Health and metrics are requested
+ * frequently and served directly; the others use Express, which is imported on first use.
  */
 
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -13,43 +13,44 @@ import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/p
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
 import { methodNotAllowed } from "../handlers/route-types.ts";
 
-/** Routes with a method, unlike the other pages. */
+/** Restricted to GET, unlike the other pages. */
 const documentPaths = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 export interface EdgeOptions {
   readonly metrics: MetricsRegistry;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Serves /debug/pprof and /debug/flags with this logger; undefined: not at all. */
+  /** Serves /debug/pprof and /debug/flags, the latter changing this logger; undefined: neither is served. */
   readonly profiling: RootLogger | undefined;
-  /** DELETE /metrics resets them. */
+  /** Whether DELETE /metrics resets the metrics. */
   readonly resetsMetrics?: boolean;
-  /** Within this time after the start /livez takes unfinished hooks as passed. */
+  /** For this time after startup /livez ignores unfinished hooks. */
   readonly livezGraceMs: number;
   readonly documents: IssuerDocuments | undefined;
 }
 
 export interface Edge {
-  /** @returns undefined when the path is none of these pages; else resolves when it is answered. */
+  /** @returns undefined when the path is none of these pages; otherwise resolves when the response is sent */
   handle(exchange: Exchange): void | Promise<void> | undefined;
   handles(path: string): boolean;
-  /** Paths for the list at `/`. */
+  /** Paths for the index at `/`. */
   paths(): string[];
   addCheck(name: string, run: () => Promise<void>, warning?: () => Promise<string | undefined>): void;
-  /** Only /readyz asks for it. */
+  /** Adds a check of /readyz only. */
   addReadyCheck(name: string, run: () => Promise<void>): void;
   /**
-   * A check of something that is done once, at start.
+   * Adds a check of a startup step.
    * @param name as shown: `poststarthook/bootstrap-controller`
-   * @param problem the reason why it is not done
+   * @param problem why the step is not finished; undefined when it is
    */
   addHook(name: string, problem: () => string | undefined): void;
-  /** Names of the checks of /readyz that fail. */
+  /** Names of the failing checks of /readyz. */
   failedChecks(): Promise<string[]>;
-  /** From now on /readyz fails. */
+  /** Makes /readyz fail from now on. */
   shutDown(): void;
 }
 
+/** Creates the endpoints with the checks `ping` and `log`. */
 export function newEdge(options: EdgeOptions): Edge {
   const { clock, log, livezGraceMs } = options;
   const startedMs = clock.now();
@@ -95,7 +96,7 @@ export function newEdge(options: EdgeOptions): Edge {
   };
   const isDocument = (path: string): boolean => options.documents !== undefined && documentPaths.includes(path);
   const isPage = (path: string): boolean => path === "/metrics" || isDocument(path);
-  /** Any method reads. Source: k8s.io/apiserver pkg/server/routes/metrics.go */
+  /** All methods but DELETE read. Source: k8s.io/apiserver pkg/server/routes/metrics.go */
   const answerMetricsPage = (exchange: Exchange): Promise<void> | void => {
     if (exchange.method !== "DELETE" || options.resetsMetrics !== true) return answerMetrics(exchange, options.metrics);
     options.metrics.reset();

@@ -1,4 +1,4 @@
-/** --egress-selector-config-file: what asks for reviews, or is told of requests, over the selection `controlplane`. */
+/** --egress-selector-config-file: webhooks for authentication, authorization and audit use the selection `controlplane`. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { refusalByWebhook } from "../testing/refusing-webhook.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { startTlsPeer } from "../testing/tls-peer.ts";
 
-/** What the peer answers, by the kind that it is sent. */
+/** The peer's response, by the kind of the request. */
 const answers: Readonly<Record<string, object>> = {
   TokenReview: { status: { authenticated: true, user: { username: "tom" } } },
   SubjectAccessReview: { status: { allowed: true } },
@@ -27,7 +27,7 @@ for (const { proxyProtocol, startProxy } of [
     });
     const peerPort = Number(new URL(peer.url).port);
     const socket = peer.file("x", "").replace(/x$/, "proxy.sock");
-    // Nobody listens on these ports of this machine; the proxy knows better.
+    // Nothing listens on these local ports; the proxy maps them.
     const ports = new Map([1, 2, 3, 4].map((port) => [`localhost:${port}`, peerPort]));
     const proxy = await startProxy({ at: socket, portOf: (target) => ports.get(target) });
     t.after(() => proxy.stop());

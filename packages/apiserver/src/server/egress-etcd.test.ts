@@ -1,4 +1,4 @@
-/** etcd behind proxies: TLS from end to end, one proxy that is killed and comes back, one member that it cannot reach. */
+/** etcd behind proxies: end-to-end TLS, a proxy that is killed and restarted, a member that the proxy cannot reach. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { startConnectProxy, startKonnectivityServer } from "../testing/egress-pr
 import { startTestServer } from "../testing/start-test-server.ts";
 import { startTlsEtcd } from "../testing/tls-etcd.ts";
 
-/** Addresses that lead nowhere without the proxy. */
+/** Addresses that are reachable through the proxy only. */
 const [away, here] = ["192.0.2.50:2379", "192.0.2.51:2379"];
 
 for (const { proxyProtocol, startProxy, labels } of [
@@ -75,6 +75,6 @@ for (const { proxyProtocol, startProxy, labels } of [
     const { text } = await server.request("GET", "/metrics");
     assert.match(text, new RegExp(`^apiserver_egress_dialer_dial_duration_seconds_count\\{${labels}\\} [1-9]`, "m"));
     assert.match(text, new RegExp(`^apiserver_egress_dialer_dial_failure_count\\{${labels},stage="connect"\\} [1-9]`, "m"));
-    await server.stop(); // while there is an etcd that it can tell
+    await server.stop(); // while etcd is available for the final writes
   });
 }

@@ -1,4 +1,4 @@
-/** --egress-selector-config-file: everything that goes to the cluster passes the proxy, and nothing else does. */
+/** --egress-selector-config-file: all connections to the cluster use the proxy, and no others do. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ for (const { proxyProtocol, startProxy } of [
   { proxyProtocol: "GRPC", startProxy: startKonnectivityServer },
 ]) {
   suite(`over ${proxyProtocol}`, () => {
-    /** Whom the proxy leads to, wherever a name points. */
+    /** The local port that the proxy connects to, by requested address. */
     const ports = new Map<string, number>();
     const servers: Server[] = [];
     const open = new Set<Socket>();

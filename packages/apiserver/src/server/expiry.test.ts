@@ -1,4 +1,4 @@
-/** What is asked of history that etcd has compacted, and of revisions that are not there yet. */
+/** Requests for compacted revisions, and for revisions that do not exist yet. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-/** What the Status of a failed patch of a Secret quotes: docs/security.md has the table. */
+/** The parts of a Secret quoted in the Status of a failed patch; see the table in docs/security.md. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startTestServer } from "../testing/start-test-server.ts";

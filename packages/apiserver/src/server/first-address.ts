@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** The first usable address of a range: 10.0.0.1 of 10.0.0.0/24. The range begins at its network address. */
+/** The first usable address of a range: 10.0.0.1 of 10.0.0.0/24. @param cidr begins with its network address */
 export function firstAddress(cidr: string): string {
   const address = cidr.split("/")[0] as string;
   if (isIPv6(address)) return address.endsWith("::") ? `${address}1` : address.replace(/0$/, "1");

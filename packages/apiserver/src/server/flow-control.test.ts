@@ -87,7 +87,7 @@ test("a flow schema says that its priority level is missing, and when it is ther
 });
 
 test("requests beyond a level's seats get 429 and Retry-After, and those of other levels are answered", async (t) => {
-  // One seat for each level, and no queue at this one.
+  // One seat per level, and no queues at this level.
   const small = await startTestServer(t, ["--max-requests-inflight=1", "--max-mutating-requests-inflight=0"]);
   await small.request(
     "POST",
@@ -144,7 +144,7 @@ test("a request that waits for its turn is shown, and answered when the one befo
   );
   assert.match(requests, /^global-default, +global-default, +\d+, +0, +joe, +\S+Z, +1, +0, +0s, +joe, +get, +\/version, /m);
   assert.match(await show("dump_queues"), /^global-default, +\d+, +1, +\d, +\d, +[\d.]+ss, +1, +1, +0\.00300000ss$/m);
-  // Its one seat is taken, and of fifty places one. Reads are counted as numbers, having no limit of their own.
+  // One of one seat is occupied, and one of fifty queue places. Reads have no limit of their own and are counted as numbers.
   const sampled = await shareSeen(small, "priority_level_request_count", 'priority_level="global-default"');
   assert.deepEqual([sampled("executing"), sampled("waiting")], ["1", "0.1"]);
   const seats = await shareSeen(small, "priority_level_seat_count", 'priority_level="global-default"');
@@ -180,7 +180,7 @@ test("with --enable-priority-and-fairness=false the two plain limits stand and n
   assert.equal((await plain.request("GET", "/debug/api_priority_and_fairness/dump_queues")).code, 404);
 });
 
-/** @returns finds the bucket of the greatest share that a phase had so far. */
+/** @returns a function that finds the bucket of the greatest share that a phase has had */
 async function shareSeen(target: TestServer, metric: string, label: string) {
   const lines = (await target.request("GET", "/metrics")).text.split("\n");
   return (phase?: string): string | undefined => {
@@ -193,7 +193,7 @@ async function shareSeen(target: TestServer, metric: string, label: string) {
   };
 }
 
-/** A request whose body does not end, so that it keeps its seat. */
+/** A request with an incomplete body, which keeps its seat occupied. */
 function holdPost(target: TestServer, headers: Record<string, string>) {
   const request = httpsRequest(`${target.url}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, {
     method: "POST",

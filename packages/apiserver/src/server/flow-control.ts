@@ -1,4 +1,4 @@
-/** Connects what limits the load of the server: priority and fairness, or two plain limits. */
+/** Sets up the load limit of the server: priority and fairness, or the two max-in-flight limits. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -20,9 +20,9 @@ import type { ServerRequest } from "../request/server-request.ts";
 
 export interface LoadLimit {
   readonly filter: Filter;
-  /** Answers the debug pages; false when the path is none of them. */
+  /** Serves the debug pages; returns false for other paths. */
   page(request: ServerRequest): boolean;
-  /** Puts the cluster's configuration in force as it changes; undefined: there is none. */
+  /** Starts applying the cluster's configuration; undefined with max in flight. */
   readonly follow: ((signal: AbortSignal) => void) | undefined;
 }
 
@@ -38,6 +38,7 @@ export interface LoadLimitOptions {
   readonly requestMetrics: RequestMetrics;
 }
 
+/** @throws Error when the limits add up to zero with priority and fairness */
 export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
   const { config, clock, requestMetrics } = options;
   const { flags } = config;
@@ -59,7 +60,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
     metrics: newFlowControlMetrics(options.metrics, clock),
   });
   const storedObjects = options.objectCounts.of;
-  // An informer of what is not served would never be in sync.
+  // An informer of a resource that is not served never syncs.
   const isServed = ["flowschemas", "prioritylevelconfigurations"].every((resource) =>
     config.served("flowcontrol.apiserver.k8s.io", "v1beta2", resource, true),
   );

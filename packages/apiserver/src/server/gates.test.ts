@@ -1,4 +1,4 @@
-/** What the feature gates of the API server itself turn on and off. */
+/** The effects of the API server's own feature gates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
@@ -103,7 +103,7 @@ test("RecoverVolumeExpansionFailure=true: a claim may ask for less than what cou
   assert.equal(less.code, 200, less.text);
   const tooLittle = await server.request("PATCH", `${claims}/data`, asking("1Gi"), merge);
   assert.match(tooLittle.body.message, /: field can not be less than status\.capacity$/);
-  // What is set aside for it counts still: 5Gi to 7Gi, of which 6Gi may be.
+  // The quota usage did not shrink with the claim: from 5Gi to 7Gi exceeds 6Gi.
   const tooMuch = await server.request("PATCH", `${claims}/data`, asking("7Gi"), merge);
   assert.match(tooMuch.body.message, /exceeded quota: disks, requested: requests\.storage=2Gi, used: requests\.storage=5Gi/);
 });

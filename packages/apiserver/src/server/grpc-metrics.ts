@@ -1,4 +1,4 @@
-/** What is asked of etcd over gRPC, under the names of upstream's library. Source: go-grpc-prometheus client_metrics.go */
+/** Metrics of gRPC calls to etcd, under the names of upstream's library. Source: go-grpc-prometheus client_metrics.go */
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { GrpcCalls, GrpcMethod } from "../storage/etcd/grpc-calls.ts";

@@ -150,7 +150,7 @@ test("a server whose rooms cannot be connected is never ready: everything else i
     `--service-account-signing-key-file=${certDir}/sa.key`,
     "--service-account-issuer=https://kubernetes.default.svc",
     "--service-cluster-ip-range=10.0.0.0/24",
-    "--enable-admission-plugins=ImagePolicyWebhook", // it has no configuration
+    "--enable-admission-plugins=ImagePolicyWebhook", // lacks its configuration
   ]);
   const config = configFromFlags(values);
   const log = discardLogger;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
-/** Runs in a process of its own, whose heap and loop are known. */
+/** Runs in a separate process with a known heap and event loop. */
 function run(body: string): string {
   const code = `import { collectBetweenRequests, releaseStartMemory } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
   const { stdout, stderr } = spawnSync(process.execPath, [...process.execArgv, "--input-type=module", "-e", code], {

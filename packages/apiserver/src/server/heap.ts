@@ -2,7 +2,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { OpenRequests } from "../filters/drain.ts";
 
-/** How V8 treats the heap of a process that is nothing but an API server. */
+/** Tunes V8's garbage collector for a process that only runs an API server. */
 export function tendHeap(server: { readonly started: Promise<void>; readonly requests: OpenRequests }): void {
   const settle = (): void => {
     growHeapInLargerSteps();
@@ -14,33 +14,33 @@ export function tendHeap(server: { readonly started: Promise<void>; readonly req
 }
 
 /**
- * Caches grow slowly, and V8 would collect the whole heap whenever 8 MB have come to it, Buffers included: every second or two
- * at a hundred writes a second. Marking takes a processor for 50 ms, and what happens then is what a p99 tells. Not at the start,
- * when the heap grows for good.
+ * Larger steps between major collections. The caches grow slowly, and V8 would run a major collection for every 8 MB
+ * allocated, Buffers included: every second or two at a hundred writes per second. Marking takes 50 ms of CPU, which
+ * determines the p99 latency. Not during startup, when the heap grows permanently.
  */
 function growHeapInLargerSteps(): void {
   setFlagsFromString("--heap-growing-percent=60");
 }
 
 /**
- * A young collection is small: shared with a second thread it takes a seventh more of what the server needs at a hundred updates
- * a second to a hundred watchers, and waits for that thread where others want the processor too.
+ * Young collections are small: a second scavenger thread adds a seventh to the server's CPU time at a hundred updates per
+ * second to a hundred watchers, and waiting for it delays the collection on a busy machine.
  */
 function collectYoungAlone(): void {
   setFlagsFromString("--no-parallel-scavenge");
 }
 
 const quietMs = 1_000;
-/** Of the time between two looks. */
+/** Of the interval between two checks. */
 const quietShare = 0.05;
-/** A larger heap takes too long for this, and the start's garbage is a small part of it. */
+/** A larger heap takes too long to collect, and the startup garbage is a small part of it. */
 const largestBytes = 80 * 1024 * 1024;
 const mostLooks = 60;
 
 /**
- * Gives back what the start took and needs no more, 40 of 150 MB, in the first quiet second: V8 does so only when it collects the
- * whole heap, which a server that nobody asks anything never makes it do. Takes about 70 ms.
- * @param release collects; for tests
+ * Returns memory that only startup needed, 40 of 150 MB, in the first idle second. V8 does so in a major collection only,
+ * which an idle server never triggers. Takes about 70 ms.
+ * @param release runs the collection; replaced by tests
  */
 export function releaseStartMemory(release: () => void = collectAll): { cancel(): void } {
   let looks = 0;
@@ -56,18 +56,20 @@ export function releaseStartMemory(release: () => void = collectAll): { cancel()
   return { cancel: () => clearInterval(timer) };
 }
 
-/** Of its capacity; V8 itself collects it from 80 % on. The fuller it is the longer that takes, and the next request may come. */
+/**
+ * Of the young generation's capacity; V8 collects it from 80 % on. A fuller one takes longer, and a request may arrive meanwhile.
+ */
 const fullShare = 0.3;
 const lookEveryMs = 4;
-/** Of the time since the last look at it. A busier server has pauses too, but pays for more collections with throughput. */
+/** Of the time since the last check. A busier server has idle moments, too, but more collections cost throughput. */
 const mostBusyShare = 0.5;
-/** What a request leaves to be done, events to its watchers above all, comes first. */
+/** Delay after the last request, for its remaining work, mainly the events to its watchers. */
 const pauseMs = 1;
 
 /**
- * Collects the young generation while no request runs, when it is so full that V8 would do it in the middle of one of the next:
- * its answer and the events of it then wait for 2 to 5 ms, twice what they take without. Where the server is busy, V8 decides.
- * @param collect for tests
+ * Collects the young generation between requests when it is filled to the point where V8 would collect it during one of the
+ * next ones, which delays that response and its events by 2 to 5 ms, twice their normal latency. On a busy server V8 decides.
+ * @param collect replaced by tests
  */
 export function collectBetweenRequests(requests: OpenRequests, collect: () => void = collectYoung): void {
   let waiting = false;
@@ -98,7 +100,7 @@ function youngShare(): number {
 type Collect = (options: { type: "major" | "minor"; flavor?: "last-resort" }) => void;
 let collector: Collect | undefined;
 
-/** By V8's own function, which stays unknown to everybody else. */
+/** Runs V8's gc function without exposing it globally. */
 function runCollector(options: Parameters<Collect>[0]): void {
   if (collector === undefined) {
     setFlagsFromString("--expose-gc");

@@ -8,20 +8,20 @@ const each = (n: number, make: (i: number) => string): string => Array.from({ le
 const path = "/api/v1/namespaces/default/configmaps";
 const json = "application/json";
 
-/** Of this thread, test and client included; three times what an idle machine needs. No stall is longer. */
+/** CPU time of this thread, including test and client; three times that of an idle machine. Also bounds each stall. */
 const maxCpuMs = { refused: 300, done: 3000 };
-/** A conflict is found only when all has been looked at. */
+/** A 409 is not among them: a conflict is detected only after the complete request was processed. */
 const refusals: readonly number[] = [400, 413, 422];
 
 const managed = (i: number): string =>
   `{"manager":"m${i}","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k${i}":{}}}}`;
 
-/** Each list nine times the one before it: 9^levels values in a few lines. */
+/** Each list is nine times as long as the previous one: 9^levels values in a few lines. */
 const aliases = (levels: number): string =>
   Array.from({ length: levels }, (_, i) => `a${i}: &a${i} [${i === 0 ? "x" : each(9, () => `*a${i - 1}`)}]`).join("\n");
 const yamlFunction = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: js}\ndata: {a: !!js/function 'function () {}'}";
 const protobuf = "application/vnd.kubernetes.protobuf";
-/** The envelope of a ConfigMap around what is said to be one. */
+/** The protobuf envelope of a ConfigMap around arbitrary bytes. */
 const enveloped = (raw: Buffer): Buffer => {
   const length = Buffer.from([0x12, (raw.length & 0x7f) | 0x80, ((raw.length >> 7) & 0x7f) | 0x80, (raw.length >> 14) & 0x7f]);
   return Buffer.concat([Buffer.from("k8s\0\n\x0f\n\x02v1\x12\x09ConfigMap"), length, raw]);
@@ -146,11 +146,11 @@ const requests: readonly {
     body: `{"metadata":{"name":"wide"},"spec":{"podCIDRs":[${each(25_000, (i) => `"10.${i >> 8}.${i & 255}.0/24"`)}]}}`,
     codes: [422],
   },
-  // Last: what is left of it fills the client's window.
+  // Last, because its unread remainder fills the client's flow-control window.
   { name: "a text of 10 MB", method: "POST", path, type: json, body: `{"data":{"a":"${"x".repeat(10_000_000)}"}}`, codes: [413] },
 ];
 
-/** What is merged into nothing is taken as it is, and not merged. */
+/** A value merged into an absent one is copied instead of merged. */
 const owner = { apiVersion: "v1", kind: "Pod", name: "p", uid: "u" };
 
 test("hostile requests are refused or done, soon, and hold nobody up", async (t) => {
@@ -160,10 +160,10 @@ test("hostile requests are refused or done, soon, and hold nobody up", async (t)
   for (const { name, method, path: at, type, body, codes } of requests) {
     await t.test(name, async () => {
       let mostMs = maxCpuMs.refused;
-      // What is refused each time can be asked each time.
+      // Rejected requests have no effect and can be repeated.
       const enoughMs = codes.every((code) => refusals.includes(code)) ? mostMs : Number.POSITIVE_INFINITY;
       const cpuMs = await leastOf(enoughMs, async () => {
-        // Of this thread: large YAML is read in another one, where it holds nobody up.
+        // Of this thread: large YAML is parsed in a worker thread, which does not block the event loop.
         const cpu = process.threadCpuUsage();
         const { code, text } = await server.request(method, at, body, { "content-type": type });
         const { user, system } = process.threadCpuUsage(cpu);

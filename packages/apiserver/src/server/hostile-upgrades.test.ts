@@ -1,4 +1,4 @@
-/** Wishes for another protocol where there is none, and bytes that are none of the protocol that was agreed to. */
+/** Upgrade requests where none are supported, and bytes that violate the agreed protocol. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
@@ -101,7 +101,7 @@ for (const { name, method = "GET", path, headers, body, code } of [
   });
 }
 
-/** What a watch over a WebSocket is sent; in hexadecimal. A close frame with a code of its own is the answer. */
+/** Frames sent to a watch over a WebSocket, in hexadecimal, and the expected close code. */
 for (const { name, frames, closedWith } of [
   { name: "a frame that is not masked", frames: "810548656c6c6f", closedWith: 1002 },
   { name: "2^63 bytes to come", frames: "82ff8000000000000000", closedWith: 1009 },
@@ -125,7 +125,7 @@ for (const { name, frames, closedWith } of [
   });
 }
 
-/** COX_TEST_LONG: a thousand. */
+/** With COX_TEST_LONG: a thousand. */
 const many = process.env["COX_TEST_LONG"] === undefined ? 200 : 1000;
 
 test("many that wish and say nothing more cost a socket each and no more, and go with their clients", async () => {
@@ -141,7 +141,7 @@ test("many that wish and say nothing more cost a socket each and no more, and go
   await waitFor(async () => (await watchers()) === 0);
 });
 
-/** Twenty at a time, as a listener's queue is not endless. */
+/** Opens twenty at a time, since the listen backlog is limited. */
 async function openMany(make: (i: number) => Promise<Talk>): Promise<Talk[]> {
   const all: Talk[] = [];
   while (all.length < many) all.push(...(await Promise.all(Array.from({ length: 20 }, (_, i) => make(all.length + i)))));
@@ -150,7 +150,7 @@ async function openMany(make: (i: number) => Promise<Talk>): Promise<Talk[]> {
 
 const pod = "/api/v1/namespaces/default/pods/web";
 
-/** A node whose kubelet agrees to every protocol and keeps what it is sent. */
+/** A node whose kubelet accepts every protocol and stores what it receives. */
 async function aKubelet(t: TestContext): Promise<{ streams: { socket: Duplex; heard: string }[] }> {
   const pair = await newCertificate({
     commonName: "node",
@@ -195,7 +195,7 @@ test("many idle execs, attaches and port-forwards cost two sockets each, and end
   const idle = await openMany((i) => open("POST", intoPod[i % intoPod.length] as string, spdy));
   assert.deepEqual(new Set(idle.map(codeOf)), new Set([101]));
   assert.equal(streams.length, many);
-  // The client's and the kubelet's ends are in this process too.
+  // The client's and the kubelet's sockets are in this process, too.
   assert.ok(readdirSync("/proc/self/fd").length <= before + 4 * many + 10);
   assert.equal((await server.request("GET", "/readyz")).code, 200);
   for (const { socket } of idle) socket.destroy();
@@ -203,7 +203,7 @@ test("many idle execs, attaches and port-forwards cost two sockets each, and end
   await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
 });
 
-/** Whoever speaks the protocol (the container runtime's server) decides; here nobody looks into it. */
+/** The protocol is interpreted by the container runtime's server; the API server forwards it. */
 for (const { name, bytes } of [
   { name: "a SPDY frame of a version that is none", bytes: "ffff0001010000000000" },
   { name: "a SPDY frame that claims 16 MB", bytes: "8003000100ffffff00000001" },

@@ -1,4 +1,4 @@
-/** Health while the server starts and while it ends. */
+/** Health checks during startup and shutdown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";

@@ -1,4 +1,4 @@
-/** The TLS port from the flags. Without a certificate a self-signed pair is made and kept in --cert-dir. */
+/** The HTTPS listener, configured from the flags. Without a certificate a self-signed pair is created in --cert-dir. */
 import { hostname } from "node:os";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -9,7 +9,7 @@ import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { ApiserverConfig } from "../config.ts";
 import { firstAddress } from "./first-address.ts";
 
-/** @throws Error when the port is taken or a file does not fit. */
+/** @throws Error when the port is in use or a certificate file is invalid */
 export async function listen(
   config: ApiserverConfig,
   handler: ExchangeHandler,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startTestServer } from "../testing/start-test-server.ts";
 
-/** COX_TEST_LONG: 100,000 requests. */
+/** With COX_TEST_LONG: 100,000 requests. */
 const requests = process.env["COX_TEST_LONG"] === undefined ? 1_000 : 100_000;
 const atATime = 20;
 
@@ -19,7 +19,7 @@ test("clients' names, methods, paths and parameters of their own making make no 
   const server = await startTestServer(t);
   const series = async (): Promise<number> =>
     (await server.request("GET", "/metrics")).text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length;
-  /** Each a little different from all others, in a place that takes turns. */
+  /** Requests that differ from all others, in varying parts. */
   const ask = (n: number): Promise<unknown> => {
     const paths = [
       `/api/v1/namespaces/ns-${n}/configmaps`,
@@ -45,11 +45,11 @@ test("clients' names, methods, paths and parameters of their own making make no 
       }),
     );
   };
-  // Every kind of request has been seen before the series are counted.
+  // All kinds of requests have occurred before the series are counted.
   await all(0, requests / 2);
   const before = await series();
   await all(requests / 2, requests);
   const grown = (await series()) - before;
-  // Buckets of a code that came for the first time, at most; not one for each of the requests.
+  // At most the buckets of a status code that occurred for the first time, instead of one series per request.
   assert.ok(grown < 100, `${requests / 2} requests made ${grown} series more`);
 });

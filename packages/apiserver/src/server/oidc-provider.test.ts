@@ -1,4 +1,4 @@
-/** Users of a real OpenID Connect provider, with its own discovery, keys and tokens, against the whole server. */
+/** Users of a real OpenID Connect provider, with its own discovery, keys and tokens, against the complete server. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const client = {
   redirect_uris: ["https://app.test/callback"],
 };
 
-/** A key of its own for each call: another provider at the same place is one whose keys were exchanged. */
+/** Each call creates a new key: restarting the provider at the same address replaces its keys. */
 function newProvider(issuer: string, kid: string): Provider {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const jwk = { ...privateKey.export({ format: "jwk" }), kid, alg: "RS256", use: "sig" };
@@ -29,7 +29,7 @@ function newProvider(issuer: string, kid: string): Provider {
   return provider;
 }
 
-/** An ID token as the provider gives it at the end of a login. */
+/** An ID token as the provider issues it at the end of a login. */
 async function login(provider: Provider, claims: Record<string, unknown>, seconds = 3600): Promise<string> {
   const { sub, ...others } = claims;
   const application = await provider.Client.find(client.client_id);

@@ -1,4 +1,4 @@
-/** --proxy-client-cert-file and --enable-aggregator-routing: whom the server shows itself as when it calls out, and where. */
+/** --proxy-client-cert-file and --enable-aggregator-routing: the server's identity on outgoing connections, and their target. */
 import assert from "node:assert/strict";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -11,7 +11,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startAggregatedServer } from "../testing/aggregated-server.ts";
 import { type Aggregation, startAggregation } from "../testing/start-aggregation.ts";
 
-/** Endpoints are never on loopback addresses. */
+/** Endpoints must not have loopback addresses. */
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((address) => address?.internal === false && address.family === "IPv4")?.address;
@@ -22,14 +22,14 @@ before(async () => {
 });
 after(() => setup.stop());
 
-/** A service whose cluster IP leads nowhere, with one endpoint. */
+/** A service with an unreachable cluster IP and one endpoint. */
 async function serviceAt(name: string, ip: string, port: number): Promise<void> {
   await setup.made("/api/v1/namespaces/default/services", { metadata: { name }, spec: { ports: [{ port: 443 }] } });
   const subsets = [{ addresses: [{ ip }], ports: [{ port }] }];
   await setup.made("/api/v1/namespaces/default/endpoints", { metadata: { name }, subsets });
 }
 
-/** An admission webhook that allows everything. @returns common names of the certificates that it was shown */
+/** An admission webhook that allows all requests. @returns the common names of the client certificates it received */
 async function startHook(t: TestContext, address: string, dnsName: string) {
   const ca = await newCa({ commonName: "hooks" });
   const pair = await newCertificate({ commonName: "hook", dnsNames: [dnsName], ips: [address], usages: ["server"], ca });
@@ -71,7 +71,7 @@ async function registerHook(t: TestContext, name: string, clientConfig: object):
   t.after(() => setup.server.request("DELETE", `${path}/${name}`));
 }
 
-/** Until the registration is seen. */
+/** Creates objects until the webhook was called with a certificate. */
 async function asked(name: string, shown: readonly string[]): Promise<void> {
   let count = 0;
   await waitFor(

@@ -6,17 +6,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "../testing/start-test-server.ts";
 
-/** Ten minutes when asked for. */
+/** With COX_TEST_LONG: ten minutes. */
 const leastMs = process.env["COX_TEST_LONG"] === undefined ? 0 : 600_000;
-/** So that one slow answer is not yet the hundredth part. */
+/** So that a single slow response does not determine the 99th percentile. */
 const leastRequests = 101;
 const leastRenewals = 20;
 /**
- * How much this process, server and clients both, may work while one request of another user waits: three times what was
- * seen. Time by the clock would also tell how busy the machine is.
+ * Limit of the CPU time of this process, server and clients, while one request of another user waits: three times the
+ * observed value. Wall-clock time would depend on the load of the machine.
  */
 const mostCpuMs = 600;
-/** Ten times what the flow may have: one that runs and six queues of one. */
+/** Ten times the capacity of the flow: one executing and six queues of length one. */
 const flooders = 70;
 
 const server = await startTestServer({ after }, ["--max-requests-inflight=8", "--max-mutating-requests-inflight=4"]);
@@ -29,7 +29,7 @@ interface Answer {
   readonly cpuMs: number;
 }
 
-/** A user with connections of their own. */
+/** A user with separate connections. */
 function userOf(name: string, ...groups: string[]) {
   const agent = new Agent({ keepAlive: true, ca: server.ca });
   after(() => agent.destroy());
@@ -76,7 +76,7 @@ test("one user's flood is refused with Retry-After; leases are renewed in time a
     what: "the lease",
   });
 
-  await Promise.all(Array.from({ length: flooders }, () => greedy("GET", "/api/v1/pods"))); // connections
+  await Promise.all(Array.from({ length: flooders }, () => greedy("GET", "/api/v1/pods"))); // establish the connections
   const startedMs = performance.now();
   const answers = { greedy: [] as Answer[], modest: [] as Answer[], kubelet: [] as Answer[] };
   const enough = (): boolean =>
@@ -95,7 +95,7 @@ test("one user's flood is refused with Retry-After; leases are renewed in time a
       repeat(async () => {
         const answer = await (asks[i % asks.length] as (typeof asks)[0])();
         answers.greedy.push({ ...answer, body: "" });
-        if (answer.code === 429) await sleep(100); // a tenth of what it was told
+        if (answer.code === 429) await sleep(100); // a tenth of Retry-After
       }),
     ),
     repeat(async () => {

@@ -1,10 +1,10 @@
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { expressHandler } from "@coxswain/apimachinery/serving/express-handler";
 import express from "express";
-import type { EdgeOptions } from "./edge.ts";
+import type { IssuerDocuments } from "../authentication/token-issuer.ts";
 
-/** The keys of service-account tokens: what only who watches over the server asks for. */
-export function newPages({ documents }: EdgeOptions): ExchangeHandler {
+/** The OpenID discovery documents of service-account tokens, which are rarely requested. */
+export function newPages({ documents }: { readonly documents: IssuerDocuments | undefined }): ExchangeHandler {
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");

@@ -1,4 +1,4 @@
-/** A pod's log through the whole API server, from a kubelet that is only a port. */
+/** A pod's log through the complete API server, from a simulated kubelet. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,11 +15,11 @@ import { startTestServer, type TestServer } from "../testing/start-test-server.t
 const pods = "/api/v1/namespaces/default/pods";
 const log = `${pods}/web/log`;
 let server: TestServer;
-/** Beside it, over the same objects: knows another authority than the kubelet's. */
+/** A second server over the same objects that trusts a different kubelet CA. */
 let distrustful: TestServer;
 let directory: string;
 let kubelet: Server;
-/** What the kubelet was asked for. */
+/** The URLs requested from the kubelet. */
 const asked: string[] = [];
 
 before(async () => {

@@ -1,6 +1,6 @@
 /**
- * What runs after the server listens; each hook is a check of health under its name until it is done. A hook that fails
- * is tried again: the store may be away for a while.
+ * Hooks that run after the server listens. Each one is a health check under its name until it is finished. A failed hook is
+ * retried, since the store may be unavailable for a while.
  * Source: k8s.io/apiserver pkg/server/hooks.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -13,18 +13,19 @@ export interface PostStartHook {
 }
 
 export interface PostStartHooks {
-  /** @returns the reason why a hook is not done; undefined when it is. */
+  /** @returns why a hook is not finished; undefined when it is */
   problem(name: string): string | undefined;
-  /** Names of the hooks that are not done. */
+  /** Names of the unfinished hooks. */
   unfinished(): string[];
-  /** For how long hooks have been failing without one coming to its end meanwhile; 0 when none has failed since. */
+  /** Milliseconds since the first failure of a hook after which no hook finished; 0 when there is none. */
   failingMs(): number;
-  /** Runs all of them at once. Resolves when all are done; rejects when `signal` is aborted. */
+  /** Runs all hooks concurrently. Resolves when all are finished; rejects when `signal` is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 const retryMs = 1000;
 
+/** Creates the hooks; they run on `run` and are retried every second. */
 export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock, log: Logger): PostStartHooks {
   const done = new Set<string>();
   let failingSinceMs: number | undefined;
@@ -53,7 +54,7 @@ export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock,
   };
 }
 
-/** Done when it has begun; `run` goes on until the server ends. */
+/** A hook that is finished as soon as `run` was called, which continues until the server stops. */
 export function goesOn(name: string, run: (signal: AbortSignal) => Promise<void>, log: Logger): PostStartHook {
   return {
     name,

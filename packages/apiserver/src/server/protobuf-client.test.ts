@@ -1,4 +1,4 @@
-/** Our client library with protobuf, as the other daemons use it by default, at the real server. */
+/** The client library with protobuf, the default of the other daemons, against a real server. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";

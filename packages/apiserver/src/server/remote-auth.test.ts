@@ -1,4 +1,4 @@
-/** Who may ask and who may do what, when others decide: over the whole server, its flags and real TLS. */
+/** Authentication and authorization webhooks against the complete server, with flags and real TLS. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * Requests that try to be authorized as one thing and served as another, or not to be looked at: what is decided on is
- * what is served.
+ * Requests crafted to be authorized as one thing and served as another, or to bypass checks:
+ * authorization and serving must agree.
  */
 import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
@@ -136,7 +136,9 @@ test("a token counts in the header alone, whole and once", async () => {
   }
 });
 
-/** One connection of HTTP/1.1, bytes as they are. @returns what came back until the server closed, or said enough */
+/**
+ * Sends raw bytes over one HTTP/1.1 connection. @returns the bytes received until the server closed it, or enough were received
+ */
 function raw(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port: server.port, ca: server.ca, ALPNProtocols: ["http/1.1"] });
@@ -238,7 +240,7 @@ for (const { name, headers } of [
         stream.once("close", done);
         stream.end();
       } catch {
-        done(); // this client's own library refuses it
+        done(); // rejected by the client library
       }
     });
     session.destroy();

@@ -1,6 +1,6 @@
 /**
- * What is between the filters and etcd, made from an open storage: stores, admission, router, the loopback client with
- * its informers, and who may do what.
+ * Wires the components between the filters and etcd on top of an open storage: stores, admission, router, the loopback client
+ * with its informers, authentication and authorization.
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
@@ -17,8 +17,9 @@ import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/api
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
-import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
+import { makePlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
+import type { ObjectVersions, PluginContext } from "../admission/plugin-context.ts";
 import { withSteps } from "../admission/steps.ts";
 import { newWebhookCaller } from "../admission/webhooks/caller.ts";
 import { webhookCredentials } from "../admission/webhooks/credentials.ts";
@@ -50,8 +51,8 @@ import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { newServiceRepair, type ServiceRepair } from "../registry/core/services/repair.ts";
-import { newRegistryStore, type RegistryStore } from "../registry/generic/store.ts";
-import type { RegistryServices } from "../registry/generic/subresource.ts";
+import type { RegistryServices, RegistryStore } from "../registry/generic/resource.ts";
+import { newRegistryStore } from "../registry/generic/store.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
@@ -69,11 +70,11 @@ export interface RoomOptions {
   readonly proxyCertificate: ProxyCertificate;
   /** --kubelet-client-certificate */
   readonly kubeletCertificate: ProxyCertificate;
-  /** Where this server reaches itself. */
+  /** Address of this server for its own connections. */
   readonly self: () => Location;
   readonly edge: Edge;
   readonly tunnels: Tunnels;
-  /** Priority and fairness, in place of the two plain limits. */
+  /** Use priority and fairness instead of the two max-in-flight limits. */
   readonly fairness: boolean;
   readonly objectCounts: ObjectCounts;
   readonly drain: Drain;
@@ -86,22 +87,23 @@ export interface RoomOptions {
 }
 
 export interface Rooms {
-  /** A request from outside, filters and all. */
+  /** Handles external requests, including the filter chain. */
   readonly serve: ExchangeHandler;
   readonly client: Client;
   readonly informers: InformerFactory;
-  /** Brings allocated cluster IPs and node ports in line with the services. */
+  /** Reconciles allocated cluster IPs and node ports with the services. */
   readonly repair: ServiceRepair;
   readonly aggregator: Aggregator;
   readonly loadLimit: LoadLimit;
-  /** undefined when --runtime-config takes their definitions away. */
+  /** undefined when --runtime-config disables CustomResourceDefinitions. */
   readonly customResources: CustomResources | undefined;
-  /** undefined without their gates. */
+  /** undefined without the feature gates. */
   readonly storageVersions: StorageVersions | undefined;
-  /** Policy and admission know the cluster. */
+  /** Whether authorization and admission informers have synced. */
   synced(): boolean;
 }
 
+/** Creates and wires all components; informers are started later, by the caller. */
 export function connectRooms(options: RoomOptions): Rooms {
   const { config, clock, log, metrics, featureEnabled, edge, tunnels } = options;
   const { flags } = config;
@@ -322,7 +324,7 @@ function groupVersions(resources: ServedResources): GroupVersion[] {
   return ["", ...resources.groups()].flatMap((group) => resources.versions(group).map((version) => ({ group, version })));
 }
 
-/** Nobody at all may do everything. Source: pkg/kubeapiserver/options/authentication.go ApplyAuthorization */
+/** Anonymous requests would be allowed everything. Source: pkg/kubeapiserver/options/authentication.go ApplyAuthorization */
 function isAnonymousAllowed({ flags, authorizationModes }: ApiserverConfig, log: Logger): boolean {
   if (!flags["anonymous-auth"] || !authorizationModes.includes("AlwaysAllow")) return flags["anonymous-auth"];
   log.warn(
@@ -364,7 +366,7 @@ function objectVersions(resources: ServedResources): ObjectVersions {
   };
 }
 
-/** Stores of all resources, and what of them is served under --runtime-config. */
+/** Creates the stores of all resources, and serves those enabled by --runtime-config. */
 function serveCatalogue(options: RoomOptions, services: RegistryServices, stores: Map<string, RegistryStore>): ServedResources {
   const { config, storage, featureEnabled } = options;
   const { flags } = config;
@@ -402,7 +404,7 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
   return served;
 }
 
-/** Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go */
+/** Time until other servers observe a CRD. Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go */
 const otherServersLearnMs = 5_000;
 
 function storeOptionsOf({ flags }: ApiserverConfig) {

@@ -26,7 +26,7 @@ for (const { config, message } of [
   });
 }
 
-/** What a server under some flags serves and leaves out; a path with its resource, or of a whole group version. */
+/** The paths that a server serves, and does not serve, with certain flags; of a resource, or of a group version. */
 for (const { flag, served, gone } of [
   {
     flag: "api/legacy=false",

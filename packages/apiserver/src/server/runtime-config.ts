@@ -1,6 +1,6 @@
 /**
- * --runtime-config: which versions of the API are served. The most particular entry decides: a resource, its version,
- * `api/ga`, `api/beta` or `api/alpha`, `api/all`, what the version is by default.
+ * --runtime-config: the served API versions. The most specific entry wins: resource, version, `api/ga`, `api/beta` or
+ * `api/alpha`, `api/all`, the version's default.
  * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go, pkg/server/options/api_enablement.go
  */
 import { parseBool } from "@coxswain/apimachinery/flags/types";
@@ -13,7 +13,7 @@ const wholesale = new Set(["api/all", "api/ga", "api/beta", "api/alpha"]);
 /** Deprecated, and without effect. */
 const ignored = new Set(["api/legacy"]);
 
-/** @throws Error with upstream's text for a key or value that means nothing. */
+/** @throws Error with upstream's text for an unknown key or invalid value */
 export function readRuntimeConfig(config: Readonly<Record<string, string>>): IsServed {
   const keys = Object.keys(config).filter((key) => !ignored.has(key));
   if (keys.length === 1 && config["api/all"] === "false") throw new Error("invalid key with only api/all=false");
@@ -34,7 +34,7 @@ function stageOf(version: string): string {
   return version.includes("beta") ? "api/beta" : "api/ga";
 }
 
-/** `v1` is the core group's. @throws Error. */
+/** `v1` is the core group's. @throws Error for a malformed key */
 function partsOf(key: string): readonly string[] {
   if (key === "v1") return ["", "v1"];
   const parts = key.split("/");
@@ -64,7 +64,7 @@ function wholesaleValue(key: string, value: string): boolean {
   return value === "true";
 }
 
-/** A key without value turns on. */
+/** A key without a value enables it. */
 function particularValue(key: string, value: string): boolean {
   if (value === "") return true;
   try {

@@ -1,4 +1,4 @@
-/** Where secrets must not be found: in etcd's files, in the audit, in the log, in files that others may read. */
+/** Secrets must not appear in etcd's files, the audit log, the log, or files readable by others. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-/** Is the text in one of the files, as it is or in base64? */
+/** Whether one of the files contains the text, plain or in base64. */
 function isInFiles(folder: string, text: string): boolean {
   const forms = [Buffer.from(text), Buffer.from(Buffer.from(text).toString("base64"))];
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());

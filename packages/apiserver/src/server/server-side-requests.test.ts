@@ -1,4 +1,4 @@
-/** Addresses by which a user could make the server, or who trusts it, dial where the user may not: refused when they are written. */
+/** Objects with addresses that would make the server or its clients dial restricted targets are rejected when written. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -37,7 +37,7 @@ for (const { ip, type = "IPv4", want } of [
     const path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     const { code, body, text } = await server.request("POST", path, slice);
     assert.equal(code, 422, text);
-    // The mapped form is no IPv6 address at all to a slice, whatever it stands for.
+    // An EndpointSlice does not accept an IPv4-mapped address as IPv6 at all.
     const mapped = ip.startsWith("::ffff:");
     assert.ok(body.message.includes(mapped ? "endpoints[0].addresses[0]" : want), body.message);
   });
@@ -53,7 +53,7 @@ test("a webhook may be at any https address, as upstream has it: who writes it m
   assert.equal(plain.code, 422);
   assert.match(plain.body.message, /'https' is the only allowed URL scheme/);
   assert.equal((await server.request("POST", configurations, webhook("https://169.254.169.254/latest"))).code, 201);
-  // Nobody but an administrator comes so far.
+  // Only administrators may write it.
   const jane = { authorization: "Bearer user-token" };
   assert.equal((await server.request("POST", configurations, webhook("https://169.254.169.254/"), jane)).code, 403);
 });

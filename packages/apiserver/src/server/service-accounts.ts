@@ -1,20 +1,20 @@
-/** Keys, issuer and liveness of service-account tokens, from the configuration and the stores. */
+/** Keys, issuer and object lookup of service-account tokens, from the configuration and the stores. */
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { ServiceAccountGetter } from "../authentication/service-account.ts";
 import { readSigningKey, readVerificationKeys, type VerificationKey } from "../authentication/service-account-keys.ts";
 import { type IssuerDocuments, issuerDocuments, newTokenIssuer } from "../authentication/token-issuer.ts";
 import type { ApiserverConfig } from "../config.ts";
-import type { RegistryServices, TokenIssuer } from "../registry/generic/subresource.ts";
+import type { RegistryServices, TokenIssuer } from "../registry/generic/resource.ts";
 
-/** --service-account-key-file, else the key that serves TLS. */
+/** The keys of --service-account-key-file, by default the TLS key. */
 export function serviceAccountKeys({ flags }: ApiserverConfig): VerificationKey[] {
   const files = flags["service-account-key-file"];
   if (files.length > 0) return readVerificationKeys(files);
   return flags["tls-private-key-file"] === "" ? [] : readVerificationKeys([flags["tls-private-key-file"]]);
 }
 
-/** @returns undefined without an issuer and a signing key: tokens cannot be asked for then. */
+/** @returns undefined without an issuer or a signing key: tokens cannot be requested then */
 export function tokenIssuer({ flags, apiAudiences }: ApiserverConfig): TokenIssuer | undefined {
   const [issuer] = flags["service-account-issuer"];
   const keyFile = flags["service-account-signing-key-file"];
@@ -29,6 +29,7 @@ export function tokenIssuer({ flags, apiAudiences }: ApiserverConfig): TokenIssu
   });
 }
 
+/** The OpenID discovery documents; undefined without an issuer, or when they cannot be created, which is logged. */
 export function issuerDocumentsOf(
   { flags, advertiseAddress }: ApiserverConfig,
   keys: readonly VerificationKey[],
@@ -48,7 +49,7 @@ export function issuerDocumentsOf(
   }
 }
 
-/** Reads from the caches first; a token may be younger than what they have seen. */
+/** Reads from the cache first, unless `fresh`: a token may be newer than the cached state. */
 export function storeGetter(services: RegistryServices): ServiceAccountGetter {
   return {
     async get(kind, namespace, name, fresh) {

@@ -1,4 +1,4 @@
-/** Clients that ask for more than they read: others of their priority level are served meanwhile. */
+/** Clients that request more than they read do not block others of their priority level. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { settings } from "@coxswain/apimachinery/http2/frames";
@@ -66,7 +66,7 @@ test("the initial events of 50 unread watches are made as they are read", async 
   assert.ok(longest < 300, `a turn of ${longest} ms`);
   const held = heldBytes() - before;
   assert.ok(held < 50e6, `${held} bytes for 50 watches of a list of 3 MB`);
-  // Those that are read get everything.
+  // Streams that are read get the complete response.
   const other = await connect();
   other.send(windowFrame(0, 2 ** 30), getFrame(1, `${path}?watch=true&resourceVersion=0`, as("other")), windowFrame(1, 2 ** 30));
   await other.until(() => other.body(1).toString("latin1").split('"ADDED"').length === 31, "all initial events");

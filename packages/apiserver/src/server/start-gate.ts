@@ -1,8 +1,7 @@
 /**
- * What the port answers while the server starts: health to everybody, the version where anonymous requests are allowed,
- * anything else 503 with Retry-After on a connection that is told to end, so that a client behind a load balancer gets
- * to another server. Without it a request would meet a server that does not know the default roles yet, and be answered
- * 403 for a reason that is gone a second later.
+ * Handles requests while the server starts: health is served to all clients, the version when anonymous requests are allowed.
+ * Other requests get 503 with Retry-After, and their connection is closed, so that a load balancer selects another server.
+ * Otherwise clients would get 403 from a server that has not loaded the default roles yet.
  */
 
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -17,13 +16,14 @@ import type { Edge } from "./edge.ts";
 export interface StartGate {
   readonly handle: ExchangeHandler;
   readonly isOpen: boolean;
-  /** From now on every request is for `serve`. */
+  /** Passes all further requests to `serve`. */
   open(serve: ExchangeHandler): void;
 }
 
-/** The start takes seconds; whoever asks again after one has the least to wait. */
+/** Startup takes a few seconds. */
 const retryAfterSeconds = 1;
 
+/** @param options.anonymousAuth whether /version is served without authentication during startup */
 export function newStartGate(edge: Edge, options: { readonly anonymousAuth: boolean }): StartGate {
   const starting: ExchangeHandler = (exchange) => {
     const path = exchange.url.split("?")[0] as string;
@@ -46,9 +46,9 @@ export function newStartGate(edge: Edge, options: { readonly anonymousAuth: bool
 }
 
 export interface StartProgress {
-  /** What is not done yet; nothing when the server can serve. */
+  /** Names of the unfinished steps; empty when the server can serve requests. */
   missing(): readonly string[];
-  /** For how long the start has been failing. */
+  /** Milliseconds for which startup has been failing. */
   failingMs(): number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -56,12 +56,12 @@ export interface StartProgress {
 }
 
 const pollMs = 20;
-/** Upstream's server ends itself when the roles could not be written for 30 s. Source: rest/storage_rbac.go */
+/** Upstream's server exits when the roles could not be written for 30 s. Source: rest/storage_rbac.go */
 const repairAfterMs = 60_000;
 
 /**
- * Resolves when requests may come in: the start is complete, or it has failed for a minute. Whoever repairs the cause (a
- * webhook that refuses the default roles, say) needs the API for it; /readyz goes on failing until it is repaired.
+ * Resolves when requests may be served: startup is complete, or has been failing for a minute. To repair the cause, e.g. a
+ * webhook that rejects the default roles, an administrator needs the API. /readyz fails until it is repaired.
  * @throws the signal's reason
  */
 export async function untilServable({ missing, failingMs, clock, log, signal }: StartProgress): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a server answers from the moment it listens until it is ready. */
+/** Responses of a server from when it listens until it is ready. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
@@ -16,7 +16,7 @@ test("a server that is not ready sends everybody away but for health and the ver
   await pauseProcess(etcd.pid);
   const server = await launchTestServer(t, [`--etcd-servers=${etcd.endpoint}`]);
   const manager = await server.clientCertificate("system:kube-controller-manager");
-  /** A connection for each: the server ends those on which it sends somebody away. */
+  /** One connection per request, since the server closes those that it rejects with 503. */
   const get = async (path: string, certificate?: typeof manager): Promise<TestResponse> => {
     const http = newHttp(server.url, server.ca, certificate);
     try {
@@ -54,6 +54,7 @@ test("a server that is not ready sends everybody away but for health and the ver
   assert.equal((await get(authenticationInfo, manager)).code, 200, "the first request after readyz");
   await Promise.all(asking);
   assert.deepEqual([...codes].sort(), [200, 503]);
+  await server.stop(); // before its etcd stops
 });
 
 test("without anonymous requests a server that starts does not say its version either", async (t) => {

@@ -12,7 +12,7 @@ test("what etcd tells of its watch is counted for each resource that is cached",
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
   const server = await startTestServer(t, [`--etcd-servers=${front.endpoint}`]);
-  // Only now, as long as little is written: the etcd behind the front may tell of progress before its events.
+  // Enabled only now, with few writes: the etcd behind the proxy may send progress ahead of its events.
   front.version = "3.5.13";
   front.cut();
   const counted = async (type: string): Promise<number> => {
@@ -23,7 +23,7 @@ test("what etcd tells of its watch is counted for each resource that is cached",
   };
   await waitFor(
     async () => {
-      // Written elsewhere, so that a fresh read has to ask.
+      // A write outside of the prefix makes a consistent read request progress.
       await client.put("/elsewhere", Buffer.from("1"));
       await server.request("GET", "/api/v1/namespaces");
       return (await counted("*core.Namespace")) > 0;
@@ -32,5 +32,5 @@ test("what etcd tells of its watch is counted for each resource that is cached",
   );
   assert.ok((await counted("*apps.Deployment")) > 0, "one watch is everybody's");
   assert.equal(await counted("*core.Event"), 0, "events are not cached");
-  await server.stop(); // before the front, or it waits for etcd in vain
+  await server.stop(); // before the proxy, or it waits for etcd in vain
 });

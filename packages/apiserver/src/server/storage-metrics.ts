@@ -1,10 +1,10 @@
-/** What storage counts, under upstream's names. Source: k8s.io/apiserver pkg/storage/etcd3/metrics, pkg/storage/cacher/metrics.go */
+/** Storage metrics under upstream's names. Source: k8s.io/apiserver pkg/storage/etcd3/metrics, pkg/storage/cacher/metrics.go */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { StorageMetrics } from "../storage/metrics.ts";
 
 const seconds = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
 
-/** @param counted also told how many objects of a resource there are */
+/** @param counted called with each count of stored objects */
 export function newStorageMetrics(
   registry: MetricsRegistry,
   counted?: (resource: string, count: number) => void,

@@ -8,8 +8,8 @@ import type { ServedResources } from "../handlers/served-resources.ts";
 import type { PostStartHook } from "./post-start-hooks.ts";
 
 /**
- * With their gates: the storage versions of what is served now, and a router that has writes wait for them. Without: the
- * router as it is.
+ * With the gates StorageVersionAPI and APIServerIdentity: the storage versions of the served resources, and a router that
+ * delays writes until they are published. Without: the router unchanged.
  */
 export function withStorageVersionBarrier(
   route: Router,
@@ -30,7 +30,7 @@ export function withStorageVersionBarrier(
   return { handle: (request) => precondition(request).then(() => route(request)), storageVersions };
 }
 
-/** Says them; the server is not ready before that is done. */
+/** The hook that publishes them; the server is not ready until it has finished. */
 export function storageVersionHooks(
   storageVersions: StorageVersions | undefined,
   identity: IdentityLeaseOptions | undefined,

@@ -1,4 +1,4 @@
-/** What API servers say of the versions they store, with the gates StorageVersionAPI and APIServerIdentity. */
+/** StorageVersion objects published by API servers, with the gates StorageVersionAPI and APIServerIdentity. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";

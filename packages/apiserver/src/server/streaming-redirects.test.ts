@@ -1,4 +1,4 @@
-/** Exec into a pod whose kubelet sends clients to another server: the gates StreamingProxyRedirects and ValidateProxyRedirects. */
+/** Exec into a pod whose kubelet redirects to another server: the gates StreamingProxyRedirects and ValidateProxyRedirects. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -12,7 +12,7 @@ import { startTestServer, type TestServer } from "../testing/start-test-server.t
 const pods = "/api/v1/namespaces/default/pods";
 const upgrade = { connection: "Upgrade", upgrade: "SPDY/3.1" };
 
-/** @returns its port; what is asked of it is sent on, but for what it has sent on */
+/** A kubelet that redirects upgrades to `location`, but accepts the redirected URL itself. @returns its port */
 async function aRedirectingKubelet(t: TestContext, location: string): Promise<number> {
   const ca = await newCa({ commonName: "kubelet-ca" });
   const pair = await newCertificate({ commonName: "node", ips: ["127.0.0.1"], usages: ["server"], ca });

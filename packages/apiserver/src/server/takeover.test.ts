@@ -5,14 +5,14 @@ import { decodeUnknown, encodeProtobuf } from "@coxswain/apimachinery/codec/prot
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
-/** What API servers from 1.16 on left in etcd: the version, the encoding and the place are upstream's. */
+/** Objects stored by API servers since 1.16: version, encoding and key are upstream's. */
 interface Stored {
   readonly key: string;
   readonly object: Record<string, unknown>;
-  /** Where it is served now, and what it is there. */
+  /** Its current path, and the expected object there. */
   readonly path: string;
   readonly want: object;
-  /** Version that it is written in again. */
+  /** The version it is rewritten in. */
   readonly storedAs: string;
   readonly json?: true;
 }
@@ -258,7 +258,7 @@ test("what upstream stored is read, listed, written, and written back so that up
   }
 });
 
-/** As a server of 1.23 tells them, where the stored version is not that of the path; cron jobs are stored as 1.20 does. */
+/** Hashes of a 1.23 server where the stored version is not the path's; cron jobs are stored as 1.20 does. */
 const hashes: Readonly<Record<string, string>> = {
   "autoscaling/v2 horizontalpodautoscalers": "oQlkt7f5j/A=",
   "autoscaling/v2beta2 horizontalpodautoscalers": "oQlkt7f5j/A=",

@@ -1,4 +1,4 @@
-/** The largest inputs of each verb: no turn of the event loop is above 100 ms, with threefold slack, in CPU time of the thread. */
+/** The largest inputs of each verb: no event-loop turn exceeds 100 ms of CPU time of the thread, with threefold slack. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";

@@ -1,8 +1,8 @@
 /** Source: k8s.io/apiserver pkg/admission/metrics/metrics.go */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { WebhookMetrics } from "../admission/catalogue.ts";
+import type { WebhookMetrics } from "../admission/plugin-context.ts";
 
-/** Webhooks choose their codes themselves: there must not be a series for each. */
+/** Bounds the number of series, since webhooks choose the codes. */
 const highestCode = 600;
 
 export function newWebhookMetrics(registry: MetricsRegistry): WebhookMetrics {

@@ -3,9 +3,9 @@ import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
 /**
- * The opaque `metadata.continue`: where the next page begins and at which revision.
- * Base64url without padding of `{"v":"meta.k8s.io/v1","rv":1234,"start":"web/pod-7\u0000"}`; `start` is relative to the
- * list's prefix and is the first key wanted. `rv` -1: go on with what is there now, after a token expired.
+ * The opaque `metadata.continue`: the key and the revision at which the next page begins. Base64url without padding of
+ * `{"v":"meta.k8s.io/v1","rv":1234,"start":"web/pod-7\u0000"}`. `start` is relative to the list's prefix and is the first key
+ * of the page. `rv` -1 continues at the current revision, after a token expired.
  * Source: k8s.io/apiserver pkg/storage/etcd3/store.go decodeContinue, encodeContinue
  */
 export interface ContinueToken {
@@ -18,12 +18,12 @@ export function encodeContinueToken(token: ContinueToken): string {
   return Buffer.from(JSON.stringify({ v: "meta.k8s.io/v1", rv: token.revision, start: token.start })).toString("base64url");
 }
 
-/** @throws BadRequest when the token is not one of ours, or points out of the listed prefix. */
+/** @throws BadRequest when the token is malformed, or its start key is outside the listed prefix */
 export function decodeContinueToken(text: string): ContinueToken {
   let token: { v?: unknown; rv?: unknown; start?: unknown };
   try {
     const odd = text.search(/[^A-Za-z0-9_-]/);
-    // One digit more than whole bytes take.
+    // A remainder of one digit does not encode a whole byte.
     const wrong = odd < 0 && text.length % 4 === 1 ? text.length - 1 : odd;
     if (wrong >= 0) throw new Error(`illegal base64 data at input byte ${wrong}`);
     token = parseJson(Buffer.from(text, "base64url")) as typeof token;
@@ -38,7 +38,7 @@ export function decodeContinueToken(text: string): ContinueToken {
     throw invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
   }
   if (typeof token.start !== "string" || token.start === "") throw invalid("encoded start key empty (version meta.k8s.io/v1)");
-  // Without this a token could walk out of a namespace that its bearer may read.
+  // Otherwise a token could leave the namespace that the client is authorized for.
   if (token.start.startsWith("/") || token.start.split("/").some((part) => part === ".." || part === "." || part === "")) {
     throw invalid(token.start);
   }

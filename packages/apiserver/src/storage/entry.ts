@@ -2,9 +2,9 @@ import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "./storage.ts";
 
-/** The forms an entry has in memory, and what selectors see of it. */
+/** Conversions between the forms that an entry has in memory, and the fields that selectors match. */
 export interface EntryCodec {
-  /** As etcd holds it: the object without its resourceVersion. */
+  /** Decodes the stored form: the object without its resourceVersion. */
   fromStored(bytes: Buffer): KubeObject;
   toJson(object: KubeObject): string;
   fromJson(bytes: Buffer): KubeObject;
@@ -12,22 +12,22 @@ export interface EntryCodec {
 }
 
 /**
- * An `Entry` that holds the decoded object while it is hot and only bytes when it is not: JSON, or what etcd holds. At most
- * `hotEntries` entries of the process are decoded at a time (second chance: one that was used since its last turn
- * stays for another), which bounds the heap whatever is read.
+ * Creates an `Entry` that holds the decoded object while it is hot, and only bytes otherwise: JSON or the stored form. At
+ * most `hotEntries` entries of the process are decoded at a time, which bounds the heap. Eviction is second chance (CLOCK):
+ * an entry used since the hand last passed it is kept for another round.
  */
 export function newEntry(codec: EntryCodec, key: string, revision: number, object: KubeObject): Entry {
   object.metadata.resourceVersion = String(revision);
   return new StoredEntry(codec, key, revision, object.metadata.labels ?? noLabels, codec.fieldsOf(object), object);
 }
 
-/** An entry that no store has seen (dry-run): the object as it is, without a resourceVersion of its own. */
+/** An entry that is not stored (dry-run): `object` unchanged, with the resourceVersion it has. */
 export function newUnstoredEntry(codec: EntryCodec, key: string, object: KubeObject): Entry {
   const revision = Number(object.metadata.resourceVersion ?? 0) || 0;
   return new StoredEntry(codec, key, revision, object.metadata.labels ?? noLabels, codec.fieldsOf(object), object);
 }
 
-/** The same state under another revision: a deletion's event carries the last state with the revision of the deletion. */
+/** The same state at another revision: a DELETED event carries the last state with the revision of the deletion. */
 export function atRevision(entry: Entry, revision: number): Entry {
   const { codec } = entry as StoredEntry;
   const last = entry.object();
@@ -36,30 +36,30 @@ export function atRevision(entry: Entry, revision: number): Entry {
 }
 
 /**
- * Drops what can be made again, at once.
- * @param stored the bytes that the entry was decoded from, for entries of a first list, which nobody has asked for yet:
- * they are held instead of JSON, which is made when somebody does. A server is ready sooner for it.
+ * Drops the decoded object and everything else that can be recomputed.
+ * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet: they are
+ * kept instead of JSON, which is encoded on first use. This shortens startup.
  */
 export function cool(entry: Entry, stored?: Buffer): void {
   (entry as StoredEntry).cool(stored);
 }
 
 /**
- * A newer entry has come in this one's place: from now on its bytes are wanted, if anything. Its object would otherwise be among
- * the hot ones for thousands of changes, long enough to be copied by each young collection. Encodes nothing for that.
+ * For an entry that a newer one has replaced: drops its object when encoded bytes exist, without encoding for that purpose. It
+ * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
  */
 export function retire(entry: Entry): void {
   (entry as StoredEntry).retire();
 }
 
-/** The bytes that etcd holds of an entry, kept as long as it is hot: an update asks whether it changes any. */
+/** The stored bytes of an entry, memoized while it is hot: updates compare against them to detect no-ops. */
 export function storedBytes(entry: Entry, make: () => Buffer): Buffer {
   return entry.memo(storedSlot, make);
 }
 
 const storedSlot = "stored";
 
-/** Takes a new entry of a cache among the hot ones, so that its turn to be dropped comes. */
+/** Adds a new cache entry to the hot ring, so that its object is evicted eventually. */
 export function warm(entry: Entry): void {
   (entry as StoredEntry).touch();
 }
@@ -84,30 +84,30 @@ function keepHot(entry: StoredEntry): void {
   hand = (hand + 1) % hotEntries;
 }
 
-/** Encoded bytes apart from their entry, so that those in the queue do not keep entries that are no more. */
+/** Encoded bytes, held apart from their entry so that the eviction queue does not keep dead entries alive. */
 interface KeptBytes {
   readonly slot: string;
-  /** undefined: dropped, or not made yet. */
+  /** undefined: evicted, or not encoded yet. */
   bytes: Buffer | undefined;
-  /** 0: never made. */
+  /** 0: never encoded. */
   sizeBytes: number;
-  /** Asked for since its last turn in the queue. */
+  /** Used since it was last at the head of the queue. */
   used: boolean;
-  /** When it came into the queue, monotonic ms. */
+  /** When it was queued, monotonic ms. */
   since: number;
   readonly next: KeptBytes | undefined;
 }
 
-/** What all kept encodings of the process may hold together. */
+/** Bound on all kept encodings of the process, in bytes. */
 export const keptBytesLimit = 128 * 1024 * 1024;
-/** What nobody asked for in this time goes when others come, much of it having belonged to entries that are no more. */
+/** Encodings unused for this long are dropped when others are added; many of them belong to entries that were replaced. */
 export const keptIdleMs = 5 * 60_000;
 let keptTotal = 0;
-/** In the order of their turns to be dropped, beginning at `keptFrom`. */
+/** Eviction order; the head is at `keptFrom`. */
 let keptQueue: KeptBytes[] = [];
 let keptFrom = 0;
 
-/** Bytes of kept encodings that the process holds now; at most `keptBytesLimit`. */
+/** Total bytes of kept encodings in the process; at most `keptBytesLimit`. */
 export const keptEncodingBytes = (): number => keptTotal;
 
 function keepBytes(kept: KeptBytes, bytes: Buffer): void {
@@ -115,7 +115,7 @@ function keepBytes(kept: KeptBytes, bytes: Buffer): void {
   if (bytes.length > keptBytesLimit / 8) return;
   const now = performance.now();
   dropIdle(now);
-  // A second chance for what was used since its last turn; each one only once in a row, so that this ends.
+  // Second chance for encodings used since they were last at the head, at most 100 times per call so that the loop ends.
   for (let chances = 100; keptTotal + bytes.length > keptBytesLimit; ) {
     if (takeTurn(now, chances > 0)) chances--;
   }
@@ -134,7 +134,7 @@ function dropIdle(now: number): void {
   while (keptFrom < keptQueue.length && now - (keptQueue[keptFrom] as KeptBytes).since > keptIdleMs) takeTurn(now, true);
 }
 
-/** The oldest of the queue goes, or, if it may and was used, to the end. @returns whether it stays */
+/** Evicts the head of the queue, or requeues it when it was used and `mayStay`. @returns whether it was requeued */
 function takeTurn(now: number, mayStay: boolean): boolean {
   const oldest = keptQueue[keptFrom++] as KeptBytes;
   if (oldest.used && mayStay) {
@@ -148,7 +148,7 @@ function takeTurn(now: number, mayStay: boolean): boolean {
   return false;
 }
 
-/** Bytes in memory of their own, where a newline follows them: a GET answers with both and copies nothing. */
+/** The JSON in a buffer of its own that has a newline behind it, so that a GET response with the newline needs no copy. */
 function beforeNewline(json: string): Buffer {
   const size = Buffer.byteLength(json);
   const line = Buffer.allocUnsafeSlow(size + 1);
@@ -163,12 +163,12 @@ class StoredEntry implements Entry {
   readonly revision: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly fields: Readonly<Record<string, string>>;
-  /** Asked for since its last turn in the ring of hot entries. */
+  /** Used since the hand of the hot ring last passed it. */
   used = false;
   #isHot = false;
   #object: KubeObject | undefined;
   #json: Buffer | undefined;
-  /** Only as long as there is no JSON. */
+  /** Set only while `#json` is not. */
   #stored: Buffer | undefined;
   #memo: Map<string, unknown> | undefined;
   #kept: KeptBytes | undefined;
@@ -236,7 +236,7 @@ class StoredEntry implements Entry {
   }
 
   #keptIn(slot: string): KeptBytes {
-    // Nearly always there is one slot; an entry has no room for a map that nobody uses.
+    // An entry mostly has one slot; a linked list saves the memory of a map.
     for (let kept = this.#kept; kept !== undefined; kept = kept.next) {
       if (kept.slot !== slot) continue;
       kept.used = true;
@@ -246,7 +246,7 @@ class StoredEntry implements Entry {
     return this.#kept;
   }
 
-  /** Without warming the entry: who reads thousands for their bytes needs none of the objects again. */
+  /** Does not mark the entry hot: a list that encodes thousands of entries does not need their objects again. */
   #keep(kept: KeptBytes, make: (object: KubeObject) => Buffer): Buffer {
     const bytes = ownMemory(make(this.#object ?? this.#decoded()));
     keepBytes(kept, bytes);
@@ -271,7 +271,7 @@ class StoredEntry implements Entry {
     if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
   }
 
-  /** Bytes that this entry holds at least; for bounds on histories. */
+  /** Lower bound of the bytes that this entry holds; used to bound histories. */
   get sizeBytes(): number {
     return (this.#json ?? this.#stored)?.byteLength ?? 2048;
   }
@@ -284,4 +284,5 @@ class StoredEntry implements Entry {
   }
 }
 
+/** Estimated bytes that an entry holds; used to bound histories. */
 export const sizeOf = (entry: Entry): number => (entry as StoredEntry).sizeBytes;

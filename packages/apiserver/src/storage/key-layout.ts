@@ -1,9 +1,9 @@
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 
 /**
- * Where things are in etcd, as upstream lays them out: `<prefix>/<folder>/<namespace>/<name>`.
- * The folder of a built-in resource is its plural name without the group (`/registry/deployments/web/front`); a few
- * older ones have names of their own, and custom resources, CRDs and API services have their group before them.
+ * The folder of a resource below the etcd prefix; keys are `<prefix>/<folder>/<namespace>/<name>`, as upstream lays them out.
+ * The folder of a built-in resource is its plural name without the group (`/registry/deployments/web/front`). A few older
+ * resources have special names. Custom resources, CRDs and API services are prefixed by their group.
  * Source: pkg/kubeapiserver/default_storage_factory_builder.go SpecialDefaultResourcePrefixes;
  * k8s.io/apiserver pkg/server/storage/storage_factory.go ResourcePrefix, pkg/server/options/etcd.go
  */
@@ -14,24 +14,27 @@ export function storageFolder(resource: GroupResource & { storageFolder?: string
   return isBuiltInGroup(resource.group) ? resource.resource.toLowerCase() : `${resource.group}/${resource.resource}`;
 }
 
-/** Custom resources cannot have one of these groups. */
+/** Whether `group` is served by the API server itself; custom resources cannot use it. */
 export function isBuiltInGroup(group: string): boolean {
   return builtInGroups.has(group) || group === "apiregistration.k8s.io" || group === "apiextensions.k8s.io";
 }
 
-/** Key of the resource's first object, without a name: `/registry/pods/`. */
+/** Common prefix of the keys of a resource: `/registry/pods/`. */
 export function folderPrefix(etcdPrefix: string, folder: string): string {
   return `${cleanPrefix(etcdPrefix)}/${folder}/`;
 }
 
-/** `registry`, `/registry/` and `/registry` mean the same. */
+/** Normalizes the prefix: `registry`, `/registry/` and `/registry` are equivalent. */
 export function cleanPrefix(etcdPrefix: string): string {
   return "/" + etcdPrefix.split("/").filter(Boolean).join("/");
 }
 
-/** Ours: written to make the watch say how far it is. No folder, so no resource can have it. */
+/**
+ * Not an upstream key. Written to obtain a watch event at a known revision. It has no folder, so it
+ * cannot collide with a resource.
+ */
 export const barrierKey = "coxswain-barrier";
-/** Outside of the prefix: which revision was compacted last, shared by all API servers. */
+/** Outside the prefix: the last compacted revision, shared by all API servers. */
 export const compactRevisionKey = "compact_rev_key";
 
 const specialFolders = new Map<string, string>([
@@ -43,7 +46,7 @@ const specialFolders = new Map<string, string>([
   ["ingresses.networking.k8s.io", "ingress"],
   ["podsecuritypolicies.extensions", "podsecuritypolicy"],
   ["podsecuritypolicies.policy", "podsecuritypolicy"],
-  // Served through the aggregator's and the extension server's own options, which put the group first.
+  // Upstream stores these through the options of the aggregator and the extension server, which put the group first.
   ["apiservices.apiregistration.k8s.io", "apiregistration.k8s.io/apiservices"],
   ["customresourcedefinitions.apiextensions.k8s.io", "apiextensions.k8s.io/customresourcedefinitions"],
 ]);

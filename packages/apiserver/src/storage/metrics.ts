@@ -1,22 +1,22 @@
-/** What storage and watch caches count; `server/storage-metrics.ts` shows it under upstream's names. */
+/** Metrics of storage and watch caches; `server/storage-metrics.ts` exports them under upstream's names. */
 export interface StorageMetrics {
   /** @param type `*core.Pod`, or `*[]core.Pod` for lists */
   etcdRequest(operation: string, type: string, seconds: number): void;
-  /** @param count -1: it cannot be told */
+  /** @param count -1: unknown */
   objects(resource: string, count: number): void;
-  /** How many objects hung on a lease when the next one was granted. */
+  /** Number of objects attached to a lease when the next one was granted. */
   leaseObjects(count: number): void;
   databaseSize(endpoint: string, bytes: number): void;
   /**
-   * Etcd told how far the watch is that feeds the caches of these resources, when there was nothing else to tell.
-   * @param count asked when the metrics are read
+   * Number of progress notifications on the watch that feeds the caches of this type.
+   * @param count called on each scrape
    */
   bookmarks(type: string, count: () => number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;
-  /** The recent changes of a resource have room for so many now. @param before 0: it is new */
+  /** The capacity of a resource's change history was set. @param before the previous capacity; 0: the history is new */
   cacheCapacity(resource: string, capacity: number, before: number): void;
-  /** A change went from a cache to its watchers. */
+  /** A cache dispatched a change to its watchers. */
   dispatched(resource: string): void;
   /**
    * A list was answered from a cache.

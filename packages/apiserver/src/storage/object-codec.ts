@@ -13,7 +13,7 @@ interface StoredVersion {
   readonly fromHub?: (object: KubeObject) => KubeObject;
 }
 
-/** What a store has to know of a resource; every `ResourceDefinition` is one. */
+/** What a store needs to know of a resource; every `ResourceDefinition` satisfies it. */
 export interface StoredResource extends GroupResource {
   readonly kind: string;
   readonly namespaced: boolean;
@@ -26,25 +26,25 @@ export interface StoredResource extends GroupResource {
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
   readonly strategy?: { decorate?(object: KubeObject): void };
   readonly cacheIndexes?: readonly string[];
-  /** Objects are in whatever version they were written in: who reads them converts them (custom resources). */
+  /** Objects are stored and returned in the version they were written in; the caller converts them (custom resources). */
   readonly keepsVersions?: boolean;
 }
 
-/** Objects of one resource to the bytes that etcd holds and back; also the hub's JSON, which caches hold. */
+/** Converts objects of one resource to the stored bytes and back, and to the hub version's JSON, which caches hold. */
 export interface ObjectCodec extends EntryCodec {
   readonly resource: StoredResource;
-  /** Without resourceVersion and selfLink, in the storage version. */
+  /** Encodes the object in the storage version, without resourceVersion and selfLink. */
   toStored(object: KubeObject): Buffer;
   /**
-   * Of JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion.
-   * @param before a state of the same object, which what is equal may be shared with, and the bytes that `toStored` makes of it
+   * Decodes JSON or protobuf to the hub version, with defaults and without resourceVersion.
+   * @param before an earlier state of the same object and the bytes that `toStored` made of it; equal parts may be shared with it
    */
   fromStored(bytes: Buffer, before?: EncodedObject): KubeObject;
 }
 
 const protobufMagic = Buffer.from("k8s\0");
 
-/** @param mediaType --storage-media-type; kinds without protobuf (custom resources) are JSON whatever it says. */
+/** @param mediaType --storage-media-type; kinds without a protobuf form (custom resources) are always stored as JSON */
 export function newObjectCodec(resource: StoredResource, mediaType: string): ObjectCodec {
   const hub: GroupVersionKind = { group: resource.hubGroup ?? resource.group, version: resource.hub, kind: resource.kind };
   const stored: GroupVersionKind = resource.storage === undefined ? hub : { ...resource.storage, kind: resource.kind };
@@ -88,7 +88,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       if (resource.keepsVersions) return asTheyAre(bytes);
       const isProtobuf = bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
       if (!isProtobuf) return toHub(parseJson(bytes) as KubeObject);
-      // What is stored in another version is not what the object before looks like.
+      // Objects stored in another version do not have the field layout of `before`.
       const shares = before !== undefined && asProtobuf && fromHub === undefined;
       return toHub(shares ? decodeProtobufAfter(bytes, before) : decodeProtobuf(bytes));
     },

@@ -79,7 +79,7 @@ test("a resource that is opened when the feed has gone on already has what was w
   const { set: other } = await open(t, { etcd: { servers: [etcd.endpoint], prefix }, watchCache: false });
   await other.for(suiteResource).create("web/a", aConfigMap("a"));
   const early = set.for({ ...suiteResource, resource: "others" });
-  assert.equal(await early.get("web/a"), undefined); // fresh: the feed has seen the write
+  assert.equal(await early.get("web/a"), undefined); // a consistent read: the watch has delivered the write
   assert.equal((await set.for(suiteResource).get("web/a"))?.key, "web/a");
 });
 
@@ -182,7 +182,7 @@ test("a cache of 10,000 objects is filled in pages of one revision, and meanwhil
     resources: [big, suiteResource],
   });
   await waitFor(() => pages.length === 3, { what: "the third page" });
-  // Written while the pages are read: it is not in them, and it is not lost.
+  // Written while the pages are read: not in the pages, and not lost.
   await client.put(`${prefix}/bigmaps/web/item-0`, codec.toStored(aConfigMap("item-0", { color: "late" })));
   const small = await set.for(suiteResource).list({ prefix: "" });
   assert.deepEqual([small.entries.length, set.ready()], [1, false]);

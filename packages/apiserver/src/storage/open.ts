@@ -22,36 +22,36 @@ import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import type { Storage } from "./storage.ts";
 
 /**
- * Connects everything between the registry and etcd: a client, a feed and a compactor for each etcd cluster, a store
- * and a cache for each resource.
+ * Opens the storage layer: a client, a watch multiplexer and a compactor for each etcd cluster, a store and
+ * a cache for each resource.
  */
 export interface StorageSet {
-  /** The storage of one resource, made at its first use; resources that come later (custom ones) too. */
+  /** The storage of one resource, created on first use; also for resources added later (custom resources). */
   for(resource: StoredResource): Storage;
-  /** Forgets a resource that is not served any more. */
+  /** Closes the storage of a resource that is no longer served. */
   release(resource: GroupResource): void;
-  /** All caches are filled. */
+  /** Whether all caches are filled. */
   ready(): boolean;
-  /** Resolves when all caches are filled that were opened before the first call, and know the last few minutes. */
+  /** Resolves when the caches opened before the first call are filled and have loaded the recent history. */
   whenReady(): Promise<void>;
   /** The `etcd` health check; rejects with the reason. */
   health(): Promise<void>;
-  /** What that check does not fail for and its readers have to know. */
+  /** A problem that does not fail the health check but is shown with it. */
   warning(): Promise<string | undefined>;
   stop(): void;
 }
 
 export interface StorageOptions {
   etcd: EtcdOptions;
-  /** Resources whose caches are to be filled at the start; `for` takes others too. */
+  /** Resources whose caches are filled at startup; `for` accepts others too. */
   resources?: readonly StoredResource[];
   /** --watch-cache */
   watchCache?: boolean;
-  /** --default-watch-cache-size=0: only what `watchCacheSizes` names has a cache. */
+  /** --default-watch-cache-size=0: only the resources in `watchCacheSizes` have a cache. */
   cachedWhenNamed?: boolean;
   /**
-   * --watch-cache-sizes, by `resource` or `resource.group`: 0 means no cache, more means nothing, since the size follows from
-   * use. Events have no cache unless this is given.
+   * --watch-cache-sizes, by `resource` or `resource.group`. 0 disables the cache; other values are ignored, since the size
+   * adapts to use. When not given, events have no cache.
    */
   watchCacheSizes?: ReadonlyMap<string, number>;
   /** --storage-media-type */
@@ -60,7 +60,7 @@ export interface StorageOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics;
-  /** How long a read waits for a revision that has not come; 3 s as upstream unless given. */
+  /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
   readPatienceMs?: number;
   /** --etcd-count-metric-poll-period; 0 or less: never. */
   countPollMs?: number;
@@ -72,24 +72,24 @@ export interface EtcdOptions {
   servers: readonly string[];
   /** --etcd-servers-overrides: `events` of the core group, and what shares its objects, is `{ group: "", resource: "events" }`. */
   overrides?: readonly { group: string; resource: string; servers: readonly string[] }[];
-  /** `/registry` */
+  /** Key prefix: `/registry`. */
   prefix?: string;
   /** PEM. */
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
-  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  /** The current client certificate, used instead of `cert` and `key` for each new connection. */
   identity?: (() => EtcdIdentity | undefined) | undefined;
   /** 0: never. */
   compactionIntervalMs?: number;
   healthTimeoutMs?: number;
-  /** Told of each call. */
+  /** Metrics of calls. */
   calls?: GrpcCalls | undefined;
-  /** How etcd is reached, when not directly. */
+  /** Dials etcd; undefined: directly. */
   connect?: Connect | undefined;
   /** --lease-reuse-duration-seconds */
   leaseReuseSeconds?: number;
-  /** Put around each cluster's client; for tests that fail at a chosen point of a write. */
+  /** Wraps each cluster's client; for tests that fail at a chosen point of a write. */
   around?: ((client: EtcdClient) => EtcdClient) | undefined;
 }
 
@@ -104,7 +104,7 @@ interface Cluster {
 const defaultMediaType = "application/vnd.kubernetes.protobuf";
 const allButEvents: ReadonlyMap<string, number> = new Map(["events", "events.events.k8s.io"].map((name) => [name, 0]));
 
-/** @throws EtcdError when etcd cannot be reached. */
+/** Starts the watches and resolves when they run. @throws EtcdError when etcd cannot be reached */
 export async function openStorage(options: StorageOptions): Promise<StorageSet> {
   const { clock, log, metrics } = options;
   const prefix = cleanPrefix(options.etcd.prefix ?? "/registry");
@@ -113,7 +113,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   const bookmarks = newBookmarkClock(clock);
   const sizes = options.watchCacheSizes ?? allButEvents;
 
-  /** `*` stands for all resources of a group; of overrides of the same, the last one counts. */
+  /** `*` matches all resources of a group; of duplicate overrides the last one wins. */
   function serversOf({ group, resource }: GroupResource): readonly string[] {
     const among = (name: string): readonly string[] | undefined =>
       options.etcd.overrides?.findLast((o) => o.group === group && o.resource === name)?.servers;
@@ -135,7 +135,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
   function open(resource: StoredResource): { storage: Storage; cache: WatchCache | undefined; name: string } {
     const name = nameOf(resource);
-    // Two resources that are the same objects (events of two groups) are in one place, and encrypted in one way.
+    // Two resources with the same objects (events of two groups) share a location and an encryption.
     const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
     const { client, leases, feed } = clusterOf(serversOf(home));
     const transformer = options.transformerFor?.(home);
@@ -179,7 +179,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     return entry.storage;
   }
 
-  // The feeds run before the first cache lists, so that no change falls between a list and the watch.
+  // The watches start before the first cache lists, so that no change is lost between a list and the watch.
   const lists = [options.etcd.servers, ...(options.etcd.overrides ?? []).map((override) => override.servers)];
   try {
     await Promise.all([...new Set(lists.map(clusterOf))].map((cluster) => cluster.feed.start()));
@@ -216,7 +216,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
   async function caughtUp(): Promise<void> {
     await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
-    // Only a convenience: without it watches from before this process began are answered from etcd.
+    // Best effort: without it watches from before this process started are answered from etcd.
     const past = Promise.all([...clusters.values()].map(({ feed }) => feed.tellPast(rememberedRevisions)));
     await past.catch((err: unknown) => log.warn("cannot read the past of etcd", { error: String(err) }));
   }
@@ -225,7 +225,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     past ??= caughtUp();
     return past;
   };
-  // One turn later, when the caller has opened what it serves.
+  // Deferred by one event-loop turn, so that the caller's resources are opened.
   setImmediate(() => void whenReady());
 
   return {
@@ -299,11 +299,13 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
 }
 
 const noBytes = Buffer.alloc(0);
-/** History that is read at the start, for watches that were open before it. */
+/** History loaded at startup, for watches that began before the restart. */
 const rememberedRevisions = 2_000;
 const pastTimeoutMs = 3_000;
 
-/** All changes between two revisions, the second being a write below the prefix, so that it is known when it is over. */
+/**
+ * Reads all changes between two revisions with a watch. `upTo` is the revision of a write below the prefix, whose event ends it.
+ */
 function readPast(
   client: EtcdClient,
   prefix: string,
@@ -340,7 +342,7 @@ function readPast(
           for (const { type, kv, prevKv } of events) {
             if (kv.modRevision > upTo) break;
             if (prevKv === undefined && kv.createRevision !== kv.modRevision) {
-              // Compacted meanwhile: what was before it is of no use.
+              // Compacted meanwhile: the changes before it cannot be used.
               changes.length = 0;
               from = kv.modRevision;
               continue;

@@ -1,11 +1,12 @@
 import { atRevision } from "./entry.ts";
 import type { Entry, Selection, WatchEvent } from "./storage.ts";
 
-/** Does it leave anything out? */
+/** Whether the selection can exclude objects. */
 export function isSelective({ labels, fields }: Selection): boolean {
   return labels?.empty === false || fields?.empty === false;
 }
 
+/** Whether the entry's labels and fields match the selection. */
 export function matches(selection: Selection, entry: Entry): boolean {
   return (
     (selection.labels === undefined || selection.labels.matches(entry.labels)) &&
@@ -14,8 +15,8 @@ export function matches(selection: Selection, entry: Entry): boolean {
 }
 
 /**
- * What a reader with this selection sees of a change: an object that begins to match is ADDED, one that stops is
- * DELETED with its last matching state, both with the change's revision; undefined when it sees nothing.
+ * The event that a watcher with this selection sees of a change: an object that begins to match is ADDED, one that stops matching
+ * is DELETED with its last matching state, both at the change's revision. undefined when it matches neither before nor after.
  */
 export function transition(
   selection: Selection,

@@ -3,23 +3,23 @@ import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selec
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
 /**
- * What the registry asks of a store: keys, values and revisions of one resource. Two implementations, `etcd/store.ts`
- * and `../watch/watch-cache.ts` (which wraps the first), run the suite in `suite.ts`.
+ * Storage interface of the registry: keys, values and revisions of one resource. The two implementations, `etcd/store.ts` and
+ * `../watch/watch-cache.ts` (which wraps the former), both run the tests in `suite.ts`.
  *
  * Keys are relative to the resource: `<namespace>/<name>`, or `<name>` for cluster-scoped ones; `key-layout.ts` puts
  * `<etcd-prefix>/<resource>/` before them. Objects are in the resource's hub version (see `registry/catalogue.ts`).
  * Source: k8s.io/apiserver pkg/storage/interfaces.go
  */
 export interface Storage {
-  /** Reads are answered from memory where they may be: a wrong resourceVersion is met by other code than etcd's. */
+  /** Reads may be answered from memory. Upstream's cache reports an invalid resourceVersion differently from its etcd store. */
   readonly cached?: true;
 
-  /** Fails with AlreadyExists when the key is there. `object.metadata.resourceVersion` must be empty. @returns the stored entry. */
+  /** `object.metadata.resourceVersion` must be empty. @returns the stored entry @throws AlreadyExists when the key exists */
   create(key: string, object: KubeObject, options?: WriteOptions): Promise<Entry>;
 
   /**
-   * @returns undefined when the key is absent.
-   * @throws 504 Timeout `Too large resource version` when `minimumRevision` is not reached in time.
+   * @returns undefined when the key is absent
+   * @throws 504 Timeout `Too large resource version` when `minimumRevision` is not reached in time
    */
   get(key: string, options?: ReadOptions): Promise<Entry | undefined>;
 
@@ -27,11 +27,11 @@ export interface Storage {
   list(request: ListRequest): Promise<ListResult>;
 
   /**
-   * Reads, changes and writes back one object; starts over whenever another writer got there first. May begin with a
-   * cached entry, but a refusal by `change` or a failed precondition on it is tried once more on a fresh read.
-   * @param change may run many times; returns a new object and leaves its argument as it was. `current` is undefined
-   *   when the key is absent and `ignoreNotFound` is set. Returning the argument itself writes nothing.
-   * @throws NotFound when the key is absent; Conflict when preconditions fail.
+   * Reads, changes and writes back one object, and retries on a concurrent write. It may start from a cached entry; when
+   * `change` or a precondition rejects that one, they run again on a fresh read.
+   * @param change may run many times; returns a new object and leaves its argument unchanged. `current` is undefined
+   *   when the key is absent and `ignoreNotFound` is set. Returning `current.object()` writes nothing.
+   * @throws NotFound when the key is absent; Conflict when preconditions fail
    */
   guaranteedUpdate(
     key: string,
@@ -40,23 +40,23 @@ export interface Storage {
   ): Promise<Entry>;
 
   /**
-   * Removes one object. `validate` sees the entry as it is removed and may throw to keep it.
-   * @returns the last state; its `revision` is that of the deletion.
-   * @throws NotFound; Conflict when preconditions fail.
+   * Removes one object. `validate` gets the entry about to be removed and may throw to prevent it.
+   * @returns the last state; its `revision` is that of the deletion
+   * @throws NotFound; Conflict when preconditions fail
    */
   delete(key: string, options?: DeleteRequest): Promise<Entry>;
 
-  /** Starts after `revision` (0: with the present state as synthetic ADDED events, then what follows). */
+  /** Watches the changes after `revision`; without one or with 0 the current objects come first as synthetic ADDED events. */
   watch(request: WatchRequest): Promise<WatchStream>;
 
-  /** The store's present revision, as a list that reads nothing would carry it. */
+  /** The store's current revision, as an empty list reports it. */
   currentRevision(): Promise<number>;
 
-  /** Number of stored objects, cheaply; for metrics. */
+  /** Number of stored objects, without reading them; for metrics. */
   count(): Promise<number>;
 }
 
-/** One stored object at one revision; immutable and shared by all readers. Encodings are made on first demand. */
+/** One stored object at one revision; immutable and shared by all readers. Encodings are computed on first use. */
 export interface Entry {
   /** Relative key, `<namespace>/<name>`. */
   readonly key: string;
@@ -69,26 +69,26 @@ export interface Entry {
   object(): KubeObject;
   /** The object in its hub version as JSON bytes with apiVersion, kind and resourceVersion, no newline. Shared. */
   json(): Buffer;
-  /** The same with the newline that ends an answer, not copied. Shared. Every entry that a store gave has it. */
+  /** `json()` plus a trailing newline, without a copy. Shared. Present on every entry returned by a store. */
   jsonLine?(): Buffer;
-  /** Keeps what was derived from this entry (another version's bytes, protobuf, Table rows, event frames) while it lives. */
+  /** Memoizes a value derived from this entry (another version's bytes, protobuf, Table rows, watch frames) while it is hot. */
   memo<T>(slot: string, make: (entry: Entry) => T): T;
   /**
-   * What `make` encodes of the object, kept longer than the object itself, as long as the process has room for such
-   * bytes. A slot always has the same bytes. Shared: read only. Every entry that a store gave has it.
+   * The result of `make`, cached longer than the decoded object, within a bound of the whole process. `make` must be
+   * deterministic for a slot. Shared: read only. Present on every entry returned by a store.
    */
   kept?(slot: string, make: (object: KubeObject) => Buffer): Buffer;
-  /** Length of what `kept` gives; encodes only when that was never done. */
+  /** Length of `kept`'s result; encodes only when that never happened. */
   keptSize?(slot: string, make: (object: KubeObject) => Buffer): number;
-  /** The same key with another object that no store holds (dry-run, the last state of a deletion). */
+  /** An entry with the same key for an object that is not stored (dry-run, the last state of a deletion). */
   with(object: KubeObject): Entry;
 }
 
-/** What a write asks before it begins and before it begins anew: a signal, or a request that need not make one. */
+/** Checked before each attempt of a write: an AbortSignal, or a request that need not create one. */
 export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
 
 export interface WriteOptions {
-  /** Seconds until the store forgets the object (events). */
+  /** Lifetime of the object in the store, in seconds (events). */
   ttlSeconds?: number;
   dryRun?: boolean;
   signal?: Cancellation;
@@ -129,19 +129,19 @@ export interface ListResult {
 export interface UpdateOptions extends WriteOptions {
   ignoreNotFound?: boolean;
   /**
-   * Whether what `change` threw holds although the state it saw came from a cache, because the caller goes on with that
-   * state's revision. Otherwise it is asked again about the present state.
+   * Whether an error thrown by `change` for a cached state is final, because the caller continues with that state's revision.
+   * Otherwise `change` runs again on a fresh read.
    */
   settles?(thrown: unknown): boolean;
   preconditions?: { uid?: string; resourceVersion?: string };
-  /** A cached state to begin with. */
+  /** A cached state to start from. */
   suggestion?: Entry | undefined;
 }
 
 export interface DeleteRequest {
   preconditions?: { uid?: string; resourceVersion?: string };
   validate?: (current: Entry) => Promise<void> | void;
-  /** A cached state to begin with. */
+  /** A cached state to start from. */
   suggestion?: Entry | undefined;
   dryRun?: boolean;
   signal?: Cancellation;
@@ -149,10 +149,10 @@ export interface DeleteRequest {
 
 export interface WatchRequest extends Selection {
   prefix: string;
-  /** undefined and 0: begin with the present state (undefined: not older than now). n: everything after n. */
+  /** undefined and 0: begin with the current objects (undefined: not older than the call). n: all changes after n. */
   revision?: number | undefined;
   bookmarks?: boolean;
-  /** When the request ends on its own; a bookmark is sent shortly before. */
+  /** When the request ends by its timeout, as a timestamp; a bookmark is sent shortly before. */
   deadlineMs?: number;
   signal: AbortSignal;
 }
@@ -167,18 +167,20 @@ export type WatchEvent =
   | { type: "BOOKMARK"; revision: number }
   | { type: "ERROR"; error: Error };
 
-/** Bounded: when the reader is too slow the stream ends (never thins out). Ends when `stop` is called or the signal aborts. */
+/**
+ * Bounded: when the client is too slow the stream ends rather than dropping events. Also ends on `stop` or abort of the signal.
+ */
 export interface WatchStream extends AsyncIterable<WatchEvent> {
-  /** Takes what is there, or the first part of it, without waiting; none when nothing is there. Shared: read only. */
+  /** Returns pending events, possibly only the first part, without waiting; empty when there are none. Shared: read only. */
   take(): readonly WatchEvent[];
-  /** Nothing comes any more, though something may still be there to be taken. */
+  /** No further events will be queued; some may still be pending. */
   readonly ended: boolean;
   /**
-   * Calls `wake` once, when `take` would return something or the stream ended: at the end of the turn of the loop in which
-   * that happened, so that all of the turn is taken together. For one reader at a time.
+   * Calls `wake` once, when `take` would return events or the stream has ended: at the end of that event-loop turn, so that
+   * all events of the turn are taken together. Supports one reader.
    */
   whenReady(wake: () => void): void;
-  /** The same as a promise: `false` when the stream ended and nothing is there. */
+  /** `whenReady` as a promise; false when the stream has ended and nothing is pending. */
   ready(): Promise<boolean>;
   stop(): void;
 }

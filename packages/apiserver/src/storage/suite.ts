@@ -9,14 +9,14 @@ import type { StoredResource } from "./object-codec.ts";
 import type { Entry, Storage, WatchEvent, WatchStream } from "./storage.ts";
 
 /**
- * What every `Storage` must do, run against each of them over a real etcd.
- * @param open a fresh storage of `suiteResource` with a key prefix of its own
+ * Behaviour required of every `Storage`; run against each implementation over a real etcd.
+ * @param open opens a fresh storage of `suiteResource` with its own key prefix
  */
 export interface StorageUnderTest {
   storage: Storage;
-  /** The bare store below, or the same: for writes that the storage under test learns of only by its watch. */
+  /** The underlying store, or the same storage: for writes that the storage under test only sees through its watch. */
   behind: Storage;
-  /** Makes etcd forget everything before its present revision. */
+  /** Compacts etcd at its current revision. */
   compact(): Promise<number>;
 }
 
@@ -49,6 +49,7 @@ export function aConfigMap(
   };
 }
 
+/** Registers the tests. @param open opens a fresh storage for each test */
 export function runStorageSuite(name: string, open: OpenStorage): void {
   const suite = (what: string, run: (t: StorageUnderTest) => Promise<void>): void => {
     test(`${name}: ${what}`, async (t) => run(await open(t)));
@@ -323,7 +324,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     suite(`a watch from ${revision} begins with the present state`, async ({ storage }) => {
       await storage.create("web/b", aConfigMap("b"));
       await storage.create("web/a", aConfigMap("a"));
-      await storage.get("web/a"); // a cache knows it from here on, so that 0 shows it too
+      await storage.get("web/a"); // the cache has caught up, so that 0 includes the write
       const watch = await follow(storage, { prefix: "web/", revision });
       assert.deepEqual(shapes(await watch.next(2)), ["ADDED web/a", "ADDED web/b"]);
       await storage.create("web/c", aConfigMap("c"));
@@ -499,7 +500,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     const first = await storage.list({ prefix: "", limit: 1 });
     await storage.guaranteedUpdate("web/b", (e) => withData(e, { color: "blue" }));
     await compact();
-    // A cache may still know; then its answer must be right. Otherwise it is 410 with a fresh token.
+    // A cache may still hold the revision; then the answer must be right. Otherwise it is 410 with a fresh token.
     try {
       assert.deepEqual(keys((await storage.list({ prefix: "", limit: 5, continueToken: token(first) })).entries), [
         "web/b",
@@ -522,7 +523,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
   });
 }
 
-/** Reads a watch event by event, with a time limit so that a missing event fails the test and does not hang it. */
+/** Reads a watch event by event; each read has a timeout, so that a missing event fails the test instead of hanging it. */
 export async function follow(
   storage: Storage,
   request: Omit<Parameters<Storage["watch"]>[0], "signal">,
@@ -542,6 +543,7 @@ export async function follow(
   };
 }
 
+/** Events as short texts for assertions: `ADDED web/a`. */
 export function shapes(events: readonly WatchEvent[]): string[] {
   return events.map((event) => {
     if (event.type === "BOOKMARK") return `BOOKMARK ${event.revision}`;
@@ -551,6 +553,7 @@ export function shapes(events: readonly WatchEvent[]): string[] {
 
 export const keys = (entries: readonly Entry[]): string[] => entries.map((entry) => entry.key);
 
+/** A copy of the object of `entry` with `data` merged in. */
 export function withData(entry: Entry | undefined, data: Record<string, string>): KubeObject {
   const object = entry?.object() as unknown as Unstructured & ConfigMap;
   return { ...object, data: { ...object.data, ...data } } as KubeObject;

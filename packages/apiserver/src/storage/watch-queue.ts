@@ -2,9 +2,9 @@ import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
 import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
 
 /**
- * One reader's events between the store and the connection: first the present state (taken from a shared list, not
- * copied into events before it is asked for) or what it missed, then what follows. Beyond `limit` waiting events the stream
- * ends: the reader is too slow, and a watch never leaves out events. It comes back with the last revision it saw.
+ * The events of one watcher between the store and the connection: first the current objects (from a shared list, converted to
+ * events on demand) or the missed changes, then live events. When more than `limit` events are pending, the client is too
+ * slow and the stream ends, since a watch never skips events. The client resumes with the last revision it saw.
  */
 export class WatchQueue implements WatchStream {
   #limit: number;
@@ -13,13 +13,13 @@ export class WatchQueue implements WatchStream {
   readonly #onStop: (() => void) | undefined;
   #initial: readonly Entry[];
   #initialIndex = 0;
-  /** One alone may stand in a list that is others' too; more are in a list of this reader's own. */
+  /** With one element it may be an array shared with other watchers; with more it is owned by this queue. */
   #events: readonly WatchEvent[] = none;
   #ended = false;
   #wake: (() => void) | undefined;
   #overflowed = false;
 
-  /** Keeps nothing of `options` itself: the list in it would live as long as the watch. */
+  /** Does not retain `options`: its list would live as long as the watch. */
   constructor(options: { initial?: readonly Entry[]; limit?: number; signal: AbortSignal; onStop?: () => void }) {
     this.#initial = options.initial ?? none;
     this.#limit = options.limit ?? defaultLimit;
@@ -33,12 +33,15 @@ export class WatchQueue implements WatchStream {
     return this.#ended;
   }
 
-  /** True when it ended because the reader was too slow. */
+  /** True when the stream ended because the client was too slow. */
   get overflowed(): boolean {
     return this.#overflowed;
   }
 
-  /** What the reader missed before it began; that it is much does not mean that the reader is slow. Takes over its argument. */
+  /**
+   * Queues missed events; raises the limit by their number, since a long backlog is not the client's slowness. Takes
+   * ownership of `missed`.
+   */
   catchUp(missed: WatchEvent[]): void {
     if (this.#ended || missed.length === 0) return;
     this.#limit += missed.length;
@@ -47,8 +50,8 @@ export class WatchQueue implements WatchStream {
   }
 
   /**
-   * @param alone a list of nothing but the event, which other readers may hold too: one each, at a thousand of them, is garbage
-   * @returns false when the stream is over, also because this event did not fit
+   * @param alone an array of only `event` that watchers may share, which avoids one allocation per watcher
+   * @returns false when the stream has ended, including by this event exceeding the limit
    */
   push(event: WatchEvent, alone: readonly WatchEvent[] = [event]): boolean {
     if (this.#ended) return false;
@@ -64,7 +67,7 @@ export class WatchQueue implements WatchStream {
     return true;
   }
 
-  /** What is queued is still delivered, then the error, then the end. */
+  /** Queued events are still delivered, then the error, then the end. */
   fail(error: Error): void {
     if (this.#ended) return;
     const event: WatchEvent = { type: "ERROR", error };
@@ -72,7 +75,7 @@ export class WatchQueue implements WatchStream {
     this.#finish();
   }
 
-  /** What is queued is still delivered, then the end. */
+  /** Queued events are still delivered, then the end. */
   end(): void {
     this.#finish();
   }
@@ -142,7 +145,7 @@ export class WatchQueue implements WatchStream {
 }
 
 const none: readonly never[] = [];
-/** More than one answer of etcd brings in one turn of the loop (1,000 revisions), so that only a slow reader meets it. */
+/** More than one etcd response delivers per event-loop turn (1,000 revisions), so that only a slow client reaches it. */
 const defaultLimit = 2_048;
-/** Events handed out at a time: the connection writes, and others get their turn. */
+/** Events returned per `take`: the connection writes, then yields to others. */
 const mostAtOnce = 500;

@@ -1,6 +1,6 @@
 /**
- * A small API server of another kind behind the aggregator, for tests: real TLS, users by the front proxy's headers and
- * certificate alone, one group with one resource: list, get, create, delete, watch, discovery, OpenAPI.
+ * A small aggregated API server for tests: real TLS, authentication by the front proxy's headers and certificate only, one
+ * group with one resource that supports list, get, create, delete, watch, discovery and OpenAPI.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -13,37 +13,37 @@ export interface AggregatedRequest {
   /** Path and query. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Common name of the client certificate; `""` when it is none of the front proxy's. */
+  /** Common name of the client certificate; `""` when the front proxy's CA did not sign it. */
   readonly certificate: string;
 }
 
 export interface AggregatedServer {
   readonly group: string;
   readonly port: number;
-  /** PEM of the authority that signed its certificate, as `caBundle` wants it. */
+  /** CA of the serving certificate, PEM, in the format of `caBundle`. */
   readonly caBundle: string;
-  /** All but those of the aggregator itself. */
+  /** Requests other than those of the aggregator itself. */
   readonly requests: AggregatedRequest[];
-  /** Those, by path. */
+  /** Number of requests of the aggregator, by kind. */
   readonly asked: { discovery: number; openApi: number };
-  /** How many watches are open. */
+  /** Number of open watches. */
   readonly watches: number;
-  /** Keys of the objects. */
+  /** Keys of the stored objects. */
   readonly stored: readonly string[];
-  /** What it answers to /openapi/v2, under its ETag. */
+  /** Response to /openapi/v2, with its ETag. */
   openApi: { etag: string; document: unknown };
-  /** Answers discovery with this status. */
+  /** Status code of discovery responses. */
   discoveryStatus: number;
   stop(): void;
 }
 
 export interface AggregatedServerOptions {
   readonly group: string;
-  /** An address of this machine. */
+  /** IP address of this machine to listen on. */
   readonly address: string;
   /** DNS names of the certificate: `<service>.<namespace>.svc`. */
   readonly names: readonly string[];
-  /** PEM of the authority that signs the front proxy's client certificate. */
+  /** CA of the front proxy's client certificate, PEM. */
   readonly proxyCa: string;
 }
 
@@ -199,7 +199,7 @@ function discoveryOf(group: string) {
   return { kind: "APIResourceList", apiVersion: "v1", groupVersion: `${group}/v1`, resources };
 }
 
-/** @param spec the description of the field that `kubectl explain` shows */
+/** @param spec description of the field `spec`, shown by `kubectl explain` */
 function openApiOf(group: string, spec = "What a flunder is to be.") {
   const kind = { group, version: "v1", kind: "Flunder" };
   const name = `test.example.v1.Flunder`;

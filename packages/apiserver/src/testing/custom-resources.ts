@@ -12,7 +12,7 @@ export interface WidgetVersion {
   readonly [field: string]: unknown;
 }
 
-/** Widgets (`widgets.<group>`), of any shape unless a version says otherwise. */
+/** A CRD for Widgets (`widgets.<group>`), schemaless unless a version has a schema. */
 export function widgets(group: string, versions: readonly WidgetVersion[] = [{ name: "v1" }], spec: object = {}) {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -42,12 +42,12 @@ export function widgets(group: string, versions: readonly WidgetVersion[] = [{ n
 
 const anyShape = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
 
-/** A schema of objects with a spec of these properties. */
+/** A schema for objects whose spec has these properties. */
 export function specOf(properties: object, more: object = {}): object {
   return { type: "object", properties: { spec: { type: "object", properties, ...more } } };
 }
 
-/** Creates a definition and waits until it is established. */
+/** Creates a CRD and waits until it is established. */
 export async function define(server: TestServer, definition: ReturnType<typeof widgets>): Promise<void> {
   const { code, text } = await server.request("POST", definitionsPath, definition);
   if (code !== 201) throw new Error(`the definition is refused: ${text}`);
@@ -58,6 +58,7 @@ async function established(server: TestServer, name: string): Promise<void> {
   await waitFor(async () => (await conditionsOf(server, name))["Established"]?.status === "True");
 }
 
+/** Conditions of a CRD by type. */
 export async function conditionsOf(server: TestServer, name: string): Promise<Record<string, Condition>> {
   const { body } = await server.request("GET", `${definitionsPath}/${name}`);
   const conditions = (body.status?.conditions ?? []) as Condition[];

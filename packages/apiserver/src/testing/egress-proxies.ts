@@ -1,4 +1,4 @@
-/** Proxies for tests of egress selections: one that speaks HTTP CONNECT, and one that stands for a konnectivity server. */
+/** Proxies for tests of egress selections: an HTTP CONNECT proxy and a konnectivity server. */
 import { once } from "node:events";
 import { createServer, type Server as HttpServer } from "node:http";
 import { createServer as createHttpsServer, type ServerOptions } from "node:https";
@@ -8,22 +8,22 @@ import { Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-j
 import protobuf from "protobufjs";
 
 export interface EgressProxy {
-  /** What it was asked for, `10.0.0.7:443`. */
+  /** Requested targets, such as `10.0.0.7:443`. */
   readonly asked: readonly string[];
-  /** The port it listens on; 0 for a unix socket. */
+  /** Listening port; 0 for a unix socket. */
   readonly port: number;
-  /** It is gone, and so is all that it led. */
+  /** Stops the proxy and closes all its connections. */
   stop(): Promise<void>;
 }
 
 export interface ProxyOptions {
-  /** A unix socket, or a port of this machine. */
+  /** Path of a unix socket, or a port. */
   readonly at: string | number;
-  /** Whom it leads to, wherever a name points; undefined: nobody. */
+  /** Port of this machine to connect to for a target; undefined refuses the connection. */
   readonly portOf: (target: string) => number | undefined;
 }
 
-/** Leads by HTTP CONNECT, or answers 502. @param tls it speaks TLS itself */
+/** An HTTP CONNECT proxy; refused targets get a 502. @param tls serves TLS */
 export async function startConnectProxy({ at, portOf }: ProxyOptions, tls?: ServerOptions): Promise<EgressProxy> {
   const proxy: HttpServer = tls === undefined ? createServer() : createHttpsServer(tls);
   const asked: string[] = [];
@@ -33,7 +33,7 @@ export async function startConnectProxy({ at, portOf }: ProxyOptions, tls?: Serv
     const target = request.url ?? "";
     asked.push(target);
     const port = portOf(target);
-    // As Go's servers, which take no path for a host.
+    // Like Go's servers, rejects a path as host.
     if (request.headers.host?.includes("/")) return socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
     if (port === undefined) return socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
     const behind = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () => {
@@ -61,7 +61,10 @@ export async function startConnectProxy({ at, portOf }: ProxyOptions, tls?: Serv
   };
 }
 
-/** As its definition has it. Source: apiserver-network-proxy konnectivity-client/proto/client/client.proto */
+/**
+ * Own copy of the schema, independent of the code under test.
+ * Source: apiserver-network-proxy konnectivity-client/proto/client/client.proto
+ */
 const definition = `
 syntax = "proto3";
 enum PacketType { DIAL_REQ = 0; DIAL_RSP = 1; CLOSE_REQ = 2; CLOSE_RSP = 3; DATA = 4; DIAL_CLS = 5; }
@@ -86,22 +89,22 @@ type WirePacket = any;
 export type KonnectivityCall = ServerDuplexStream<WirePacket, WirePacket>;
 
 export interface KonnectivityServer extends EgressProxy {
-  /** The types of packets that came, in order. */
+  /** Types of received packets, in order. */
   readonly packets: readonly string[];
 }
 
 export interface KonnectivityOptions extends ProxyOptions {
-  /** Told of each call; `true`: it does nothing more with it. */
+  /** Called for each call; `true` skips the default handling. */
   readonly onCall?: (call: KonnectivityCall) => boolean;
 }
 
-/** Leads as a konnectivity server with one agent on this machine does. */
+/** A konnectivity server that dials targets itself, without agents. */
 export async function startKonnectivityServer({ at, portOf, onCall }: KonnectivityOptions): Promise<KonnectivityServer> {
   const server = new Server();
   const asked: string[] = [];
   const packets: string[] = [];
   const led = new Set<Socket>();
-  let nextId = 2n ** 53n; // ids are 64 bits wide
+  let nextId = 2n ** 53n; // connection IDs are 64 bits wide
   const serve = (call: KonnectivityCall): void => {
     call.on("error", () => {});
     if (onCall?.(call)) return;

@@ -12,16 +12,16 @@ import type { AddressInfo } from "node:net";
 import protobuf from "protobufjs/minimal.js";
 
 /**
- * A front of a real etcd that claims other versions than it has: what it is asked goes through unchanged, but for the
- * version that a member tells of itself, and the addresses of members, which become that of the front.
+ * A proxy for a real etcd that reports another version. Requests are forwarded unchanged; in responses the version of the
+ * member and the members' client addresses are replaced.
  */
 export interface EtcdFront {
   readonly endpoint: string;
-  /** What members say they are; a member that has none does not answer when asked for its status. */
+  /** Version reported by members; with undefined, status requests get no response. */
   version: string | undefined;
-  /** How often the member list and requests for progress went through. */
+  /** Number of forwarded MemberList and watch progress requests. */
   readonly seen: { memberLists: number; progressRequests: number };
-  /** Ends all connections; the next ones are taken. */
+  /** Closes all connections; new ones are accepted. */
   cut(): void;
 }
 
@@ -29,7 +29,7 @@ interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
 
-/** @param target the etcd behind, `http://127.0.0.1:2379` */
+/** @param target endpoint of the real etcd, `http://127.0.0.1:2379` */
 export async function startEtcdFront(t: TestContext, target: string, version: string): Promise<EtcdFront> {
   const sessions = new Set<ServerHttp2Session>();
   let session: ClientHttp2Session | undefined;
@@ -101,7 +101,7 @@ export async function startEtcdFront(t: TestContext, target: string, version: st
   }
 }
 
-/** As it stands on the wire, frame and all. */
+/** Serialized request including the gRPC frame header. */
 const progressRequest = Buffer.from([0, 0, 0, 0, 2, 26, 0]);
 
 function answer(
@@ -114,7 +114,7 @@ function answer(
   onward.on("response", (headers) => {
     if (stream.destroyed) return;
     const { ":status": status, "content-type": type, "grpc-status": code, "grpc-message": message } = headers;
-    // Without a body all is said in the head.
+    // Without a body, a trailers-only response.
     const grpc = code === undefined ? {} : { "grpc-status": code, "grpc-message": message };
     stream.respond({ ":status": status, "content-type": type, ...grpc }, { waitForTrailers: code === undefined });
     stream.on("wantTrailers", () => {
@@ -139,7 +139,7 @@ function framed(message: Uint8Array): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** The message with other bytes in its length-delimited fields of one number. */
+/** Replaces the bytes of all length-delimited fields with that number. */
 function withField(message: Uint8Array, field: number, change: (bytes: Uint8Array) => Uint8Array): Uint8Array {
   const reader = protobuf.Reader.create(message);
   const writer = protobuf.Writer.create();

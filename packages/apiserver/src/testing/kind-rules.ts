@@ -10,18 +10,18 @@ import { beforeUpdate } from "../registry/generic/before-update.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 
-/** One row of a kind's table: a change to a valid object, and all that is said of it, in order. */
+/** A table row: a change to a valid object, and all expected errors in order. */
 export interface KindRule {
   readonly name: string;
-  /** Paths such as `spec.ports[0].name`, and their values; undefined removes. */
+  /** Values by path, such as `spec.ports[0].name`; undefined removes. */
   readonly change: Changes;
-  /** Given: the change is an update, of the valid object with these changes. */
+  /** When given, the change is an update, from the valid object with these changes. */
   readonly before?: Changes;
-  /** An update through the status subresource. */
+  /** The update goes through the status subresource. */
   readonly status?: true;
-  /** As no request has it: the rule is for what is stored or made without the defaults. */
+  /** Skips defaulting, for rules on stored objects and objects created internally. */
   readonly undefaulted?: true;
-  /** Other than 1.23's gates by default. */
+  /** Feature gates that differ from the defaults of 1.23. */
   readonly gates?: Readonly<Record<string, boolean>>;
   readonly want: readonly string[];
 }
@@ -38,11 +38,11 @@ const config = {
   featureEnabled,
   kubeletConnection: { preferredAddressTypes: ["InternalIP"], port: 10250 },
 };
-/** Every resource there is, those of the server's own included. */
+/** All built-in resources, including internal ones. */
 export const resourcesForTests: readonly ResourceDefinition[] = [...builtInResources(config), ...internalResources()];
 
 /**
- * One test for each row, with the defaults, strategy and meta checks of a request in the version of storage.
+ * Defines one test per row, with defaulting, strategy and metadata validation of a request in the storage version.
  * @param resource `pods`, `deployments.apps`
  */
 export function testKindRules(resource: string, valid: object, rows: readonly KindRule[]): void {
@@ -54,6 +54,7 @@ export function testKindRules(resource: string, valid: object, rows: readonly Ki
   }
 }
 
+/** Validates the change of a row. @returns the errors as `field: message`; empty when it is accepted */
 export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "want" | "name">): string[] {
   const definition = definitionOf(resource);
   const strategy = row.status ? definition.statusStrategy : definition.strategy;
@@ -71,15 +72,15 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   } catch (err) {
     if (!(err instanceof StatusError)) throw err;
     const causes = err.status.details?.causes;
-    if (!causes) throw err; // no invalid object, but a bad request
+    if (!causes) throw err; // not a validation error
     return causes.map(({ field, message = "" }) => `${field}: ${withoutDifference(message)}`);
   }
 }
 
-/** What differs between two objects stands below the words of a refusal; `goDifference` has its own tests. */
+/** Removes the appended diff from an error message; `goDifference` has its own tests. */
 const withoutDifference = (message: string): string => message.split("\n", 1)[0] ?? "";
 
-/** As an administrator's request in this version has it. @param switched gates that are not at their default */
+/** Request context of an administrator's request in the storage version. @param switched gates that differ from the default */
 export function contextOf(
   definition: ResourceDefinition,
   requestVersion: string,
@@ -96,7 +97,7 @@ export function contextOf(
   };
 }
 
-/** An object as it is after the defaults of the version of storage. */
+/** The object after defaulting in the storage version. */
 export function defaultsOf(resource: string, object: object): KubeObject {
   return madeOf(definitionOf(resource), object, [], "");
 }
@@ -107,7 +108,7 @@ function definitionOf(resource: string): ResourceDefinition {
   return definition;
 }
 
-/** As it comes from a client: the changes made, the defaults filled in. */
+/** The object of a request: changes applied, then defaulted. */
 function madeOf(
   definition: ResourceDefinition,
   valid: object,

@@ -2,11 +2,11 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { Server, ServerCredentials, type ServiceDefinition, status } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 
-/** A KMS plugin for tests: v1beta1 on a unix socket, with a key of its own. */
+/** A KMS plugin for tests: v1beta1 on a unix socket, with its own key. */
 export interface KmsPlugin {
-  /** `Version`, `Encrypt`, `Decrypt`, as they came. */
+  /** Method names in call order: `Version`, `Encrypt`, `Decrypt`. */
   readonly calls: string[];
-  /** Refuses everything with this text while it is set. */
+  /** When set, all calls fail with this text. */
   refusal: string | undefined;
   stop(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * For `node --import`: writes down which lines of source refused a field, `<file>:<line>:<column>` each, into the file
- * that RECORD_REFUSALS_TO names, when the process ends.
+ * For `node --import`: records which source lines created field errors, as `<file>:<line>:<column>`, and writes them at exit to
+ * the file named by RECORD_REFUSALS_TO.
  */
 import { writeFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -9,7 +9,7 @@ import { refusals } from "./refusal-sites.ts";
 
 const places = new Set<string>();
 
-/** Under this name the module of the refusals finds it. */
+/** The instrumented field-error module calls this global. */
 Object.assign(globalThis, {
   recordRefusals:
     (refuse: (...parts: unknown[]) => unknown) =>

@@ -1,4 +1,4 @@
-/** What makes field errors. Source: the API machinery's errors/field-error.ts */
+/** Functions that create field errors. Source: the API machinery's errors/field-error.ts */
 export const refusals = [
   "duplicate",
   "fieldNotFound",
@@ -14,7 +14,7 @@ export const refusals = [
 
 const call = new RegExp(`(?<![\\w.])(?:${refusals.join("|")})\\(`, "g");
 
-/** Where a source calls one of them: `12:5`, line and column as stacks have them. Comments do not count. */
+/** Positions of calls in a source, `line:column` as in stack traces. Calls in comments are skipped. */
 export function refusalSites(source: string): string[] {
   return source.split("\n").flatMap((line, i) => {
     const code = /^\s*(?:\*|\/\/|\/\*)/.test(line) ? "" : line;

@@ -3,9 +3,9 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { TestServer } from "./start-test-server.ts";
 
 /**
- * Has the webhook `<name>.example.com` asked whenever one of `resource` is created, and creates them until it is.
- * @param resource of the core group, plural
- * @returns what the refusal says
+ * Registers the webhook `<name>.example.com` for creates of `resource` and creates objects until it is called.
+ * @param resource plural name in the core group
+ * @returns the message of the rejection
  */
 export async function refusalByWebhook(
   server: Pick<TestServer, "request">,

@@ -1,4 +1,4 @@
-/** An API server with the aggregator's front proxy set up, and servers to be put behind it, for tests. */
+/** An API server with a configured front proxy, and aggregated servers for it, for tests. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,24 +13,24 @@ export const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 export interface Aggregation {
   readonly server: TestServer;
-  /** PEM of the authority that signs the front proxy's certificate. */
+  /** CA of the front proxy's certificate, PEM. */
   readonly proxyCa: string;
-  /** Writes another pair to --proxy-client-cert-file and -key-file. */
+  /** Replaces the files of --proxy-client-cert-file and --proxy-client-key-file with a new pair. */
   writeProxyPair(commonName: string): Promise<void>;
-  /** A POST that must succeed. */
+  /** Sends a POST and asserts success. */
   made(path: string, object: object): Promise<void>;
   makeService(name: string, clusterIP: string, port: number): Promise<void>;
   makeEndpoints(name: string): Promise<void>;
-  /** An APIService of a service in `default`. */
+  /** Creates an APIService for a service in `default`. */
   register(group: string, service: string, at: Pick<AggregatedServer, "caBundle" | "port">, spec?: object): Promise<void>;
-  /** Waits for this reason of the condition Available. */
+  /** Waits until the condition Available has this reason. */
   hasReason(group: string, reason: string): Promise<{ status: string; message: string }>;
-  /** A server, its service with an endpoint, and its APIService: available when this returns, gone when the test ends. */
+  /** Starts a server with service, endpoint and APIService, and waits until it is available; removed after the test. */
   aggregated(t: TestContext, group: string, spec?: Record<string, unknown>): Promise<AggregatedServer>;
   stop(): Promise<void>;
 }
 
-/** Cluster IPs are addresses of this machine, so that nothing has to route them. */
+/** Cluster IPs are loopback addresses, so that no routing is needed. */
 export async function startAggregation(flags: readonly string[] = []): Promise<Aggregation> {
   const proxyCa = await newCa({ commonName: "front proxies" });
   const folder = mkdtempSync(join(tmpdir(), "cox-aggregation-"));

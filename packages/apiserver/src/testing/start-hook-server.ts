@@ -1,4 +1,4 @@
-/** An admission webhook for tests: a real HTTPS server whose answers a test chooses by path. */
+/** An admission webhook for tests: a real HTTPS server with configurable responses by path. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -18,15 +18,15 @@ export interface HookServer {
   readonly port: number;
   readonly url: string;
   readonly caBundle: string;
-  /** Path → the review's response without its uid; no answer is a 500. */
+  /** By path: the review response without uid; undefined sends a 500. */
   readonly answers: Map<string, (request: ReviewRequest) => object | undefined>;
-  /** Path → an answer that is no review. */
+  /** By path: writes a response that is not a review. */
   readonly raw: Map<string, (response: ServerResponse, request: ReviewRequest) => void>;
   readonly asked: AskedWebhook[];
   stop(): void;
 }
 
-/** @param dnsNames that its certificate is for, besides `localhost` and 127.0.0.1 */
+/** @param dnsNames names of its certificate besides `localhost` and 127.0.0.1 */
 export async function startHookServer(dnsNames: readonly string[] = []): Promise<HookServer> {
   const ca = await newCa({ commonName: "hooks" });
   const pair = await newCertificate({

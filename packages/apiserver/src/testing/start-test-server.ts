@@ -1,6 +1,6 @@
 /**
- * The whole API server for tests: a real etcd with an own key prefix, real TLS on a free port, every filter. An
- * administrator's token goes with each request unless the test says otherwise.
+ * The complete API server for tests: real etcd with a unique key prefix, real TLS on a free port, all filters. Requests carry an
+ * administrator's token unless the test overrides it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -22,25 +22,25 @@ import { type RunningApiserver, startApiserver } from "../server.ts";
 export interface TestServer {
   readonly url: string;
   readonly port: number;
-  /** PEM of the authority that signed the server's certificate and that signs clients'. */
+  /** CA of the serving certificate and of client certificates, PEM. */
   readonly ca: string;
   readonly adminToken: string;
   readonly prefix: string;
   readonly etcdEndpoint: string;
-  /** As the administrator; `headers` win (`authorization: undefined` for nobody). JSON in, JSON out. */
+  /** Sends a request as administrator; `headers` override (`authorization: undefined` for anonymous). JSON in, JSON out. */
   request(method: string, path: string, body?: unknown, headers?: Record<string, string | undefined>): Promise<TestResponse>;
-  /** The administrator's client library. */
+  /** Client authenticated as the administrator. */
   readonly client: Client;
-  /** A client certificate signed by the authority. */
+  /** Issues a client certificate. */
   clientCertificate(commonName: string, organizations?: readonly string[]): Promise<{ cert: string; key: string }>;
-  /** @param graceMs how long it waits for requests that are under way; not at all by default */
+  /** @param graceMs time to wait for requests in flight; default 0 */
   stop(graceMs?: number): Promise<void>;
 }
 
 export interface TestResponse {
   readonly code: number;
   readonly headers: Record<string, string | string[] | undefined>;
-  /** Parsed when it is JSON, else text. */
+  /** Parsed JSON, or text when it is not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   readonly body: any;
   readonly text: string;
@@ -52,7 +52,7 @@ interface TestContext {
 
 let shared: Promise<{ directory: string; ca: { certPem: string; keyPem: string } }> | undefined;
 
-/** Keys and certificates cost time and are the same for all servers of a process. */
+/** Shared by all servers of the process, because generating keys is slow. */
 function sharedCertificates(): NonNullable<typeof shared> {
   shared ??= (async () => {
     const directory = mkdtempSync(join(tmpdir(), "cox-apiserver-"));
@@ -78,8 +78,8 @@ function sharedCertificates(): NonNullable<typeof shared> {
 }
 
 /**
- * @param extraFlags as on the command line: `["--authorization-mode=RBAC"]`
- * @param ownLog for tests that read the log
+ * @param extraFlags command-line flags: `["--authorization-mode=RBAC"]`
+ * @param ownLog captures the log output
  * @returns when the server is ready
  */
 export async function startTestServer(
@@ -97,7 +97,7 @@ export async function startTestServer(
   return server;
 }
 
-/** @returns when the server listens: it may not be ready yet */
+/** @returns when the server listens, possibly before it is ready */
 export async function launchTestServer(
   t: TestContext | undefined,
   extraFlags: readonly string[] = [],
@@ -135,7 +135,7 @@ export async function launchTestServer(
   const shown = process.env["COX_TEST_LOG"];
   const log = ownLog ?? (shown === undefined ? discardLogger : newLogger({ verbosity: Number(shown) }));
   const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
-  // A free port is for tests alone: users' flags with port 0 are refused.
+  // Port 0 is supported for tests only; as a flag it is rejected.
   const config = configFromFlags({ ...values, "secure-port": values["secure-port"] || 6443 });
   const server: RunningApiserver = await startApiserver({ ...config, flags: values }, { log, featureGates });
   const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
@@ -170,7 +170,7 @@ export async function launchTestServer(
   };
 }
 
-/** One HTTP/2 connection of a client, with its certificate if it has one. */
+/** An HTTP/2 connection with an optional client certificate. */
 export function newHttp(url: string, ca: string, certificate?: { cert: string; key: string }) {
   let session: ClientHttp2Session | undefined;
   const connection = (): ClientHttp2Session => {
@@ -196,7 +196,7 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
         const endStream = payload === undefined;
         const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent }, { endStream });
         stream.once("error", reject);
-        // Without an error when its connection just went.
+        // A lost connection closes the stream without an error event.
         stream.once("close", () => reject(new Error("the connection was closed before the answer was whole")));
         stream.once("response", (received) => {
           const chunks: Buffer[] = [];
@@ -225,7 +225,7 @@ function parsed(text: string, contentType: string): unknown {
   }
 }
 
-/** For tests that read what the server was given. */
+/** For tests that read the server's own files. */
 export async function readTestFile(name: "sa.key" | "sa.pub" | "ca.crt"): Promise<string> {
   const { directory } = await sharedCertificates();
   return readFileSync(join(directory, name), "utf8");

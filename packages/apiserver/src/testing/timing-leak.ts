@@ -1,34 +1,33 @@
 /**
- * Does the time of a check tell how much of a guess was right? There are two doors, each with a secret of its own, and
- * guesses at both secrets (right but for the end) are shown to both doors. A guess is near at its own door and far at the
- * other one, so near and far guesses are the same texts, and differ by nothing but what the door knows. Texts of two
- * kinds (say, right beginnings and random ones) would be told apart by the branches that the processor predicts for the
- * one and not for the other, whatever the secret is. For the same reason all guesses are written by the same steps
- * before the clock starts and come in an order drawn at random: otherwise strings of another inner form, warm caches
- * and the collector's work on what one kind left behind would be measured.
+ * Measures whether the duration of a check depends on how much of a guess is right. There are two doors with different
+ * secrets. Guesses derived from both secrets (right except for the end) are presented to both doors; each guess is near for
+ * one door and far for the other. Near and far guesses are therefore the same texts: with different texts (say, right prefixes
+ * and random ones) branch prediction alone would distinguish them. For the same reason all guesses are built by the same steps
+ * before the measurement and presented in random order; otherwise string representations, cache state and garbage collection
+ * would be measured.
  * Source: Reparaz, Balasch, Verbauwhede, "Dude, is my code constant time?" (2016): Welch's t-test over cropped samples
  */
 import { createHash } from "node:crypto";
 
 export interface Door {
-  /** ASCII, at both doors of one length. */
+  /** ASCII; both doors have secrets of the same length. */
   readonly secret: string;
-  /** May refuse by throwing. */
+  /** May reject by throwing. */
   check(guess: string): unknown;
 }
 
-/** That are written before the clock starts, and then checked with nothing in between. */
+/** Number of guesses built in advance and then checked back to back. */
 const batch = 500;
-/** So much of a guess's end is random: enough that none comes twice, which a cache would notice. */
+/** Random characters at the end of a guess: enough to make each one unique, so that no cache recognizes it. */
 const randomLength = 8;
 const alphabet = "abcdefghijklmnopqrstuvwxyz012345";
-/** Which part of all measurements, the shortest first, is compared: pauses of the machine are at the end. */
+/** Quantiles of the sorted measurements to compare: the longest ones contain pauses of the machine. */
 const crops = [0.5, 0.75, 0.9, 0.95, 0.99];
 
 /**
- * @param guesses how many are measured, after a tenth more to warm up
- * @param seed the same one makes the same guesses
- * @returns the greatest |t| of all crops: beyond 5 near and far are told apart, which chance does once in a million runs
+ * @param guesses number of measurements, after 10% more for warm-up
+ * @param seed makes the guesses reproducible
+ * @returns the maximum |t| of all crops; above 5 near and far differ significantly (one false alarm in a million runs)
  */
 export async function timingLeak(doors: readonly [Door, Door], guesses: number, seed: string): Promise<number> {
   const { length } = doors[0].secret;
@@ -43,7 +42,7 @@ export async function timingLeak(doors: readonly [Door, Door], guesses: number, 
       try {
         await at.check(guess);
       } catch {
-        // Refused, as it has to be.
+        // Rejected as expected.
       }
       const tookNs = Number(process.hrtime.bigint() - began);
       if (number >= warmUp) (near ? samples.near : samples.far).add(tookNs);
@@ -58,7 +57,7 @@ export async function timingLeak(doors: readonly [Door, Door], guesses: number, 
   return Math.max(...scores);
 }
 
-/** A batch of guesses, one text behind the other, and where each is shown. */
+/** Builds a batch of guesses in one buffer, with the door for each. */
 function writeGuesses(doors: readonly [Door, Door], seed: string) {
   const random = (what: string, length: number): Buffer =>
     createHash("shake256", { outputLength: length }).update(`${seed}/${what}`).digest();

@@ -7,18 +7,18 @@ import { freePort } from "@coxswain/apimachinery/testing/etcd";
 
 export interface TlsEtcd {
   readonly port: number;
-  /** PEM, and the files that hold it: who signed its certificate, and one with which it lets clients in. */
+  /** PEM, also as files: the CA, and a client certificate accepted by etcd. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** The authority's own key, to sign more with. */
+  /** Private key of the CA, to issue more certificates. */
   readonly caKey: string;
   readonly files: { readonly ca: string; readonly cert: string; readonly key: string };
 }
 
 /**
- * An etcd for one test that speaks TLS on a port of this machine, and asks for certificates. It may not listen yet.
- * @param ips that its certificate is for
+ * An etcd for one test with TLS and client certificate authentication. It may not be listening yet on return.
+ * @param ips IP addresses of its certificate
  */
 export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: readonly string[]): Promise<TlsEtcd> {
   const directory = mkdtempSync(join(tmpdir(), "cox-etcd-tls-"));
@@ -33,7 +33,7 @@ export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: read
   const [port, peerPort] = await Promise.all([freePort(), freePort()]);
   const endpoint = `https://127.0.0.1:${port}`;
   const peer = `http://127.0.0.1:${peerPort}`;
-  // However this process ends, killed too, its etcd ends with it.
+  // The kernel kills etcd when this process dies, even by SIGKILL.
   const etcd = spawn(
     "setpriv",
     [

@@ -1,4 +1,4 @@
-/** A service that the API server calls over TLS, for tests: real certificates, a free port, every request kept. */
+/** A TLS server called by the API server in tests: real certificates, a free port, all requests recorded. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,7 @@ export interface PeerRequest {
 export interface PeerAnswer {
   readonly status?: number;
   readonly headers?: Record<string, string>;
-  /** Text as it is, anything else as JSON. `undefined`: the connection is broken off. */
+  /** Strings are sent as text, other values as JSON; undefined destroys the connection. */
   readonly body: unknown;
 }
 
@@ -27,16 +27,17 @@ export interface TlsPeer {
   readonly ca: string;
   readonly caFile: string;
   readonly requests: PeerRequest[];
-  /** What a webhook flag wants: a kubeconfig file that names this peer. */
+  /** Writes a kubeconfig for this server, as used by webhook flags; returns its path. */
   kubeconfig(path?: string): string;
-  /** A file of this text beside the others. */
+  /** Writes a file to the same directory; returns its path. */
   file(name: string, text: string): string;
-  /** Answers no more. */
+  /** Stops the server. */
   close(): void;
 }
 
 let certificates: Promise<{ ca: string; cert: string; key: string }> | undefined;
 
+/** @param answer computes the response to each request */
 export async function startTlsPeer(
   t: { after(fn: () => void): void },
   answer: (request: PeerRequest, url: string) => PeerAnswer | Promise<PeerAnswer>,

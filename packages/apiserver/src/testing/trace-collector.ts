@@ -1,7 +1,7 @@
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 
-/** What OTLP says of a span, as far as tests look; ids in hexadecimal. */
+/** Fields of an OTLP span used by tests; IDs in hexadecimal. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -10,21 +10,21 @@ export interface CollectedSpan {
   readonly kind: number;
   readonly tookMs: number;
   readonly attributes: Readonly<Record<string, string | number>>;
-  /** Trace ids. */
+  /** Trace IDs. */
   readonly links: readonly string[];
-  /** 2: failed. */
+  /** Status code; 2 is an error. */
   readonly status: number;
 }
 
 export interface TraceCollector {
   readonly endpoint: string;
   readonly spans: readonly CollectedSpan[];
-  /** Attributes of who sent them. */
+  /** Resource attributes of the sender. */
   readonly service: Readonly<Record<string, string | number>>;
   stop(): void;
 }
 
-/** As its definition has it, and not as the exporter writes it. Source: opentelemetry-proto */
+/** Copied schema, for independence from the exporter under test. Source: opentelemetry-proto */
 const definition = `
 syntax = "proto3";
 message Request { repeated ResourceSpans resource_spans = 1; }
@@ -43,7 +43,7 @@ message KeyValue { string key = 1; AnyValue value = 2; }
 message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; } }
 `;
 
-/** A collector of traces for tests: OTLP over gRPC on a free port. */
+/** A trace collector for tests: OTLP over gRPC on a free port. */
 export async function startTraceCollector(): Promise<TraceCollector> {
   const type = protobuf.parse(definition).root.lookupType("Request");
   const spans: CollectedSpan[] = [];

@@ -2,18 +2,20 @@ import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selec
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Selection, WatchEvent, WatchRequest } from "../storage/storage.ts";
+import type { WatchQueue } from "../storage/watch-queue.ts";
 import type { Change } from "./change.ts";
 import { isInRange } from "./sorted-entries.ts";
-import type { CacheWatcher } from "./watcher.ts";
 
-/** All readers of a cache that asked for the same: what they see of a change is found out once, and told to each of them. */
+/**
+ * All watchers of a cache with the same selector: the visible event of a change is computed once and delivered to each of them.
+ */
 export class Audience implements Selection {
-  /** The same for the same question, and for no other. */
+  /** Equal for equal selectors only; see audienceName. */
   readonly name: string;
   readonly prefix: string;
   readonly labels?: LabelSelector;
   readonly fields?: FieldSelector;
-  /** Those that changes are told to. */
+  /** Watchers that changes are dispatched to. */
   readonly watchers = new Set<CacheWatcher>();
   readonly #selective: boolean;
 
@@ -25,6 +27,7 @@ export class Audience implements Selection {
     this.#selective = isSelective(this);
   }
 
+  /** Delivers the event of `change`, if the selector matches, to every watcher. */
   tell(change: Change): void {
     const event = this.eventOf(change);
     if (event === undefined) return;
@@ -32,7 +35,7 @@ export class Audience implements Selection {
     for (const watcher of this.watchers) watcher.see(change.revision, event, alone);
   }
 
-  /** What those see of it who did not know it. */
+  /** The event that a watcher with this selector sees, undefined when the object matches neither before nor after the change. */
   eventOf(change: Change): WatchEvent | undefined {
     if (!isInRange(change.key, this.prefix)) return undefined;
     const { previous, current } = change;
@@ -41,7 +44,48 @@ export class Audience implements Selection {
   }
 }
 
-/** Whatever the texts contain. A selector that takes nothing has the same text as one that takes everything. */
+/**
+ * JSON keeps the parts apart whatever they contain. `empty` distinguishes a selector that matches nothing, whose
+ * text is "" as well.
+ */
 export function audienceName({ prefix, labels, fields }: WatchRequest): string {
   return JSON.stringify([prefix, labels?.empty ?? true, `${labels ?? ""}`, `${fields ?? ""}`]);
+}
+
+/** One watcher of a cache: the revision that its events start after, and its bounded queue. */
+export class CacheWatcher {
+  readonly audience: Audience;
+  readonly queue: WatchQueue;
+  /** Changes up to this revision are skipped: the client has seen them. */
+  readonly #after: number;
+
+  constructor(audience: Audience, after: number, queue: WatchQueue) {
+    this.audience = audience;
+    this.#after = after;
+    this.queue = queue;
+  }
+
+  /**
+   * Queues the event unless the client has seen its revision.
+   * @param event what the audience sees of the change at `revision`
+   * @param alone an array of only `event`, shared by all watchers of the audience
+   */
+  see(revision: number, event: WatchEvent, alone: readonly WatchEvent[]): void {
+    if (revision > this.#after) this.queue.push(event, alone);
+  }
+
+  /** Queues the events of the missed changes at once, regardless of the queue's limit. */
+  catchUp(missed: readonly Change[]): void {
+    const events: WatchEvent[] = [];
+    for (const change of missed) {
+      const event = change.revision > this.#after ? this.audience.eventOf(change) : undefined;
+      if (event !== undefined) events.push(event);
+    }
+    this.queue.catchUp(events);
+  }
+
+  /** Queues a bookmark. Valid because every change up to `revision` was queued before. */
+  bookmark(revision: number): void {
+    if (revision >= this.#after && !this.queue.ended) this.queue.push({ type: "BOOKMARK", revision });
+  }
 }

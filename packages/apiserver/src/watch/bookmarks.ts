@@ -1,18 +1,18 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 
 /**
- * Wakes readers that want bookmarks: once a minute, and shortly before their request ends, so that they come back with
- * a revision that is still in the history. One timer for all of them: they wait in buckets of one second.
+ * Triggers bookmarks for watchers that requested them: once a minute, and shortly before their request ends, so that they
+ * resume at a revision that is still in the history. One timer for all watchers, which are kept in buckets of one second.
  * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go watcherBookmarkTimeBuckets
  */
 export interface BookmarkClock {
-  /** Readers that are woken by `fire`; each cache has its own. */
+  /** Registers a cache; `fire` is called for each of its readers when a bookmark is due. */
   readers<T extends object>(fire: (reader: T) => void): BookmarkReaders<T>;
   stop(): void;
 }
 
 export interface BookmarkReaders<T> {
-  /** @param deadlineMs in `clock.now()` milliseconds, when the request ends on its own. */
+  /** @param deadlineMs when the request ends, as a `clock.now()` timestamp */
   add(reader: T, deadlineMs: number | undefined): void;
   remove(reader: T): void;
 }
@@ -22,11 +22,12 @@ const beforeDeadlineMs = 2_000;
 
 interface Place {
   second: number;
-  /** Monotonic: whoever sets the clock moves no bookmark. */
+  /** Monotonic, so that setting the system clock does not move bookmarks. */
   deadlineMs: number | undefined;
   fire(): void;
 }
 
+/** Creates the timer of a process; `stop` cancels it. */
 export function newBookmarkClock(clock: Clock): BookmarkClock {
   const buckets = new Map<number, Set<Place>>();
   const second = (): number => Math.floor(clock.monotonic() / 1000);

@@ -7,10 +7,9 @@ import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { transition } from "../storage/selection.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
-import { audienceName } from "./audience.ts";
+import { audienceName, CacheWatcher } from "./audience.ts";
 import { newBroadcaster } from "./broadcaster.ts";
 import { Change } from "./change.ts";
-import { CacheWatcher } from "./watcher.ts";
 
 const codec = {
   fieldsOf: ({ metadata, spec }: { metadata: { name: string }; spec: { nodeName: string } }) => ({

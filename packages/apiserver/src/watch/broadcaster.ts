@@ -1,16 +1,16 @@
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { WatchRequest } from "../storage/storage.ts";
+import type { CacheWatcher } from "./audience.ts";
 import { Audience, audienceName } from "./audience.ts";
 import type { Change } from "./change.ts";
-import type { CacheWatcher } from "./watcher.ts";
 
 /**
- * From a change to the watchers that may see it, without visiting the others: those that asked for the same are one audience,
- * and each audience stands in one place, by the narrowest thing it asks for (one object, one value of an indexed field, one
- * namespace, everything). A pod's event visits the kubelet of its node and not those of 5,000 others.
+ * Dispatches a change only to the watchers that may match it. Watchers with the same selector share one Audience. Each
+ * audience is indexed by its narrowest criterion: one object, one value of an indexed field, one namespace, or everything. An
+ * event of a pod reaches the kubelet of its node without visiting the watchers of 5,000 other nodes.
  */
 export interface Broadcaster {
-  /** The one that a watcher of this request belongs to. */
+  /** Returns the audience for the selector of `request`; a new one is not registered before `add`. */
   audienceOf(request: WatchRequest): Audience;
   add(watcher: CacheWatcher): void;
   remove(watcher: CacheWatcher): void;
@@ -18,12 +18,12 @@ export interface Broadcaster {
   all(): CacheWatcher[];
 }
 
-/** Audiences by one thing that they ask for. The lists are never changed: one of them may just be visited. */
+/** Audiences by index value. The arrays are replaced, never mutated, because `dispatch` may be iterating one. */
 type Places = Map<string, readonly Audience[]>;
 
-/** @param indexes selectable fields by which watchers are found: `spec.nodeName`. */
+/** @param indexes selectable fields that watchers are indexed by, e.g. `spec.nodeName` */
 export function newBroadcaster(indexes: readonly string[]): Broadcaster {
-  /** All with at least one watcher, by name. */
+  /** Audiences with at least one watcher, by name. */
   const audiences = new Map<string, Audience>();
   const everywhere: Places = new Map();
   const byNamespace: Places = new Map();

@@ -15,7 +15,7 @@ const change = (name: string, revision: number) =>
   new Change(`web/${name}`, revision, undefined, { key: `web/${name}`, revision } as Entry);
 const added = (...args: Parameters<typeof change>) => change(...args).event(false, true) as WatchEvent;
 
-/** Readers of a cache whose history has `known` and begins before them, over a store whose watches say what the test lets them say. */
+/** Watchers of a cache whose history starts before `known`, over a store whose watches emit only what the test sends. */
 function setUp(...known: Change[]) {
   const clock = newFakeClock();
   const bookmarks = newBookmarkClock(clock);

@@ -3,17 +3,17 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import type { Entry, Storage, WatchRequest, WatchStream } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
+import { CacheWatcher } from "./audience.ts";
 import type { BookmarkClock } from "./bookmarks.ts";
 import { newBroadcaster } from "./broadcaster.ts";
 import type { Change } from "./change.ts";
-import { CacheWatcher } from "./watcher.ts";
 
-/** Those who watch one resource in memory. */
+/** The watchers of one cached resource. */
 export interface CacheReaders {
-  /** Goes on from the store where the memory does not reach back. */
+  /** Watches from the store first when the cache's history does not reach back to the requested revision. */
   watch(request: WatchRequest): Promise<WatchStream>;
   dispatch(change: Change): void;
-  /** They come back with the last revision that they saw. */
+  /** Ends all watches; clients resume with the last revision that they saw. */
   end(): void;
 }
 
@@ -21,38 +21,38 @@ export interface CacheReadersOptions {
   readonly store: Pick<Storage, "watch">;
   /** Plural name, for logs and metrics. */
   readonly resource: string;
-  /** Selectable fields by which watchers are found. */
+  /** Selectable fields that watchers are indexed by. */
   readonly indexes?: readonly string[];
   readonly bookmarks: BookmarkClock;
   readonly log: Logger;
   readonly metrics?: StorageMetrics | undefined;
 }
 
-/** What they read. */
+/** The cache state that watches read. */
 export interface Memory {
   isReady(): boolean;
   /**
-   * Waits for a while until it is not older than this.
-   * @returns false when it is not there at all @throws Timeout for a revision that does not exist, or does not come in time
+   * Waits, for a limited time, until the cache is not older than `revision`.
+   * @returns false when the cache is not ready @throws Timeout when the revision does not exist, or does not arrive in time
    */
   reachedExisting(revision: number): Promise<boolean>;
-  /** Watches from before this revision would go on from a history that is gone. */
+  /** Watches from revisions before this one are refused with 410: they belong to a history from before a restore of etcd. */
   historyStart(): number;
-  /** Waits for a while. */
+  /** Waits, for a limited time, for the initial list. @returns whether the cache is ready */
   readyInTime(): Promise<boolean>;
-  /** True when everything written before the call is here. */
+  /** Resolves true when everything written before the call is in the cache. */
   upToDate(): Promise<boolean>;
   revision(): number;
-  /** What the request takes of the present state. */
+  /** The current entries that match the request. */
   present(request: WatchRequest): readonly Entry[];
-  /** @returns undefined when it does not reach back so far */
+  /** @returns undefined when the history does not reach back to `revision` */
   changesAfter(revision: number): readonly Change[] | undefined;
 }
 
 export function newCacheReaders(options: CacheReadersOptions, memory: Memory): CacheReaders {
   const { store, resource, log, metrics } = options;
   const broadcaster = newBroadcaster(options.indexes ?? []);
-  /** Those that have not changed over from the store yet. */
+  /** Queues of watches that still read from the store. */
   const resuming = new Set<WatchQueue>();
   const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
     if (memory.isReady()) watcher.bookmark(memory.revision());
@@ -64,7 +64,8 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       if (!fromMemory) return store.watch(request);
       return follow(newWatcher(request, memory.revision(), memory.present(request)), request);
     }
-    // From a revision that does not exist, after etcd was restored, nothing would be heard until there are as many again.
+    // After a restore of etcd, a watch from a revision that does not exist yet would stay silent until
+    // the store reaches it again.
     const isThere = await memory.reachedExisting(request.revision);
     if (request.revision < memory.historyStart())
       throw resourceExpired(`too old resource version: ${request.revision} (${memory.historyStart()})`);
@@ -98,8 +99,8 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
   }
 
   /**
-   * Goes on from etcd's own history where ours does not reach back (this process has just started), and changes over to
-   * ours between the first two revisions that are in both.
+   * Watches etcd's own history where the cache's does not reach back (this process has just started), and switches over to
+   * the cache between the first two revisions that both hold.
    */
   async function resume(request: WatchRequest): Promise<WatchStream> {
     const inner = new AbortController();
@@ -125,7 +126,9 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
     return queue;
 
     async function pump(): Promise<void> {
-      /** Of this revision there may be more to come: many objects that hung on one lease are deleted at once. */
+      /**
+       * Revision of the last event queued. More events of it may follow: deleting a lease deletes many objects at one revision.
+       */
       let told = request.revision as number;
       try {
         while (await source.ready()) {
@@ -143,7 +146,7 @@ export function newCacheReaders(options: CacheReadersOptions, memory: Memory): C
       }
     }
 
-    /** @param after all up to here was told */
+    /** Switches over to the cache when its history reaches back to `after`. @param after all events up to here were queued */
     function changeOver(after: number): boolean {
       const missed = memory.isReady() ? memory.changesAfter(after) : undefined;
       if (missed === undefined) return false;

@@ -1,7 +1,7 @@
 import { atRevision, warm } from "../storage/entry.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 
-/** One change of one object, with the events that readers may see of it; each is made once and shared by all of them. */
+/** One change of one object, with the events that watchers may see of it. Each event is built once and shared by all of them. */
 export class Change {
   readonly key: string;
   readonly revision: number;
@@ -19,7 +19,7 @@ export class Change {
     this.current = current;
   }
 
-  /** What a reader sees who matched the object `before` the change and matches it `after`. */
+  /** The event for a watcher whose selector matched the object `before` the change and matches it `after`. */
   event(before: boolean, after: boolean): WatchEvent | undefined {
     if (after) {
       if (before) {
@@ -32,7 +32,7 @@ export class Change {
     if (!before) return undefined;
     if (this.#deleted === undefined) {
       const entry = atRevision(this.previous as Entry, this.revision);
-      warm(entry); // the history holds it for minutes, of which its object is wanted for a moment
+      warm(entry); // pre-encode: the history holds the entry for minutes, but the decoded object is needed only briefly
       this.#deleted = { type: "DELETED", entry };
     }
     return this.#deleted;

@@ -6,7 +6,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type ChangeHandlers, type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
 
-/** A store whose watch says only what the test lets it say. */
+/** A store whose watch emits only what the test sends. */
 function aSource() {
   let handlers: ChangeHandlers = { onChanges() {}, onProgress() {}, onLost() {} };
   const source = {
@@ -27,7 +27,7 @@ function aSource() {
       setImmediate(() => void source.deliver([{ key: "barrier", value: undefined, revision: written }]));
       return written;
     },
-    /** Whether it can be asked how far its watch is. */
+    /** Whether it supports progress requests. */
     tells: false,
     progressRequests: 0,
     watch(after: number, given: ChangeHandlers) {
@@ -105,7 +105,7 @@ test("a change that has to be waited for holds back those after it, and the revi
     { key: "pods/after", value: Buffer.from(""), revision: 14 },
     { key: "secrets/b", value: Buffer.from(""), revision: 15 },
   ]);
-  assert.deepEqual([seen, feed.revision], [["before"], 12]); // the caches hold 12, and lists say so
+  assert.deepEqual([seen, feed.revision], [["before"], 12]); // the caches are at 12, and lists report so
   opened.resolve();
   await done;
   assert.equal(feed.revision, 15);
@@ -157,7 +157,7 @@ test("a barrier that was under way before the revision was there is followed by 
   await settle();
   await clock.advance(4);
   await settle();
-  source.revision = 30; // elsewhere, after the barrier at 21
+  source.revision = 30; // written outside of the prefix, after the barrier at 21
   const late = feed.fresh();
   await settle();
   await clock.advance(4);

@@ -2,65 +2,71 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
 /**
- * The one feed of changes of an etcd cluster: a single watch on the whole prefix, handed to the caches by folder in
- * revision order. It also answers the question behind every consistent read from memory, "has everything that was
- * there when I asked arrived?", with a read of the store's revision that concurrent requests share.
+ * Watch multiplexer: a single etcd watch on the whole prefix, whose changes are routed to the caches by folder in revision
+ * order. For consistent reads from memory it also determines whether everything written before the call has arrived, with a
+ * read of the store's revision that concurrent requests share.
  */
 export interface ChangeFeed {
-  /** Every change up to here was applied by the caches. */
+  /** The caches have applied every change up to this revision. */
   readonly revision: number;
-  /** From now on `consumer` gets the changes below `folder` (`services/specs`). @returns detaches. */
+  /** Registers `consumer` for the changes below `folder` (`services/specs`). @returns a function that detaches it */
   attach(folder: string, consumer: FeedConsumer): () => void;
   /**
-   * Hands the changes of the last `revisions` revisions before the feed began to the consumers that can use them, so
-   * that clients of an API server that was restarted go on where they stopped. Once, after the caches are filled.
+   * Passes the changes of the last `revisions` revisions before `startRevision` to the consumers, so that clients of a
+   * restarted API server can resume their watches. Called once, after the caches are filled.
    */
   tellPast(revisions: number): Promise<void>;
-  /** Where the feed began; lists of exactly this revision have the past of `tellPast` before them. */
+  /** The revision that the watch starts after. A list at exactly this revision can be extended by the changes of `tellPast`. */
   readonly startRevision: number;
-  /** Resolves true as soon as `revision` is reached, false when that takes longer than `timeoutMs`. */
+  /** Resolves true as soon as `revision` is reached, false after `timeoutMs`. */
   reached(revision: number, timeoutMs: number): Promise<boolean>;
   /**
    * Resolves when the caches hold everything that was written before the call.
-   * @returns the revision that was waited for; undefined when the feed is too far behind: read the store instead.
-   * @throws what the store throws when it cannot be asked.
+   * @returns the revision waited for; undefined when the watch is too far behind: read the store instead
+   * @throws the store's error when its revision cannot be read
    */
   fresh(): Promise<number | undefined>;
-  /** The store's own revision: nobody can have seen a later one. @throws what the store throws when it cannot be asked */
+  /** The store's current revision; no client can have seen a later one. @throws the store's error when it cannot be read */
   storedRevision(): Promise<number>;
-  /** How often the store has told how far its watch is. */
+  /** Number of progress notifications received. */
   readonly bookmarks: number;
-  /** Counts up whenever history was lost and all caches have to be read again. */
+  /** Incremented whenever the watch lost changes and all caches have to be listed again. */
   readonly generation: number;
-  /** Where the caches began after etcd was found to be restored: revisions before it may be of a history that is gone. 0: never. */
+  /**
+   * Start revision after a detected restore of etcd; earlier revisions may belong to a history that is gone. 0: never restored.
+   */
   readonly restoredAt: number;
   readonly running: boolean;
   start(): Promise<void>;
   stop(): void;
 }
 
-/** What the feed needs of etcd; `storage/open.ts` makes it. */
+/** What the multiplexer needs of etcd; implemented in `storage/open.ts`. */
 export interface ChangeSource {
-  /** Linearizable. */
+  /** Linearizable read of the store's revision. */
   currentRevision(): Promise<number>;
-  /** Writes something below the prefix. @returns its revision. */
+  /** Writes the barrier key below the prefix. @returns the revision of the write */
   writeBarrier(): Promise<number>;
-  /** @param after changes after this revision, in order, whole revisions at a time. */
+  /** @param after the watch delivers changes after this revision, in order, whole revisions at a time */
   watch(after: number, handlers: ChangeHandlers): ChangeWatch;
-  /** The changes after `after` up to `upTo`, which is the revision of a barrier, or fewer when history is compacted. */
+  /**
+   * The changes after `after` up to `upTo`, the revision of a barrier; fewer when history is compacted, then `after` is later.
+   */
   past(after: number, upTo: number): Promise<{ after: number; changes: PastChange[] }>;
 }
 
 export interface ChangeHandlers {
-  /** The next changes wait for the promise, if there is one. */
+  /** When a promise is returned, the next call waits for it. */
   onChanges(changes: readonly RawChange[], revision: number): void | Promise<void>;
-  /** All changes up to `revision` were told; there may be none at it. */
+  /** All changes up to `revision` were delivered; there may be none at it. */
   onProgress(revision: number): void;
   onLost(): void;
 }
 
 export interface ChangeWatch {
-  /** Asks for an `onProgress`, which may not come. @returns false where the store cannot tell: a barrier must. */
+  /**
+   * Requests an `onProgress`, which may not come. @returns false where the store's progress is not usable and a barrier is needed
+   */
   requestProgress(): boolean;
   stop(): void;
 }
@@ -72,17 +78,17 @@ export interface PastChange extends RawChange {
 export interface RawChange {
   /** Relative to the prefix: `pods/web/front-0`. */
   key: string;
-  /** undefined: deleted. Valid only until the call is done. */
+  /** undefined: deleted. The buffer is valid only during the call. */
   value: Buffer | undefined;
   revision: number;
 }
 
 export interface FeedConsumer {
-  /** @param key relative to the folder. @returns a promise where a value must be waited for: nobody gets the next change before */
+  /** @param key relative to the folder. @returns a promise when decoding is asynchronous; the next change waits for it */
   apply(key: string, value: Buffer | undefined, revision: number): void | Promise<void>;
-  /** Changes between `after` and the feed's start. @param changes keys relative to the folder */
+  /** Changes between `after` and the start revision. @param changes keys relative to the folder */
   past?(after: number, changes: readonly PastChange[]): Promise<void> | void;
-  /** History was lost: what this consumer knows may miss changes, read everything again. */
+  /** The watch lost changes: discard the state and list again. */
   reset(): void;
 }
 
@@ -92,15 +98,16 @@ export interface ChangeFeedOptions {
   log: Logger;
 }
 
-/** How long an event of a revision that exists may take before it is found out whether there will be one for us. */
+/** Time to wait for the event of an existing revision before requesting progress or writing a barrier. */
 const patienceMs = 4;
-/** The store says nothing as long as its watch is behind: then it is asked again. */
+/** The store does not answer a progress request while its watch is behind; the request is repeated after this time. */
 const progressPatienceMs = 100;
-/** When that brings nothing in this time, reads go to etcd. */
+/** When the revision is not reached within this time, reads go to etcd. */
 const catchUpTimeoutMs = 3_000;
-/** Reads of the revision under way at a time; more requests share the next one. */
+/** Concurrent reads of the revision; further requests share the next one. */
 const concurrentReads = 4;
 
+/** Creates the watch multiplexer of one etcd cluster. It does nothing before `start`. */
 export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   const { source, clock, log } = options;
   const consumers = new Map<string, FeedConsumer[]>();
@@ -114,7 +121,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   let watch: ChangeWatch | undefined;
   let waiters: { revision: number; resolve: (reached: boolean) => void }[] = [];
 
-  /** Folders have one part (`pods`) or two (`services/specs`). */
+  /** The registered folder of a key: one segment (`pods`) or two (`services/specs`). */
   function folderOf(key: string): string | undefined {
     const first = key.indexOf("/");
     if (first < 0) return undefined; // the barrier
@@ -126,7 +133,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     return consumers.has(longer) ? longer : undefined;
   }
 
-  /** @returns what has to be waited for, which is rare */
+  /** @returns the consumers' pending work, undefined in the common case that all applied synchronously */
   function route(change: RawChange): Promise<unknown> | undefined {
     const { key } = change;
     const folder = folderOf(key);
@@ -135,7 +142,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     const busy: Promise<void>[] = [];
     for (const consumer of consumers.get(folder) as FeedConsumer[]) {
       const failed = (err: unknown): void => {
-        // What it knows has a hole now. Not in this turn: the others first get the rest of this revision.
+        // The consumer now misses a change. Reset in a microtask, after the other consumers got the rest of this revision.
         log.error("a change could not be applied, the cache is filled again", err, { key, revision: change.revision });
         queueMicrotask(() => consumer.reset());
       };
@@ -149,14 +156,15 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     return busy.length === 0 ? undefined : Promise.all(busy);
   }
 
-  /** @param of the generation that they belong to: those that were waited for may end after the feed began anew */
+  /** @param of the generation of the changes: a wait may end after a restart has begun a newer one */
   function onChanges(changes: readonly RawChange[], upTo: number, of: number, from = 0): void | Promise<void> {
     if (of !== generation) return;
     for (let i = from; i < changes.length; i++) {
       const change = changes[i] as RawChange;
       const busy = route(change);
       if (busy === undefined) continue;
-      // What was told before is in the caches, and is not to be called older while this is waited for.
+      // The changes before this one are in the caches; publish their revision now, so that reads do not
+      // lag behind the pending one.
       advance(change.revision - 1);
       return busy.then(() => onChanges(changes, upTo, of, i + 1));
     }
@@ -192,14 +200,14 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     });
   }
 
-  // A read answers only those who asked before it began: who comes while `concurrentReads` run shares the next one.
+  // A read is valid only for requests made before it began: those that arrive while `concurrentReads` run share the next one.
   let readsRunning = 0;
   let nextRead: PromiseWithResolvers<number> | undefined;
 
   function sharedRevision(): Promise<number> {
     if (nextRead === undefined) {
       nextRead = Promise.withResolvers();
-      // One turn later, so that all requests of this turn share it.
+      // Deferred by one event-loop turn, so that all requests of this turn share the read.
       if (readsRunning < concurrentReads) setImmediate(startRead);
     }
     return nextRead.promise;
@@ -228,7 +236,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   }
 
   let barrier: Promise<void> | undefined;
-  /** Of the last one written; its event is here or on its way. */
+  /** Revision of the last barrier written; its event has arrived or is on its way. */
   let barrierRevision = 0;
 
   async function writeBarrier(): Promise<void> {
@@ -239,10 +247,10 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     }
   }
 
-  /** The request for progress that is under way, for all who wait. It ends with an answer, or after some time without. */
+  /** The outstanding progress request, shared by all waiters. Ends with the notification or after `progressPatienceMs`. */
   let progress: { ended: Promise<void>; end(): void } | undefined;
 
-  /** @returns undefined where the store cannot tell how far its watch is */
+  /** @returns undefined where the store cannot report progress */
   function progressAsked(): Promise<void> | undefined {
     if (progress === undefined && watch?.requestProgress()) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -265,15 +273,15 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
 
   async function fresh(): Promise<number | undefined> {
     const wanted = await sharedRevision();
-    if (watch === undefined) return undefined; // lost, and the caches are not told yet
+    if (watch === undefined) return undefined; // lost; the caches are not reset yet
     if (wanted <= revision || (await reached(wanted, patienceMs))) return wanted;
-    // Either the event is on its way, or that revision was written outside of our prefix and none will come.
+    // Either the event is on its way, or the revision was written outside of the prefix and no event will come.
     const deadline = clock.monotonic() + catchUpTimeoutMs;
     while (wanted > revision && !stopped && clock.monotonic() < deadline) {
       const answer = progressAsked();
       if (answer !== undefined) {
         await answer;
-        // It was asked for before this revision was there, or the member is behind: it is asked again, after a pause.
+        // The request may predate this revision, or the member is behind: repeat it after a pause.
         await reached(wanted, patienceMs);
         continue;
       }
@@ -282,25 +290,25 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
           barrier ??= writeBarrier();
           await barrier;
         } catch (err) {
-          // A store that takes no writes (out of space) can still be read.
+          // A store that rejects writes (out of space) can still be read.
           log.v(2)?.info("cannot write a barrier, reading etcd instead", { error: String(err) });
           return undefined;
         }
-        continue; // it may be one that was under way before, and older
+        continue; // the shared barrier may have begun earlier, with an older revision
       }
       await reached(wanted, Math.max(deadline - clock.monotonic(), 1));
     }
     return wanted <= revision ? wanted : undefined;
   }
 
-  /** @param isLost what the caches know has a hole */
+  /** @param isLost the caches miss changes */
   async function begin(isLost: boolean): Promise<void> {
-    // A barrier, so that `tellPast` knows when it has heard everything before it.
+    // With a barrier, `tellPast` can detect that it has received everything before it.
     const present = await source.writeBarrier().catch(() => source.currentRevision());
     if (stopped) return;
     startRevision = present;
     if (isLost) {
-      // Before anybody who waits is told that this revision is reached: the caches are not there.
+      // Reset the caches before `advance` resolves waiters: the caches do not hold this revision yet.
       generation++;
       if (isRestored) restoredAt = present;
       isRestored = false;
@@ -313,7 +321,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost: restart });
   }
 
-  /** The watch fell behind what etcd still has, or etcd was wrong about what was told, or forgot it: everything is read anew. */
+  /** The watch fell behind etcd's compaction, or etcd contradicted or lost earlier revisions: all caches are listed again. */
   const restart = (): void => {
     readAnew().catch((err: unknown) => log.error("cannot fill the caches again", err));
   };

@@ -2,26 +2,26 @@ import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selec
 import type { Entry } from "../storage/storage.ts";
 
 /**
- * The keys of the present state by the values of some selectable fields, so that a list of one node's pods looks at
- * those alone and not at all pods of the cluster.
+ * Keys of the current objects by the values of selected fields, so that listing the pods of one node does not scan all pods
+ * of the cluster.
  */
 export interface FieldIndex {
-  /** @param previous, current what the key held and holds; undefined: nothing. */
+  /** @param previous, current the state of the key before and after; undefined: absent */
   change(previous: Entry | undefined, current: Entry | undefined): void;
   reset(entries: readonly Entry[]): void;
-  /** Keys of all that the selector can match, and perhaps more; undefined when no indexed field narrows it. */
+  /** Keys of all objects that the selector can match, possibly more; undefined when no indexed field narrows it. */
   candidates(selector: FieldSelector | undefined): Candidates | undefined;
 }
 
 export interface Candidates {
-  /** The field whose values found them. */
+  /** The indexed field that selected the keys. */
   readonly field: string;
   readonly keys: ReadonlySet<string>;
 }
 
 const none: ReadonlySet<string> = new Set();
 
-/** @param fields selectable fields to index: `spec.nodeName`. */
+/** @param fields selectable fields to index, e.g. `spec.nodeName` */
 export function newFieldIndex(fields: readonly string[]): FieldIndex {
   const byField = new Map(fields.map((field) => [field, new Map<string, Set<string>>()]));
 
@@ -45,7 +45,7 @@ export function newFieldIndex(fields: readonly string[]): FieldIndex {
       let fewest: Candidates | undefined;
       for (const [field, keys] of byField) {
         const value = selector?.requiresExact(field);
-        if (value === undefined || value === "") continue; // a field that an object lacks counts as ""
+        if (value === undefined || value === "") continue; // a missing field is selectable as "", but is not indexed
         const found = keys.get(value) ?? none;
         if (fewest === undefined || found.size < fewest.keys.size) fewest = { field, keys: found };
       }

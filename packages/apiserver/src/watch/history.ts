@@ -4,34 +4,38 @@ import type { Entry } from "../storage/storage.ts";
 import type { Change } from "./change.ts";
 
 /**
- * The recent changes of one resource, so that a watch goes on where it stopped and a list of a moment ago can still be
- * told. Grows with use: holds what is younger than `longestAgeMs` within the bounds below, and always the last few.
+ * The recent changes of one resource, for watches that resume and lists at a recent revision. The capacity adapts to use:
+ * changes younger than `longestAgeMs` are kept within the bounds below, and always the last `fewest`.
  */
 export interface History {
-  /** Everything after this revision is here. */
+  /** All changes after this revision are held. */
   readonly start: number;
   push(change: Change): void;
-  /** @returns undefined when `revision` is before `start`: 410, or ask etcd. */
+  /** @returns undefined when `revision` is before `start`: answer 410, or read etcd */
   after(revision: number): readonly Change[] | undefined;
-  /** What the keys changed after `revision` held at it (undefined: absent); undefined as a whole before `start`. */
+  /**
+   * What the keys changed after `revision` held at that revision (undefined: absent). The result is undefined when `revision`
+   * is before `start`.
+   */
   statesAt(revision: number): Map<string, Entry | undefined> | undefined;
+  /** Drops all changes; the history begins after revision `start`. */
   reset(start: number): void;
-  /** Puts what was before the start in front, everything after `start`. */
+  /** Prepends `older`, all changes after `start` up to the previous start. */
   prepend(start: number, older: readonly Change[]): void;
   readonly length: number;
-  /** What it has room for before it grows: `fewest`, doubled and halved as it is used. */
+  /** Number of changes that fit before it grows: `fewest`, doubled and halved with use. */
   readonly capacity: number;
 }
 
 const fewest = 100;
 const most = 20_000;
 const mostBytes = 32 * 1024 * 1024;
-/** As long as etcd keeps history by default. */
+/** etcd's default compaction interval. */
 const longestAgeMs = 5 * 60_000;
 
-/** @param resized told of each change of the capacity; `before` is 0 at the beginning. */
+/** @param resized called on each change of the capacity; `before` is 0 for the first call */
 export function newHistory(clock: Clock, start = 0, resized: (capacity: number, before: number) => void = () => {}): History {
-  // A queue as an array with a moving head: shifting would be linear, and a ring would have to be sized in advance.
+  // An array with a moving head: shift() is linear, and a ring buffer has to be sized in advance.
   let changes: (Change | undefined)[] = [];
   let times: number[] = [];
   let head = 0;
@@ -40,7 +44,7 @@ export function newHistory(clock: Clock, start = 0, resized: (capacity: number, 
   let capacity = fewest;
   resized(capacity, 0);
 
-  /** Doubles when it is full and halves when it is three quarters empty, so that it does not flap. */
+  /** Doubles when full and halves when three quarters are empty; the gap avoids flapping. */
   function fit(): void {
     const length = changes.length - head;
     const wanted = length > capacity ? capacity * 2 : length * 4 <= capacity ? capacity / 2 : capacity;
@@ -134,8 +138,8 @@ export function newHistory(clock: Clock, start = 0, resized: (capacity: number, 
 }
 
 /**
- * What lives because of the change alone is the state before it: the one after it is the present one, or the one before a
- * later change. The weight must be the same when a change comes and when it goes, though encodings come and go in between.
+ * Only the previous state is kept alive by the change alone: the current one is in the cache, or is the previous state of a later
+ * change. Memoized, because the weight must be the same when a change is added and dropped, while cached encodings vary.
  */
 const weights = new WeakMap<Change, number>();
 function weight(change: Change): number {

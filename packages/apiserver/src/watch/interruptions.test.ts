@@ -12,7 +12,7 @@ import { aConfigMap, keys, suiteResource, withData } from "../storage/suite.ts";
 
 let prefixes = 0;
 
-/** A way to etcd that can be cut and blocked. */
+/** A TCP proxy to etcd that can be cut and blocked. */
 async function aProxy(t: { after(fn: () => void): void }, target: string) {
   const sockets = new Set<Socket>();
   let open = true;
@@ -176,7 +176,7 @@ test("a paused etcd gives errors and not hangs, and all goes on after it", async
   const etcd = await startOwnEtcd(t);
   const client = newEtcdClient({ servers: [etcd.endpoint], deadlineMs: 300 });
   t.after(() => client.close());
-  // The first call makes the connection, for which that may be short.
+  // The first call establishes the connection, which may take longer than the short timeout.
   await waitFor(() => client.put("/a", Buffer.from("1")).then(() => true), { what: "etcd to take it" });
   await pauseProcess(etcd.pid);
   try {

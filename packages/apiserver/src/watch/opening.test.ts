@@ -12,7 +12,7 @@ import { openStorage, type StorageSet } from "../storage/open.ts";
 import type { Entry } from "../storage/storage.ts";
 import { aConfigMap, suiteResource, withData } from "../storage/suite.ts";
 
-/** Always the same numbers for a seed, from 0 up to 1. */
+/** Deterministic pseudo-random numbers in [0, 1). */
 function numbersFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -128,7 +128,7 @@ for (let seed = 1; seed <= seeds; seed++) {
       watches.push(one);
     }
 
-    /** Of now, or of a moment that a change was made in, whole or in pages, while others write. */
+    /** Lists at the current revision or at that of an earlier change, whole or in pages, while others write. */
     async function list(): Promise<void> {
       const of = among(resources);
       const selection = among(selections);
@@ -176,7 +176,7 @@ for (let seed = 1; seed <= seeds; seed++) {
         server = await open(true);
       } else {
         const { revision } = await client.range({ key: "x" });
-        await client.compact(revision).catch(() => {}); // just done
+        await client.compact(revision).catch(() => {}); // already compacted
       }
     }
     for (const one of watches) {

@@ -1,18 +1,18 @@
 import type { Entry } from "../storage/storage.ts";
 
 /**
- * Parts of a list (what a selector takes, one page) that are kept as long as the list itself: who asks for the same part
- * of the same list gets the same array, and with it the bytes that were made from it. In pages of 500, 5,000 pods cost
- * a third of what they do when each page is cut and encoded anew.
+ * Parts of a list (a selection, one page), cached for the lifetime of the list array: requests for the same part get the same
+ * array, and with it the encoded bytes cached against it. In pages of 500, listing 5,000 pods costs a third of cutting and
+ * encoding each page anew.
  */
 const parts = new WeakMap<readonly Entry[], Map<string, Entry[]>>();
 
-/** Of one list; the oldest go. */
+/** Per list; the oldest parts are evicted. */
 const mostParts = 64;
-/** Longer names (selectors that somebody made up) are not worth their own memory. */
+/** Longer names (arbitrary client selectors) are not cached. */
 const longestName = 1000;
 
-/** @param name says which part; the same name must always mean the same part. Read only, as the list is. */
+/** @param name identifies the part; equal names must mean equal parts. @returns a read-only array */
 export function picked(list: readonly Entry[], name: string, pick: () => Entry[]): Entry[] {
   if (name.length > longestName) return pick();
   let known = parts.get(list);

@@ -11,10 +11,9 @@ import { aConfigMap, keys, suiteResource } from "../storage/suite.ts";
 import { startEtcdFront } from "../testing/etcd-front.ts";
 
 /**
- * Both ways to a fresh read, with everything from the question for versions to the answer from memory. Debian 12's etcd is
- * 3.4.23, whose progress replies can come ahead of events: here it says through a front that it is a later one, and the
- * test lets every event arrive before it asks. That replies of real later versions hold under load and faults is for
- * e2e/robustness/store.
+ * Both implementations of a fresh read, from version detection to the answer from memory. Debian 12's etcd is 3.4.23, whose
+ * progress replies may overtake events. The test reports a later version through a proxy and lets every event arrive before
+ * it reads. That progress replies of later versions hold under load and faults is tested in e2e/robustness/store.
  */
 let prefixes = 0;
 
@@ -39,7 +38,7 @@ async function aStage(t: TestContext, version: string) {
   return {
     front,
     storage,
-    /** Writes below the prefix, then elsewhere: the watch has nothing to say of the last revision. */
+    /** Writes below the prefix, then outside: the watch delivers no event of the last revision. */
     async write(): Promise<{ key: string; revision: number }> {
       const key = `web/a${names++}`;
       await storage.create(key, aConfigMap(key.slice(4)));
@@ -48,12 +47,12 @@ async function aStage(t: TestContext, version: string) {
       });
       return { key, revision: await client.put(`/elsewhere${prefix}`, Buffer.from(key)) };
     },
-    /** How many barriers were written so far. */
+    /** Number of barriers written so far. */
     barriers: async () => (await client.range({ key: `${prefix}/${barrierKey}` })).kvs[0]?.version ?? 0,
   };
 }
 
-/** Reads until the members have been asked, which nothing waits for. */
+/** Reads until the members' versions are known, which reads do not wait for. */
 async function usesProgress({ write, storage, front }: Awaited<ReturnType<typeof aStage>>): Promise<void> {
   await waitFor(
     async () => {

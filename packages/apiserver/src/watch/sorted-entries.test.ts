@@ -31,7 +31,7 @@ test("ranges are what a sorted list of all keys says, after any sequence of chan
           state.set(made);
           model.set(key, made);
         }
-        if (ask) state.range(""); // a range that was asked for before must not be answered again after a change
+        if (ask) state.range(""); // populate the range cache, which the next change must invalidate
       }
       const whole = prefix !== "" && !prefix.endsWith("/");
       const wanted = [...model.values()]

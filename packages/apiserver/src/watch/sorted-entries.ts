@@ -1,9 +1,9 @@
 import type { Entry } from "../storage/storage.ts";
 
 /**
- * The present state of one resource: found by key at once, listed in key order, which is also by namespace. Updates
- * replace in place; a removed key moves the entries behind it (one memmove of pointers). New keys are sorted in when
- * somebody asks for the order.
+ * The current objects of one resource: lookup by key in constant time, listing in key order, which also groups by namespace.
+ * Updates replace in place. A delete moves the entries behind it (one memmove of pointers). New keys are sorted in on the
+ * next ordered read.
  */
 export interface SortedEntries {
   readonly size: number;
@@ -13,13 +13,13 @@ export interface SortedEntries {
   /** @param entries in key order. */
   reset(entries: readonly Entry[]): void;
   /**
-   * Entries whose keys begin with `prefix` (`""`, `web/`) or are it (`web/front-0`).
-   * The same array again as long as nothing changed: do not change it, but what was made from it may be kept with it.
+   * Entries whose keys begin with `prefix` (`""`, `web/`) or equal it (`web/front-0`). Prefix ranges return the same array
+   * until the next change. It is read-only, and derived data may be cached against it.
    */
   range(prefix: string): Entry[];
 }
 
-/** Index of the first of the entries, which are in key order, whose key is not below `key`. */
+/** Index of the first entry whose key is not below `key`. @param sorted entries in key order */
 export function lowerBound(sorted: readonly Entry[], key: string): number {
   let low = 0;
   let high = sorted.length;
@@ -31,21 +31,23 @@ export function lowerBound(sorted: readonly Entry[], key: string): number {
   return low;
 }
 
+/** Whether `key` belongs to the range `prefix`: equality for a whole key (`web/front-0`), a prefix match for `""` and `web/`. */
 export function isInRange(key: string, prefix: string): boolean {
   return isWholeKey(prefix) ? key === prefix : key.startsWith(prefix);
 }
 
 const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
 
+/** Comparator by key. The keys must differ. */
 export const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
 
-/** So many are put where they belong one by one, which costs less than to sort all. */
+/** Up to this many new entries are inserted by binary search, which is cheaper than sorting the whole array. */
 const fewEntries = 16;
 
 export function newSortedEntries(): SortedEntries {
   const byKey = new Map<string, Entry>();
   let sorted: Entry[] = [];
-  /** New ones, not sorted in yet. */
+  /** New entries that are not sorted in yet. */
   let added: Entry[] = [];
   const ranges = new Map<string, Entry[]>();
 
@@ -95,7 +97,7 @@ export function newSortedEntries(): SortedEntries {
       for (const entry of entries) byKey.set(entry.key, entry);
       sorted = [...entries];
       added = [];
-      // etcd orders bytes and we UTF-16 units; names outside of ASCII may differ.
+      // etcd orders by bytes, JavaScript by UTF-16 code units; the orders differ for names outside ASCII.
       if (sorted.some((entry, i) => i > 0 && (sorted[i - 1] as Entry).key > entry.key)) {
         sorted.sort(byKeyOrder);
       }

@@ -85,7 +85,7 @@ for (const { name, opensEarly } of [
     watch.stop();
   });
 
-/** A cache that is filled with nothing, when the test says so. */
+/** An empty cache whose fill completes when the test releases it. */
 function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger) {
   const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()] as const;
   const asked: (number | undefined)[] = [];
@@ -152,7 +152,7 @@ test("a reader that is too slow is closed, and nothing is left out before", asyn
   const revision = await storage.currentRevision();
   const stream = await storage.watch({ prefix: "", revision, signal: AbortSignal.timeout(60_000) });
   await behind.create("web/a", aConfigMap("a", { n: "-1" }));
-  // More than the queue takes, in batches so that etcd is not the bottleneck.
+  // More than the queue's limit, in batches so that etcd is not the bottleneck.
   for (let i = 0; i < 2_500; i += 500) {
     await Promise.all(Array.from({ length: 500 }, (_, j) => behind.create(`web/p${i + j}`, aConfigMap(`p${i + j}`))));
   }

@@ -31,35 +31,39 @@ import { picked } from "./picked.ts";
 import { byKeyOrder, isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
 
 /**
- * One resource in memory, in front of its store: present state, recent changes, readers. Reads are answered from here
- * whenever that is as consistent as asking etcd; writes go to the store, beginning with what is known here.
+ * In-memory cache of one resource in front of its store: current state, recent changes, watchers. Reads are answered from
+ * memory whenever that is as consistent as reading etcd. Writes go to the store, with the cached object as the suggestion.
  * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go; KEP-2340 for consistent reads
  */
 export interface WatchCache extends Storage {
   readonly ready: boolean;
-  /** Resolves when the first list is in. */
+  /** Resolves when the initial list is loaded. */
   whenReady(): Promise<void>;
   stop(): void;
 }
 
-/** What the cache needs of the store below it besides `Storage`. */
+/** What the cache needs of the underlying store besides `Storage`. */
 export interface CachedStore extends Storage {
-  /** At once but for values that a KMS has to open. @returns undefined for one that cannot be read @throws when it cannot for now */
+  /**
+   * Decodes a stored value, synchronously unless a KMS has to decrypt it.
+   * @returns undefined for a value that cannot be decoded @throws when decoding fails temporarily
+   */
   decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined>;
+  /** Pages through all objects. @param revision 0: the current one. @returns the revision of the list */
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
 export interface WatchCacheOptions {
   store: CachedStore;
   feed: ChangeFeed;
-  /** `services/specs` */
+  /** Folder below the prefix: `services/specs`. */
   folder: string;
   /** Plural name, for logs and metrics. */
   resource: string;
-  /** Selectable fields by which objects and watchers are found. */
+  /** Selectable fields that objects and watchers are indexed by. */
   indexes?: readonly string[];
   bookmarks: BookmarkClock;
-  /** How long a read waits for a revision that has not come, and for a cache that is being filled. */
+  /** How long a read waits for a revision that has not arrived, and for the initial list. */
   patienceMs?: number;
   clock: Clock;
   log: Logger;
@@ -68,26 +72,29 @@ export interface WatchCacheOptions {
 
 const defaultPatienceMs = 3_000;
 const retryMs = 500;
-/** Own writes on their way back; beyond it (the feed is interrupted) the oldest are decoded again. */
+/** Limit of own writes whose events are outstanding; beyond it (the watch is interrupted) the oldest are decoded again. */
 const mostOwn = 1_000;
 
+/** Creates a cache, attaches it to the multiplexer and begins to fill it. */
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const { store, feed, clock, log, metrics, resource } = options;
   const patienceMs = options.patienceMs ?? defaultPatienceMs;
   const state = newSortedEntries();
   const index = newFieldIndex(options.indexes ?? []);
   const history = newHistory(clock, 0, (capacity, before) => metrics?.cacheCapacity(resource, capacity, before));
-  /** Revision of the list that the state began with. */
+  /** Revision of the list that the state was loaded from. */
   let listed = 0;
   let ready = false;
   let stopped = false;
   let whenReady = Promise.withResolvers<void>();
-  /** Changes that came while the list was read. */
+  /** Changes received while the list is being read. */
   let early: { key: string; value: Buffer | undefined; revision: number }[] = [];
   let fillings = 0;
-  /** Objects that cannot be read (another encryption key): who asks for one gets the store's error, which names it. */
+  /**
+   * Keys of objects that cannot be decoded (another encryption key). Reads of them go to the store, whose error names the key.
+   */
   const unreadable = new Set<string>();
-  /** Entries written here whose events have not come back, by revision. */
+  /** Entries written by this process whose events have not arrived, by revision. */
   const own = new TransientMap<number, Entry>();
 
   const readers = newCacheReaders(options, {
@@ -103,8 +110,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const detach = feed.attach(options.folder, { apply, past: learnPast, reset });
   void fill();
 
-  // ---- filling and following
-
   async function fill(): Promise<void> {
     const mine = ++fillings;
     for (let attempts = 1; !stopped && mine === fillings; attempts++) {
@@ -113,8 +118,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         const onPage = (page: Entry[]): void => {
           for (const entry of page) entries.push(entry);
         };
-        // At the revision where the feed began, because then the past can be put before it; unless the feed has gone on since,
-        // and nobody was told of what is in between.
+        // List at the watch's start revision, so that `learnPast` can prepend the earlier changes. When the watch has
+        // advanced since, list at the current revision: the changes in between were not delivered to this cache.
         const wanted = feed.revision === feed.startRevision ? feed.startRevision : 0;
         unreadable.clear();
         const at = await store.readAll(onPage, mine === 1 && attempts === 1 ? wanted : 0, (key) => unreadable.add(key));
@@ -124,7 +129,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         index.reset(entries);
         history.reset(at);
         listed = at;
-        // What comes while one of these is waited for stands behind them.
+        // Changes that arrive during the await are appended to `early` and processed in order.
         for (let change = early.shift(); change !== undefined; change = early.shift()) {
           const busy = take(change.key, change.value, change.revision);
           if (busy === undefined) continue;
@@ -135,7 +140,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         whenReady.resolve();
         return;
       } catch (err) {
-        if (isResourceExpired(err)) continue; // compacted since: the next time what is there then is read
+        if (isResourceExpired(err)) continue; // compacted meanwhile; the next attempt lists at the current revision
         log.error("cannot read all objects to fill the cache", err, { resource });
         await clock.sleep(retryMs).catch(() => {});
       }
@@ -150,13 +155,13 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   function take(key: string, value: Buffer | undefined, at: number): void | Promise<void> {
     if (at <= listed) return;
     if (value === undefined) return change(key, undefined, at, true);
-    // To watchers an object that cannot be read is gone. One that cannot be read for now is a hole: the cache is filled anew
-    // when it can be, and watchers go on where they were.
+    // For watchers an object that cannot be decoded counts as deleted. When decoding fails only temporarily, the throw makes
+    // the multiplexer reset this cache: it is filled again and watchers resume.
     const decoded = takeOwn(key, at) ?? store.decode(key, value, at);
     if (!(decoded instanceof Promise)) return change(key, decoded, at, decoded !== undefined);
     const filling = fillings;
     return decoded.then((entry) => {
-      // A list that was begun meanwhile has it.
+      // A refill that began meanwhile includes this change.
       if (filling === fillings) change(key, entry, at, entry !== undefined);
     });
   }
@@ -181,7 +186,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     metrics?.dispatched(resource);
   }
 
-  /** The changes just before the list, so that watches from before this process began find them here. */
+  /** Prepends the changes just before the list to the history, for watches that began before this process did. */
   async function learnPast(after: number, past: readonly PastChange[]): Promise<void> {
     const usable = (): boolean => ready && history.start === listed && listed === feed.startRevision;
     const older: Change[] = [];
@@ -202,9 +207,11 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     if (usable()) history.prepend(after, older);
   }
 
-  /** History was lost: readers come back with their last revision, which the new history says is too old. */
+  /**
+   * The watch lost changes. Watchers are ended; they resume with their last revision, which the new history rejects as too old.
+   */
   function reset(): void {
-    // Who waits for the first list goes on to wait.
+    // While the cache is not ready, callers already wait on the existing promise; keep it.
     if (ready) whenReady = Promise.withResolvers();
     ready = false;
     early = [];
@@ -212,8 +219,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     readers.end();
     void fill();
   }
-
-  // ---- how new is what is known here
 
   function revision(): number {
     return Math.max(feed.revision, listed);
@@ -230,14 +235,14 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     return ready;
   }
 
-  /** True when everything written before the call is here. */
+  /** Resolves true when everything written before the call is in the cache. */
   async function upToDate(): Promise<boolean> {
     if (!ready && !(await readyInTime())) return false;
     const asked = feed.generation;
     return (await feed.fresh()) !== undefined && ready && asked === feed.generation;
   }
 
-  /** Waits until the state is not older than `wanted`. @returns false when the store has to be read instead. */
+  /** Waits until the state is not older than `wanted`. @returns false when the store has to be read instead */
   async function notOlderThan(wanted: number): Promise<boolean> {
     if (!ready && !(await readyInTime())) return false;
     if (wanted <= revision()) return true;
@@ -247,8 +252,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   }
 
   /**
-   * As `notOlderThan`, for who goes on from `wanted`: a revision that the store has not reached is of a history that is gone,
-   * and to wait until there are as many again would be to miss what was written meanwhile.
+   * As `notOlderThan`, for watches that resume from `wanted`. A revision beyond the store's belongs to a history that is gone
+   * (etcd was restored): waiting until the store reaches it again would skip the writes in between, so it is rejected.
    */
   async function reachedExisting(wanted: number): Promise<boolean> {
     if (wanted > revision()) {
@@ -257,8 +262,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     }
     return notOlderThan(wanted);
   }
-
-  // ---- reads
 
   async function get(key: string, read: ReadOptions = {}): Promise<Entry | undefined> {
     const { minimumRevision } = read;
@@ -275,7 +278,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     }
     const wanted = request.revision;
     if (wanted === undefined) return (await upToDate()) && isWhole(request.prefix) ? present(request, "") : store.list(request);
-    // Upstream's cache knows no pages, so a limit with resourceVersion 0 gives everything; reflectors count on it.
+    // Upstream's watch cache does not page: a limit with resourceVersion 0 returns everything, and reflectors depend on it.
     if (wanted === 0) return ready ? present({ ...request, limit: 0 }, "") : store.list({ ...request, limit: 0 });
     if (request.match === "Exact" || (request.limit && request.match === undefined)) {
       if (wanted > revision()) await notOlderThan(wanted);
@@ -284,7 +287,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     return (await notOlderThan(wanted)) ? present(request, "") : store.list(request);
   }
 
-  /** False when something below the prefix cannot be read: a list must not pass over it in silence. */
+  /** False when an object below the prefix cannot be decoded: a list must fail then instead of omitting it. */
   function isWhole(prefix: string): boolean {
     return unreadable.size === 0 || ![...unreadable].some((key) => key.startsWith(prefix));
   }
@@ -302,7 +305,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     metrics.cacheList(`/${options.folder}`, candidates === undefined ? "" : `f:${candidates.field}`, fetched, entries.length);
   }
 
-  /** What the request takes of the present state; the same array as long as nothing changed. */
+  /** The current entries that match the request; the same array until the next change. */
   function selected(request: ListRequest): Entry[] {
     const all = state.range(request.prefix);
     if (!isSelective(request)) return all;
@@ -318,7 +321,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     });
   }
 
-  /** @returns undefined when the history does not reach back to `at`. */
+  /** @returns undefined when the history does not reach back to `at` */
   function past(request: ListRequest, at: number, start: string): ListResult | undefined {
     if (!ready || at > revision()) return undefined;
     const states = history.statesAt(at);
@@ -330,7 +333,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     return page(request, isSelective(request) ? then.filter((entry) => matches(request, entry)) : then, start, at);
   }
 
-  /** @param all what the request takes, of which `start` and its limit say how much is shown. */
+  /** @param all the entries that match the request, of which `start` and the limit select a page */
   function page(request: ListRequest, all: Entry[], start: string, at: number): ListResult {
     const from = start === "" ? 0 : lowerBound(all, request.prefix + start);
     const to = request.limit ? from + request.limit : all.length;
@@ -344,8 +347,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       ...(!isSelective(request) && { remainingItemCount: all.length - to }),
     };
   }
-
-  // ---- writes
 
   async function create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
     const entry = await store.create(key, object, write);
@@ -366,8 +367,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   }
 
   /**
-   * One entry for the writer's answer and for the watchers, so that it is decoded and encoded once: what was written
-   * waits for its event, or is the one that the event has brought already. Never for a dry-run, whose entry is no state.
+   * Shares one entry between the response and the watch event, so that it is decoded and encoded once: a written entry waits
+   * for its event, unless the event has arrived already. Not for dry-run, whose entry is not stored.
    */
   function shared(entry: Entry): Entry {
     const present = known(entry.key);
@@ -408,14 +409,14 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     },
     stop() {
       stopped = true;
-      ready = false; // what is here does not change any more
+      ready = false; // the state is not updated any more
       detach();
       readers.end();
     },
   };
 }
 
-/** Of a selection among those of one list. A page's name has no line break. */
+/** Cache key of a selection of a list. It contains a line break, which page names do not. */
 function nameOf({ labels, fields }: Selection): string {
   return `${labels ?? ""}\n${fields ?? ""}`;
 }

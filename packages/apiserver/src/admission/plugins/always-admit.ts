@@ -1,4 +1,4 @@
 import type { AdmissionPlugin } from "../plugin.ts";
 
-/** Does nothing, as upstream's. */
+/** No-op, as in upstream. */
 export const alwaysAdmit = (): AdmissionPlugin => ({ name: "AlwaysAdmit", handles: () => false });

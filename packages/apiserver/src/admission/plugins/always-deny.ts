@@ -1,7 +1,7 @@
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 
-/** Source: plugin/pkg/admission/deny/admission.go */
+/** Rejects every request. Source: plugin/pkg/admission/deny/admission.go */
 export const alwaysDeny = (): AdmissionPlugin => ({
   name: "AlwaysDeny",
   handles: () => true,

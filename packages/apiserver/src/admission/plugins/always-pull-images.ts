@@ -5,7 +5,10 @@ import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
 import { type PodObject, podWithContainers } from "./pod-of.ts";
 
-/** Images of private registries stay private on shared nodes. Source: plugin/pkg/admission/alwayspullimages/admission.go */
+/**
+ * Sets imagePullPolicy to Always, so that pods cannot use private images which other pods pulled to the node.
+ * Source: plugin/pkg/admission/alwayspullimages/admission.go
+ */
 export const alwaysPullImages = (): AdmissionPlugin => ({
   name: "AlwaysPullImages",
   handles: (operation) => operation === "CREATE" || operation === "UPDATE",
@@ -21,7 +24,7 @@ export const alwaysPullImages = (): AdmissionPlugin => ({
   },
 });
 
-/** An update that brings no image is left alone: what is in a pod already cannot be changed. */
+/** Updates that add no image are ignored: the pull policy of existing containers is immutable. */
 function newContainers(attributes: AdmissionAttributes): ReturnType<typeof allContainers> {
   const pod = podWithContainers(attributes);
   if (pod === undefined) return [];

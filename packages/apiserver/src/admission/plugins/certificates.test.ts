@@ -13,7 +13,7 @@ before(async () => {
   jane = newHttp(server.url, server.ca, await server.clientCertificate("jane", ["developers"]));
   const all = { apiGroups: ["certificates.k8s.io"], verbs: ["*"] };
   const resources = ["certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"];
-  // Jane may do everything with requests; of signers she may use one to approve, and one domain to sign.
+  // Jane has full access to CSRs, and may approve for one signer and sign for one domain.
   const rules = [
     { ...all, resources },
     { ...all, verbs: ["approve"], resources: ["signers"], resourceNames: ["example.com/one"] },

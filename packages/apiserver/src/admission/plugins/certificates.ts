@@ -1,14 +1,14 @@
 /**
- * The three plugins of certificate requests: who may approve and sign for a signer, and what a client certificate may
- * say.
+ * The three plugins for CertificateSigningRequests: permission to approve and to sign for a signer, and restrictions on the
+ * subject of client certificates.
  * Source: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}/admission.go
  */
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Authorizer } from "../../authorization/authorizer.ts";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface SigningRequest extends KubeObject {
   spec: { request?: string; signerName?: string };
@@ -70,7 +70,7 @@ function isRequest({ resource }: AdmissionAttributes): boolean {
   return resource.group === "certificates.k8s.io" && resource.resource === "certificatesigningrequests";
 }
 
-/** Allowed for the signer by its name, or for its whole domain: `example.com/*`. */
+/** Permission is checked for the signer's name, then for all signers of its domain: `example.com/*`. */
 async function mayUseSigner(
   authorize: Authorizer,
   attributes: AdmissionAttributes,

@@ -1,25 +1,25 @@
 import type { GroupResource, ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 export interface DefaultClassOptions {
   readonly name: string;
-  /** What has a class. */
+  /** Resource that references a class. */
   readonly of: GroupResource;
   readonly classes: ResourceRef;
-  /** Of `spec`: the name of the class. */
+  /** Field of `spec` that holds the class name. */
   readonly field: string;
-  /** Names the class too: who has it has chosen. */
+  /** Legacy annotation that holds the class name; objects with it get no default. */
   readonly annotation: string;
-  /** Annotations that make a class the default one. */
+  /** Annotations that mark a class as the default. */
   readonly defaultAnnotations: readonly string[];
-  /** @returns the text when there is more than one default */
+  /** @returns the error text for more than one default class */
   tooMany(count: number): string;
 }
 
-/** Objects that name no class get the default one when they are made. */
+/** On create, sets the default class on objects that name none. */
 export function newDefaultClass(ctx: PluginContext, options: DefaultClassOptions): AdmissionPlugin {
   const { name, of, classes, field, annotation, defaultAnnotations, tooMany } = options;
   const informer = ctx.informers.for<KubeObject>(classes);

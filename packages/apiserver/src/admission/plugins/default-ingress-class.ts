@@ -1,9 +1,9 @@
 import { ingressClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { newDefaultClass } from "./default-class.ts";
 
-/** Source: plugin/pkg/admission/network/defaultingressclass/admission.go */
+/** Sets the default IngressClass. Source: plugin/pkg/admission/network/defaultingressclass/admission.go */
 export function defaultIngressClass(ctx: PluginContext): AdmissionPlugin {
   return newDefaultClass(ctx, {
     name: "DefaultIngressClass",

@@ -1,9 +1,9 @@
 import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { newDefaultClass } from "./default-class.ts";
 
-/** Source: plugin/pkg/admission/storage/storageclass/setdefault/admission.go */
+/** Sets the default StorageClass. Source: plugin/pkg/admission/storage/storageclass/setdefault/admission.go */
 export function defaultStorageClass(ctx: PluginContext): AdmissionPlugin {
   return newDefaultClass(ctx, {
     name: "DefaultStorageClass",

@@ -1,10 +1,10 @@
 /**
- * Pods stay for five minutes on a node that is lost, unless they say otherwise.
+ * Adds tolerations for the not-ready and unreachable taints, with the --default-*-toleration-seconds, to pods without them.
  * Source: plugin/pkg/admission/defaulttolerationseconds/admission.go
  */
 import type { Pod, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
   const wanted = [

@@ -2,7 +2,10 @@ import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 
-/** External IPs lead other people's traffic astray; only what was there may stay. Source: plugin/pkg/admission/network/denyserviceexternalips */
+/**
+ * Rejects new external IPs, which can be used to intercept traffic (CVE-2020-8554); existing ones may be kept or removed.
+ * Source: plugin/pkg/admission/network/denyserviceexternalips
+ */
 export const denyServiceExternalIps = (): AdmissionPlugin => ({
   name: "DenyServiceExternalIPs",
   handles: (operation) => operation === "CREATE" || operation === "UPDATE",

@@ -1,6 +1,6 @@
 /**
- * Limits how often events are written: by everybody together, in a namespace, by a user, or about one object from one
- * source. Each limit is a token bucket per key.
+ * Limits the rate of event writes per server, namespace, user, or source and object. Each limit has one token bucket per
+ * key.
  * Source: plugin/pkg/admission/eventratelimit/{admission,limitenforcer}.go, apis/eventratelimit/validation
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -14,8 +14,8 @@ import {
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LRUCache } from "lru-cache";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface Limit {
   type?: string;
@@ -35,7 +35,7 @@ const keyOf: Readonly<Record<string, (attributes: AdmissionAttributes) => string
 };
 const defaultCacheSize = 4096;
 
-/** Configuration: `limits: [{type, qps, burst, cacheSize}]`. @throws Error with all that is wrong in it. */
+/** Configuration: `limits: [{type, qps, burst, cacheSize}]`. @throws Error listing all problems in it. */
 export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
   const { limits = [] } = (ctx.configurationOf("EventRateLimit") ?? {}) as { limits?: Limit[] };
   const problems = validate(limits);
@@ -47,16 +47,16 @@ export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
     async validate(attributes) {
       const { kind, dryRun } = attributes;
       if (kind.group !== "" || kind.kind !== "Event" || dryRun) return;
-      // Each of them counts it, whatever the others say.
+      // Every limit takes a token, even when another one rejects the event.
       const refusal = enforcers.flatMap((accept) => accept(attributes) ?? []).at(-1);
       if (refusal !== undefined) throw tooMany(refusal);
     },
   };
 }
 
-/** @returns the refusal's text, or undefined. */
+/** @returns a function that takes a token; it returns the error text when the limit is exceeded. */
 function newEnforcer(limit: Required<Limit>, clock: Clock): (attributes: AdmissionAttributes) => string | undefined {
-  // One bucket for the server needs no key; the others forget those that were not used for longest.
+  // LRU cache of token buckets; the server limit has a single bucket.
   const buckets = new LRUCache<string, TokenBucket>({ max: limit.cacheSize || defaultCacheSize });
   return (attributes) => {
     const key = keyOf[limit.type]?.(attributes) ?? "";

@@ -1,5 +1,6 @@
 /**
- * Pods that ask for extended resources tolerate the taint that keeps others off the nodes which have them.
+ * Adds tolerations for the taints of dedicated nodes to pods that request extended resources; the taint key is the
+ * resource name.
  * Source: plugin/pkg/admission/extendedresourcetoleration/admission.go, pkg/apis/core/helper/helpers.go
  */
 import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";

@@ -1,6 +1,6 @@
 /**
- * Asks a service whether a pod's images may run. Answers are kept for a while; `defaultAllow` says what counts while the
- * service does not answer.
+ * Queries a backend whether a pod's images are allowed. Responses are cached; `defaultAllow` decides when the backend
+ * fails.
  * Source: plugin/pkg/admission/imagepolicy/{admission,config}.go
  */
 import { readFileSync } from "node:fs";
@@ -12,9 +12,9 @@ import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LRUCache } from "lru-cache";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface Configuration {
   kubeConfigFile?: string;
@@ -103,7 +103,7 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** The images that the write is about; undefined when it is not about any. */
+/** The ImageReview for the write; undefined when the write is not subject to image policy. */
 function question({ resource, subresource, object, namespace }: AdmissionAttributes): object | undefined {
   if (resource.group !== "" || resource.resource !== "pods") return undefined;
   const { spec, metadata } = object as Pod;
@@ -152,7 +152,7 @@ interface Bounds {
 const ttlBounds: Bounds = { unitMs: 1000, leastMs: 1000, mostMs: 1_800_000 };
 const backoffBounds: Bounds = { unitMs: 1, leastMs: 1, mostMs: 300_000 };
 
-/** Not set: the usual value. -1: none. */
+/** 0 or unset selects the default, -1 selects zero. @throws Error when out of bounds. */
 function bounded(value: number | undefined, { unitMs, leastMs, mostMs }: Bounds, usualMs: number): number {
   if (value === undefined || value === 0) return usualMs;
   if (value === -1) return 0;

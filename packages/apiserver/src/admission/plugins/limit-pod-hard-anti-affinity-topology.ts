@@ -1,4 +1,7 @@
-/** Required anti-affinity may only tell nodes apart, not whole zones. Source: plugin/pkg/admission/antiaffinity/admission.go */
+/**
+ * Rejects required pod anti-affinity with a topology key other than kubernetes.io/hostname.
+ * Source: plugin/pkg/admission/antiaffinity/admission.go
+ */
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { podOf } from "./pod-of.ts";

@@ -124,6 +124,39 @@ for (const { name, containers, initContainers = [], limit, want } of [
     want: ["minimum cpu usage per Pod is 1.  No request is specified"],
   },
   {
+    name: "a ratio that is just allowed",
+    containers: [{ name: "c", resources: { requests: { cpu: "1" }, limits: { cpu: "3" } } }],
+    limit: { maxLimitRequestRatio: { cpu: "3" } },
+    want: [],
+  },
+  {
+    name: "no ratio",
+    containers: [{ name: "c", resources: { requests: { cpu: "0", memory: "1" }, limits: { cpu: "3", memory: "0" } } }],
+    limit: { maxLimitRequestRatio: { memory: "2", cpu: "2" } },
+    want: [
+      "cpu max limit to request ratio per Pod is 2, but no request is specified or request is 0",
+      "memory max limit to request ratio per Pod is 2, but no limit is specified or limit is 0",
+    ],
+  },
+  {
+    name: "what is just within both bounds",
+    containers: [requests("1")],
+    limit: { min: { cpu: "1" }, max: { cpu: "1" } },
+    want: [],
+  },
+  {
+    name: "a limit below the least",
+    containers: [{ name: "c", resources: { requests: { cpu: "2" }, limits: { cpu: "1" } } }],
+    limit: { min: { cpu: "2" } },
+    want: ["minimum cpu usage per Pod is 2, but limit is 1"],
+  },
+  {
+    name: "a request above the most",
+    containers: [{ name: "c", resources: { requests: { cpu: "2" }, limits: { cpu: "1" } } }],
+    limit: { max: { cpu: "1" } },
+    want: ["maximum cpu usage per Pod is 1, but request is 2"],
+  },
+  {
     name: "a ratio",
     containers: [{ name: "c", resources: { requests: { cpu: "1" }, limits: { cpu: "3" } } }],
     limit: { maxLimitRequestRatio: { cpu: "2" } },
@@ -135,3 +168,31 @@ for (const { name, containers, initContainers = [], limit, want } of [
     assert.deepEqual(podProblems(pod, [{ type: "Pod", ...limit } as LimitRangeItem]), want);
   });
 }
+
+test("each container is held to the bounds, the second and the init container's too", () => {
+  const pod = { spec: { containers: [requests("1"), requests("3")], initContainers: [requests("4")] } } as unknown as Pod;
+  const range = { type: "Container", max: { cpu: "2" } } as LimitRangeItem;
+  const text = "maximum cpu usage per Container is 2, but limit is";
+  assert.deepEqual(podProblems(pod, [{ type: "Other", max: { cpu: "0" } } as LimitRangeItem, range]), [`${text} 3`, `${text} 4`]);
+});
+
+test("defaults are those of containers; one that says everything itself is left as it is", async () => {
+  await limits(
+    "several",
+    { type: "Pod", max: { cpu: "20" } },
+    { type: "Container", default: { cpu: "2" }, defaultRequest: { cpu: "1" } },
+  );
+  const own = { name: "own", image: "i", resources: { limits: { cpu: "3" }, requests: { cpu: "3" } } };
+  const whole = await server.request("POST", inNamespace("several", "pods"), aPod("whole", { containers: [own] }));
+  assert.equal(whole.body.metadata.annotations, undefined, whole.text);
+  const { body, text } = await server.request(
+    "POST",
+    inNamespace("several", "pods"),
+    aPod("p", { containers: [own, { name: "c", image: "i" }] }),
+  );
+  assert.deepEqual(body.spec.containers[1].resources, { limits: { cpu: "2" }, requests: { cpu: "1" } }, text);
+  assert.equal(
+    body.metadata.annotations["kubernetes.io/limit-ranger"],
+    "LimitRanger plugin set: cpu request for container c; cpu limit for container c",
+  );
+});

@@ -1,5 +1,5 @@
 /**
- * Limit ranges of a namespace: fills what containers ask for and may use, and keeps pods and claims within the bounds.
+ * Enforces LimitRanges: sets default requests and limits of containers, and rejects pods and claims outside the bounds.
  * Source: plugin/pkg/admission/limitranger/admission.go
  */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
@@ -13,9 +13,9 @@ import {
 } from "@coxswain/apimachinery/quota/resource-list";
 import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { namespacedLookup } from "./namespaced-lookup.ts";
 
 interface LimitRangeObject extends KubeObject {
@@ -46,7 +46,7 @@ export function limitRanger(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** A pod's resources cannot be changed later, so that only its creation is looked at. */
+/** Pods are checked on create only: their resources are immutable. */
 function isLimited({ resource, subresource, operation, oldObject }: AdmissionAttributes): boolean {
   if (resource.group !== "" || subresource !== "") return false;
   if (operation === "UPDATE" && oldObject?.metadata.deletionTimestamp) return false;
@@ -97,6 +97,7 @@ function fillContainer(container: Container, requests: ResourceList, limits: Res
   ];
 }
 
+/** Pure: violations of container and pod limits, with upstream's texts; may contain duplicates. */
 export function podProblems(pod: Pod, limits: readonly LimitRangeItem[]): string[] {
   const problems: string[] = [];
   const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
@@ -112,7 +113,10 @@ export function podProblems(pod: Pod, limits: readonly LimitRangeItem[]): string
   return problems;
 }
 
-/** What all containers together say: a sum counts only where each of them says something. One init container may be more. */
+/**
+ * Requests or limits of a whole pod: the larger of the sum over containers and the maximum of init containers. A resource is
+ * summed only when all containers specify it.
+ */
 function totalOf({ spec }: Pod, which: "requests" | "limits"): ResourceList {
   const said = (spec?.containers ?? []).map(({ resources }) => resources?.[which] ?? {});
   const names = Object.keys(said[0] ?? {}).filter((name) => said.every((list) => Object.hasOwn(list, name)));
@@ -121,7 +125,7 @@ function totalOf({ spec }: Pod, which: "requests" | "limits"): ResourceList {
   return total;
 }
 
-/** As upstream writes sums, whatever unit their parts have: `3221225472` for three times `1Gi`, and `2500m` of cpu. */
+/** Without binary or decimal suffix, as in upstream's messages: `3221225472` for 3 x `1Gi`, `2500m` for cpu. */
 function inPlainUnits(list: ResourceList): ResourceList {
   const plain = (name: string): string => new Quantity(quantityIn(list, name)?.nanos ?? 0n, "DecimalSI").toString();
   return Object.fromEntries(Object.keys(list).map((name) => [name, plain(name)]));

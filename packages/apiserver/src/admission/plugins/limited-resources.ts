@@ -1,6 +1,6 @@
 /**
- * ResourceQuota's configuration: what may be consumed only where a quota covers it, by resource name or, for pods, by
- * scope (a priority class).
+ * Configuration of the ResourceQuota plugin: resources that may be consumed only when a quota covers them, selected by
+ * resource name or, for pods, by scope (priority class).
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{config,controller}.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -12,7 +12,7 @@ import type { Pod, ResourceQuotaSpec, ScopedResourceSelectorRequirement } from "
 export interface LimitedResource {
   readonly apiGroup?: string;
   readonly resource: string;
-  /** A resource name of a quota that contains one of these is limited: `.storageclass.storage.k8s.io/requests.storage`. */
+  /** Limits quota resource names that contain one of these strings: `.storageclass.storage.k8s.io/requests.storage`. */
   readonly matchContains?: readonly string[];
   readonly matchScopes?: readonly ScopedResourceSelectorRequirement[];
 }
@@ -23,9 +23,9 @@ interface CoveringQuota {
 }
 
 /**
- * @param limited those of the written resource
- * @param quotas of the namespace
- * @returns names of what is consumed and no quota bounds, in order
+ * @param limited entries for the resource of the request
+ * @param quotas all quotas of the namespace
+ * @returns sorted names of consumed resources that no quota covers
  */
 export function uncoveredNames(
   limited: readonly LimitedResource[],
@@ -42,7 +42,7 @@ export function uncoveredNames(
   return names.filter((name) => !covered.has(name)).sort();
 }
 
-/** @returns scopes that the pod is in and no quota has, as Go prints them: `{PriorityClass In [critical]}` */
+/** @returns matching scopes that no quota covers, in Go's formatting: `{PriorityClass In [critical]}` */
 export function uncoveredScopes(
   limited: readonly LimitedResource[],
   object: KubeObject,

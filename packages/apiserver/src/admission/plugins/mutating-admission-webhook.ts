@@ -1,6 +1,6 @@
 /**
- * Asks the mutating webhooks one after the other, each on what the ones before made of the object. When one changed it,
- * the chain goes through all plugins once more, and those webhooks that ask for it see what came after them.
+ * Calls the mutating webhooks sequentially, each with the object as changed by the previous ones. When one changed it, the
+ * chain runs all mutating plugins a second time, and webhooks with `reinvocationPolicy: IfNeeded` see the later changes.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go
  */
 import { decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
@@ -12,8 +12,8 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
 import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { WebhookCallError } from "../webhooks/caller.ts";
 import { type Invocation, newWebhookDispatcher, type WebhookDispatcher } from "../webhooks/dispatch.ts";
 import { WebhookReinvocation } from "../webhooks/reinvocation.ts";
@@ -42,7 +42,7 @@ export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
       const reinvocation = reinvocations.getOrInsertComputed(attributes, () => new WebhookReinvocation());
       if (again) reinvocation.comeBack(attributes.object);
       for (const candidate of registered) {
-        // In the second round nobody is asked for the first time.
+        // The second round calls only webhooks that were called in the first one.
         if (again && !reinvocation.mustAskAgain(candidate.id)) continue;
         const invocation = await dispatcher.match(candidate, attributes);
         if (invocation === undefined) continue;
@@ -84,7 +84,7 @@ async function mutate(
   return changed;
 }
 
-/** @throws WebhookCallError for a patch that cannot be read. */
+/** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
 function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
   if (patch === undefined) return [];
   let operations: unknown;
@@ -97,7 +97,7 @@ function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
   throw new WebhookCallError("received undecodable patch in webhook response: not a list of operations");
 }
 
-/** The object as the webhook wants it, in the hub version. @throws StatusError 500. */
+/** The object after the webhook's patch, in the hub version. @throws StatusError 500. */
 async function patched(
   ctx: PluginContext,
   dispatcher: WebhookDispatcher,
@@ -113,7 +113,7 @@ async function patched(
   if (patchType !== "JSONPatch") throw new WebhookCallError(`unsupported patch type ${goQuote(patchType)}`);
   const { kind, object: shown } = await dispatcher.shown(invocation, attributes);
   try {
-    // It patches what it was shown; what comes out is a document of its own.
+    // The patch applies to the object that was sent, and its result is parsed like a request body.
     const document = applyJsonPatch(
       { ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) },
       patch as Buffer,
@@ -130,7 +130,7 @@ async function patched(
   }
 }
 
-/** Whoever holds the object sees the change; keys are data of users and never reach the prototype. */
+/** Replaces the contents in place, because others hold the object. Own keys only: user data must not reach the prototype. */
 function replaceContents(object: KubeObject, next: KubeObject): void {
   for (const key of Object.keys(object)) delete (object as unknown as Record<string, unknown>)[key];
   for (const key of Object.keys(next)) {

@@ -1,10 +1,13 @@
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
 
-/** Makes the namespace of the first object in it. Source: plugin/pkg/admission/namespace/autoprovision/admission.go */
+/**
+ * Creates a missing namespace when the first object in it is created.
+ * Source: plugin/pkg/admission/namespace/autoprovision/admission.go
+ */
 export function namespaceAutoProvision(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
   return {

@@ -1,10 +1,10 @@
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
 
-/** Refuses writes in a missing namespace. Source: plugin/pkg/admission/namespace/exists/admission.go */
+/** Rejects writes in a namespace that does not exist. Source: plugin/pkg/admission/namespace/exists/admission.go */
 export function namespaceExists(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
   return {

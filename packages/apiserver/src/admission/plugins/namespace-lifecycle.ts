@@ -1,18 +1,17 @@
 /**
- * Nothing is created in a namespace that is missing or going away, and the namespaces the system lives in are not
- * deleted.
+ * Rejects creates in missing and terminating namespaces, and deletion of the system namespaces.
  * Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle/admission.go
  */
 import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LRUCache } from "lru-cache";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 
 const immortal = new Set(["default", "kube-system", "kube-public"]);
-/** After a deletion the cache may still show the namespace as it was. */
+/** Period after a namespace deletion during which the cache may be stale and a live lookup is made. */
 const liveLookupMs = 30_000;
 
 export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
@@ -43,7 +42,7 @@ export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** Asking whether one may do something in a namespace is no content of it. */
+/** LocalSubjectAccessReviews are not stored and must work in terminating namespaces. */
 function isAccessReview({ resource }: AdmissionAttributes): boolean {
   return resource.group === "authorization.k8s.io" && resource.resource === "localsubjectaccessreviews";
 }

@@ -10,11 +10,11 @@ export interface NamespaceObject extends KubeObject {
 
 export interface NamespaceLookup {
   readonly synced: boolean;
-  /** From the cache, and from the store when the cache does not have it (yet). */
+  /** From the informer cache, then from the API when the cache does not have it. */
   get(name: string): Promise<NamespaceObject | undefined>;
 }
 
-/** A namespace that was made a moment ago may be missing in the cache: then the store is asked. */
+/** Falls back to a live lookup, because a namespace that was just created may be missing in the cache. */
 export function namespaceLookup(informers: InformerFactory, client: Client): NamespaceLookup {
   const informer = informers.for<NamespaceObject>(namespaces);
   return {

@@ -7,8 +7,8 @@ import { LRUCache } from "lru-cache";
 export interface NamespacedLookup<T> {
   readonly synced: boolean;
   /**
-   * From the cache; where it has none for the namespace the store is asked, as the first one may have been made a moment
-   * ago. A namespace without any is asked for once in half a minute.
+   * From the informer cache; when it has none for the namespace, from the API, because the first one may have just been
+   * created. An empty result is cached for 30 s.
    */
   in(namespace: string): Promise<readonly T[]>;
 }

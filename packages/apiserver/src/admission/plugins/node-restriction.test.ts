@@ -1,4 +1,4 @@
-/** What a node agent may write besides what is authorized: all refusals in upstream's words, over a real server. */
+/** NodeRestriction: all rejections with upstream's texts, on a real server. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -14,12 +14,12 @@ const token = "/api/v1/namespaces/default/serviceaccounts/default/token";
 
 let server: TestServer;
 let n1: ReturnType<typeof newHttp>;
-/** Of the node and of a pod on another one. */
+/** UIDs of the kubelet's node and of a pod on another node. */
 let uid: { node: string; theirs: string };
 
 before(async () => {
   server = await startTestServer(undefined, [
-    // Everything is authorized, so that only the plugin refuses.
+    // AlwaysAllow, so that only the plugin rejects.
     "--authorization-mode=AlwaysAllow",
     "--enable-admission-plugins=NodeRestriction",
     "--disable-admission-plugins=ServiceAccount",
@@ -75,7 +75,7 @@ const claim = volume({ persistentVolumeClaim: { claimName: "s" } });
 interface Attempt {
   readonly what: string;
   readonly ask: readonly [method: string, path: string, body?: () => object];
-  /** What the message ends with. */
+  /** Expected end of the message. */
   readonly want: string;
   readonly code?: number;
 }

@@ -1,6 +1,6 @@
 /**
- * A node agent changes only its own node, and pods that are bound to it; the Node authorizer cannot see bodies, this
- * plugin does.
+ * Restricts kubelets to their own Node object and to pods bound to it. Complements the Node authorizer, which does not see
+ * request bodies.
  * Source: plugin/pkg/admission/noderestriction/admission.go
  */
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -11,9 +11,9 @@ import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences, type ReferenceKind } from "../../authorization/pod-references.ts";
 import { nodesGroup, nodeUserPrefix } from "../../request/user-names.ts";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 type PodObject = Pod & KubeObject;
 type NodeObject = Node & KubeObject;
@@ -32,7 +32,7 @@ export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
     name: "NodeRestriction",
     handles: (operation) => operation !== "CONNECT",
     ready: () => podInformer.synced && nodeInformer.synced,
-    // Before the object is looked at otherwise: a node agent learns first what it may not do.
+    // In the mutating phase, as upstream: permission errors are reported before validation errors.
     async admit(attributes) {
       const { user, resource } = attributes;
       if (!user.name.startsWith(nodeUserPrefix) || !user.groups.includes(nodesGroup)) return;
@@ -143,7 +143,7 @@ function admitPodStatus(attributes: AdmissionAttributes, node: string): void {
 
 async function admitPodEviction(attributes: AdmissionAttributes, node: string, find: FindPod): Promise<void> {
   if (attributes.operation !== "CREATE") throw refuse(attributes, `unexpected operation ${attributes.operation}`);
-  // The object names the pod too; the request's name is what is evicted.
+  // The object carries the pod's name too; the name in the URL wins.
   const name = attributes.name || (attributes.object?.metadata.name ?? "");
   if (name === "") throw refuse(attributes, "could not determine pod from request data");
   const pod = await find(attributes.namespace, name);
@@ -152,7 +152,7 @@ async function admitPodEviction(attributes: AdmissionAttributes, node: string, f
   }
 }
 
-/** Labels by which a node describes itself; others below kubernetes.io are the administrator's. */
+/** Labels below kubernetes.io that a kubelet may set on its node; the others are reserved for administrators. */
 const ownLabels = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
@@ -205,7 +205,7 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
     const changed = [...new Set([...Object.keys(now), ...Object.keys(had)])].filter((key) => now[key] !== had[key]);
     const forbidden = changed.filter((key) => isForbiddenLabel(key));
     if (forbidden.length > 0) throw refuse(attributes, `is not allowed to modify labels: ${forbidden.sort().join(", ")}`);
-    // Not yet in 1.23: an owner that is not there would have the node collected, and its agent register it anew as it likes.
+    // Since 1.24 upstream: with a missing owner the node would be collected, and the kubelet could recreate it with any labels.
     if (!semanticEqual(object?.metadata.ownerReferences, before.metadata.ownerReferences)) {
       throw refuse(attributes, `node ${quoted} is not allowed to modify ownerReferences`);
     }
@@ -215,7 +215,7 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
 function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
   if (attributes.subresource !== "status") throw refuse(attributes, "may only update PVC status");
   if (attributes.operation !== "UPDATE") throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}`);
-  // Only what a volume's growth changes: capacity, conditions and the like.
+  // Removes what a resize changes: capacity, conditions and the like.
   const strip = (object: unknown): object => {
     const claim = object as KubeObject & { status?: Record<string, unknown> };
     const { managedFields: _m, resourceVersion: _r, ...metadata } = claim.metadata;

@@ -1,15 +1,15 @@
 /**
- * Who gives an object that is there an owner can have it deleted: it takes the right to delete it. Who sets an owner that
- * waits for the object (blockOwnerDeletion) takes the right to update the owner's finalizers.
+ * Changing ownerReferences of an existing object requires permission to delete it, because the garbage collector could then
+ * delete it. Setting blockOwnerDeletion requires permission to update the owner's finalizers.
  * Source: plugin/pkg/admission/gc/gc_admission.go
  */
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { Decision } from "../../authorization/authorizer.ts";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 export function ownerReferencesPermissionEnforcement(ctx: PluginContext): AdmissionPlugin {
   return {
@@ -17,7 +17,7 @@ export function ownerReferencesPermissionEnforcement(ctx: PluginContext): Admiss
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     async validate(attributes) {
       const { resource, subresource } = attributes;
-      // Old kubelets corrupt the references there; the status strategy does not let them change.
+      // Old kubelets corrupt the references in status updates; the status strategy ignores them anyway.
       if (resource.group === "" && resource.resource === "pods" && subresource === "status") return;
       if (!changesOwners(attributes)) return;
       if (attributes.operation === "UPDATE") await checkDeletion(ctx, attributes);
@@ -58,7 +58,7 @@ async function checkFinalizers(ctx: PluginContext, attributes: AdmissionAttribut
       user: attributes.user,
       verb: "update",
       isResourceRequest: true,
-      // An owner with a namespace is in the object's own.
+      // A namespaced owner is in the namespace of the object.
       namespace: namespaced ? attributes.namespace : "",
       group,
       version,

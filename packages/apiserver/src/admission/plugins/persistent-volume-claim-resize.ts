@@ -1,13 +1,13 @@
 /**
- * Claims grow only where their class says so.
+ * Allows claims to grow only when their StorageClass has `allowVolumeExpansion`.
  * Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go
  */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface Claim extends KubeObject {
   spec?: { storageClassName?: string; resources?: { requests?: Record<string, string> } };
@@ -42,7 +42,7 @@ export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin
   };
 }
 
-/** The annotation is from before the field, and beats it. */
+/** The legacy annotation takes precedence over the field. */
 function classOf({ metadata, spec }: Claim): string {
   return metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? spec?.storageClassName ?? "";
 }

@@ -1,7 +1,6 @@
 /**
- * Zone labels of volumes, and the node affinity that follows from them. No cloud is built in here, as in an upstream
- * built without in-tree providers: a volume that a provisioner made with its labels gets the affinity, one of a cloud
- * that would have to be looked up is refused.
+ * Adds node affinity to dynamically provisioned volumes according to their zone and region labels. Other volumes of clouds
+ * are rejected, because querying their zones requires a cloud provider, as in an upstream build without in-tree providers.
  * Source: plugin/pkg/admission/storage/persistentvolume/label/admission.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -18,7 +17,7 @@ interface VolumeObject extends KubeObject {
 }
 
 const provisionedBy = "pv.kubernetes.io/provisioned-by";
-/** The id of a volume that is only being made. */
+/** ID of a volume that is still being provisioned. */
 const placeholder = "placeholder-for-provisioning";
 const topologyLabels = [
   { zone: "topology.kubernetes.io/zone", region: "topology.kubernetes.io/region" },
@@ -53,7 +52,7 @@ export const persistentVolumeLabel = (): AdmissionPlugin => ({
   },
 });
 
-/** @returns undefined for a volume of no cloud, or one that is only being made. */
+/** @returns undefined for volumes that belong to no cloud or are still being provisioned. */
 function cloudOf(spec: PersistentVolumeSpec): { what: string; id: string; provider: string } | undefined {
   const { awsElasticBlockStore, gcePersistentDisk, azureDisk, vsphereVolume } = spec;
   if (awsElasticBlockStore) {
@@ -61,7 +60,7 @@ function cloudOf(spec: PersistentVolumeSpec): { what: string; id: string; provid
   }
   if (gcePersistentDisk) return unlessPlaceholder("GCE PD volume", gcePersistentDisk.pdName, "GCE cloud provider for PD");
   if (azureDisk) return unlessPlaceholder("AzureDisk volume", azureDisk.diskName, "Azure cloud provider for AzureDisk");
-  // Here upstream knows of no placeholder.
+  // Upstream has no placeholder check for vSphere.
   if (vsphereVolume) return { what: "vSphere Volume", id: vsphereVolume.volumePath, provider: "vSphere cloud provider" };
   return undefined;
 }
@@ -70,13 +69,13 @@ function unlessPlaceholder(what: string, id: string, provider: string) {
   return id === placeholder ? undefined : { what, id, provider };
 }
 
-/** Several zones stand in one label: `a__b`. @returns undefined when one of them is empty. */
+/** A label holds several zones as `a__b`. @returns undefined when one of them is empty. */
 function zonesOf(label: string): string[] | undefined {
   const zones = label.split("__").map((zone) => zone.trim());
   return zones.includes("") ? undefined : [...new Set(zones)].sort();
 }
 
-/** Terms are alternatives: each gets every requirement, unless one of them says anything about one of the keys. */
+/** Adds the requirements to each (ORed) term, unless a term already constrains one of the keys. */
 function addAffinity(spec: PersistentVolumeSpec, requirements: readonly NodeSelectorRequirement[]): void {
   const had: readonly NodeSelectorTerm[] = spec.nodeAffinity?.required?.nodeSelectorTerms ?? [];
   const said = new Set(had.flatMap(({ matchExpressions = [] }) => matchExpressions.map(({ key }) => key)));

@@ -1,6 +1,6 @@
 import type { Container, EphemeralContainer, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Every container of a pod, whatever its kind, with its path for error texts. A policy must never look at some only. */
+/** All containers of a pod (init, regular, ephemeral) with their field paths. Policies must check all three kinds. */
 export function allContainers(pod: { spec?: PodSpec } | Pod): { container: Container | EphemeralContainer; path: string }[] {
   const { spec } = pod;
   const named = (list: readonly (Container | EphemeralContainer)[] | undefined, field: string) =>

@@ -1,11 +1,11 @@
 /**
- * Pods get their namespace's node selector, from its annotation or from the configuration, and may only select what the
- * configuration allows the namespace.
+ * Merges the namespace's node selector, from its annotation or the configuration, into pods, and rejects pods whose
+ * selector violates the namespace's whitelist.
  * Source: plugin/pkg/admission/podnodeselector/admission.go
  */
 import { forbidden, notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
@@ -61,7 +61,7 @@ export function podNodeSelector(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** `a=b,c=d` and nothing else: no operators. */
+/** Parses `a=b,c=d`; other operators are not supported. */
 function parseLabels(text: string): Labels {
   const labels = new Map<string, string>();
   if (text === "") return labels;

@@ -6,12 +6,12 @@ export interface PodObject extends KubeObject {
   spec: PodSpec;
 }
 
-/** The pod itself; undefined for other resources and for subresources of pods. */
+/** The pod of a request on `pods`; undefined for other resources and subresources. */
 export function podOf(attributes: AdmissionAttributes): PodObject | undefined {
   return attributes.subresource === "" ? podWithContainers(attributes) : undefined;
 }
 
-/** The pod on every path by which a container can come into it: `pods` and `pods/ephemeralcontainers`. */
+/** The pod of requests that can add containers: on `pods` and `pods/ephemeralcontainers`. */
 export function podWithContainers({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
   if (resource.group !== "" || resource.resource !== "pods") return undefined;
   return subresource === "" || subresource === "ephemeralcontainers" ? (object as PodObject | undefined) : undefined;

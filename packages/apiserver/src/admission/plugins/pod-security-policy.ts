@@ -1,7 +1,7 @@
 /**
- * Every pod is within one of the PodSecurityPolicies that its creator or its service account may `use`. A policy that
- * takes the pod as it is goes before one that has to change it; otherwise the first by name. Without a policy there are
- * no pods.
+ * Requires that every pod satisfies a PodSecurityPolicy that its creator or its service account may `use`. Policies that
+ * accept the pod unchanged are preferred to mutating ones; among those the first by name wins. Without any policy all pods
+ * are rejected.
  * Source: plugin/pkg/admission/security/podsecuritypolicy/admission.go
  */
 import { type FieldError, formatFieldError } from "@coxswain/apimachinery/errors/field-error";
@@ -10,9 +10,9 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { podSecurityPolicies } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { UserInfo } from "../../request/context.ts";
 import { serviceAccountGroups, serviceAccountUsername } from "../../request/user-names.ts";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { mutatePod, type Policy } from "../pod-security-policy/mutate.ts";
 import { podErrors } from "../pod-security-policy/validate.ts";
 import type { PodObject } from "./pod-of.ts";
@@ -20,7 +20,7 @@ import type { PodObject } from "./pod-of.ts";
 const annotation = "kubernetes.io/psp";
 const auditPrefix = "podsecuritypolicy.policy.k8s.io/";
 
-/** What a policy may change of a pod in this request. */
+/** The part of the pod that a policy may mutate in this request. */
 type Changes = "everything" | "ephemeral containers" | "nothing";
 
 interface Found {
@@ -31,7 +31,7 @@ interface Found {
 export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
   const informer = ctx.informers.for<Policy>(podSecurityPolicies);
 
-  /** @returns the errors of all policies that may be used, when none of them takes the pod. */
+  /** @returns the accepted pod, or the errors of all usable policies when none of them accepts it. */
   const find = async (attributes: AdmissionAttributes, changes: Changes, hint: string): Promise<Found | FieldError[]> => {
     const pod = attributes.object as PodObject;
     const policies = informer.lister.list().toSorted(byName(changes === "nothing" ? hint : ""));
@@ -64,7 +64,7 @@ export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
     async admit(attributes) {
       if (!isConcerned(attributes)) return;
       const changes = changesOf(attributes);
-      // Updates of the pod itself are only looked at.
+      // Updates of `pods` are validated in the validating phase only.
       if (changes === "nothing") return;
       const found = await find(attributes, changes, "");
       if (Array.isArray(found)) throw refuse(attributes, `PodSecurityPolicy: unable to admit pod: ${listed(found)}`);
@@ -86,7 +86,7 @@ export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
 function isConcerned({ resource, subresource, operation, object, oldObject }: AdmissionAttributes): boolean {
   if (resource.group !== "" || resource.resource !== "pods") return false;
   if (subresource !== "" && subresource !== "ephemeralcontainers") return false;
-  // The garbage collector does this, and could delete the pod as well.
+  // The garbage collector sends such updates, and is allowed to delete the pod anyway.
   return operation !== "UPDATE" || !changesOwnershipOnly(object as KubeObject, oldObject as KubeObject);
 }
 
@@ -114,7 +114,7 @@ function byName(first: string): (a: Policy, b: Policy) => number {
   };
 }
 
-/** The service account first: it is the usual case. */
+/** Checks the service account before the user, as it is the common case. */
 async function mayUse(ctx: PluginContext, attributes: AdmissionAttributes, pod: PodObject, policy: string): Promise<boolean> {
   const { namespace, user } = attributes;
   const account = pod.spec.serviceAccountName;
@@ -122,7 +122,7 @@ async function mayUse(ctx: PluginContext, attributes: AdmissionAttributes, pod: 
     ? [{ name: serviceAccountUsername(namespace, account), groups: serviceAccountGroups(namespace) }, user]
     : [user];
   for (const candidate of users) {
-    // Policies were in `extensions` once, and so are rights to use them.
+    // PodSecurityPolicies moved from `extensions`; roles may still grant `use` in the old group.
     for (const group of ["policy", "extensions"]) {
       const { decision } = await ctx.authorize({
         user: candidate,
@@ -142,7 +142,7 @@ async function mayUse(ctx: PluginContext, attributes: AdmissionAttributes, pod: 
   return false;
 }
 
-/** As Go prints a list of errors. */
+/** Go's formatting of an error list. */
 function listed(errors: readonly FieldError[]): string {
   return `[${errors.map(formatFieldError).join(" ")}]`;
 }

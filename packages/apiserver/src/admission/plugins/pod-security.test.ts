@@ -95,7 +95,7 @@ test("each mode has its level and version: refusal, warning, audit", async () =>
     `299 - "would violate PodSecurity "restricted:latest": ${escalation}, ` +
       `unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), ${rest}"`,
   );
-  // Capabilities came into the standard with 1.22.
+  // The capabilities check is in the restricted standard since 1.22.
   assert.deepEqual(ours(await annotationsOf("warned")), {
     "pod-security.kubernetes.io/enforce-policy": "baseline:v1.22",
     "pod-security.kubernetes.io/audit-violations": `would violate PodSecurity "restricted:v1.21": ${escalation}, ${rest}`,
@@ -235,8 +235,24 @@ for (const { name, configuration, want } of [
     configuration: { exemptions: { namespaces: ["a", "a"] } },
     want: /exemptions.namespaces\[1\]: Duplicate value: "a"/,
   },
+  {
+    name: "defaults that are a list",
+    configuration: { defaults: ["baseline"] },
+    want: /defaults: must be an object/,
+  },
+  {
+    name: "users that are no list",
+    configuration: { exemptions: { usernames: "a" } },
+    want: /exemptions.usernames: must be a list of strings/,
+  },
 ]) {
   test(`a configuration with ${name} ends the start`, () => {
     assert.throws(() => readPodSecurityConfiguration(configuration), want);
   });
 }
+
+test("a configuration whose parts are left empty has none of them", () => {
+  const { defaults, exemptions } = readPodSecurityConfiguration({ defaults: null, exemptions: { usernames: null } });
+  assert.deepEqual(defaults, readPodSecurityConfiguration({}).defaults);
+  assert.equal(exemptions.usernames.size, 0);
+});

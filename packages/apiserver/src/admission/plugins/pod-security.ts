@@ -1,6 +1,6 @@
 /**
- * Holds pods to the Pod Security Standard that their namespace's labels name: refuses pods, warns about pods and about
- * what makes them, and tells the audit. Without labels everything is allowed.
+ * Enforces the Pod Security Standards selected by namespace labels: rejects pods, warns about pods and workloads, and adds
+ * audit annotations. Namespaces without labels use the configured defaults.
  * Source: k8s.io/pod-security-admission admission/admission.go
  */
 import { type FieldError, formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
@@ -10,9 +10,9 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { violations } from "../pod-security/checks.ts";
 import { warningsAbout } from "../pod-security/existing-pods.ts";
 import { newPodSecurityMetrics } from "../pod-security/metrics.ts";
@@ -33,7 +33,7 @@ interface PodLike {
   readonly spec: PodSpec;
 }
 
-/** Where a workload keeps its pod template; they are warned about, not refused. */
+/** Path of the pod template by resource; workloads are warned about and audited, never rejected. */
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
   "replicationcontrollers.": ["spec", "template"],
   "podtemplates.": ["template"],
@@ -44,7 +44,7 @@ const templatePaths: Readonly<Record<string, readonly string[]>> = {
   "jobs.batch": ["spec", "template"],
   "cronjobs.batch": ["spec", "jobTemplate", "spec", "template"],
 };
-/** They say nothing about what a pod may do; one that is not known here is looked at. */
+/** Subresources irrelevant to the standards; unknown subresources are evaluated. */
 const ignoredSubresources = new Set(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"]);
 
 export function podSecurity(ctx: PluginContext): AdmissionPlugin {
@@ -124,14 +124,14 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
     const policy = policyOf(attributes.object?.metadata.labels ?? {}, errors, defaults);
     const oldErrors: FieldError[] = [];
     const before = oldObject === undefined ? undefined : policyOf(oldObject.metadata.labels ?? {}, oldErrors, defaults);
-    // What was wrong before does not stop other changes.
+    // Labels that were invalid before must not block unrelated updates.
     if (errors.length > 0 && !semanticEqual(errors, oldErrors)) throw invalid({ group: "", kind: "Namespace" }, name, errors);
     if (before === undefined || !isStricter(policy.enforce, before.enforce)) return;
     if (exemptions.namespaces.has(name)) {
       attributes.annotate(`${prefix}exempt`, "namespace");
       return;
     }
-    // From the watch cache when it is asked for, which is rarely: an informer would hold every pod decoded.
+    // Listed from the watch cache on demand: an informer would keep every pod decoded in memory for a rare check.
     const { items } = await ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
     const existing = items.filter((pod) => !isExempt(pod));
     const warnings = await warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic());
@@ -161,18 +161,18 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** Nothing to look at; what makes pods is never refused. */
+/** True when no check is needed. Workload templates are never rejected, so their `enforce` level does not count. */
 function isPrivileged({ enforce, audit, warn }: Policy, enforces: boolean): boolean {
   return audit.level === "privileged" && warn.level === "privileged" && (!enforces || enforce.level === "privileged");
 }
 
-/** Could it refuse a pod that the other one let in? */
+/** True when `next` could reject a pod that `before` accepts. */
 function isStricter(next: LevelVersion, before: LevelVersion): boolean {
   if (next.level === "privileged") return false;
   return next.version !== before.version || levels.indexOf(next.level) > levels.indexOf(before.level);
 }
 
-/** `"restricted:latest": reason (detail), …`; `""` when nothing is wrong. */
+/** `"restricted:latest": reason (detail), …`; `""` without violations. */
 function description({ level, version }: LevelVersion, { metadata, spec }: PodLike): string {
   const found = violations(level, minorOf(version), metadata, spec);
   if (found.length === 0) return "";

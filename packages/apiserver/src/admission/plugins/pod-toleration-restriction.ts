@@ -1,14 +1,14 @@
 /**
- * Pods get their namespace's default tolerations, and have only those that the namespace's whitelist covers; where a
- * namespace says nothing, the cluster's configuration counts.
+ * Merges the namespace's default tolerations into pods and rejects tolerations outside its whitelist; namespaces without
+ * the annotations use the cluster-wide configuration.
  * Source: plugin/pkg/admission/podtolerationrestriction/admission.go, pkg/util/tolerations/tolerations.go
  */
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
@@ -62,7 +62,7 @@ export function podTolerationRestriction(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-/** @returns undefined when the namespace says nothing; an empty list is an answer. */
+/** @returns undefined without the annotation, in contrast to an empty list. */
 function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toleration[] | undefined {
   const annotations = metadata.annotations ?? {};
   const text = Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
@@ -78,7 +78,7 @@ function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toler
   return value as Toleration[];
 }
 
-/** Anything but quality of service BestEffort. */
+/** True for pods whose quality of service is not BestEffort. */
 function asksForSomething(spec: PodSpec): boolean {
   const asks = (list: Readonly<Record<string, unknown>> | undefined): boolean =>
     ["cpu", "memory"].some(
@@ -89,7 +89,7 @@ function asksForSomething(spec: PodSpec): boolean {
   );
 }
 
-/** All of both, without those that another one covers. */
+/** Concatenates both lists without tolerations that another one covers. */
 export function mergeTolerations(first: readonly Toleration[], second: readonly Toleration[]): Toleration[] {
   const all = [...first, ...second];
   const merged: Toleration[] = [];
@@ -102,7 +102,7 @@ export function mergeTolerations(first: readonly Toleration[], second: readonly 
   return merged;
 }
 
-/** Everything that `narrow` tolerates, `wide` tolerates too. */
+/** True when `wide` tolerates every taint that `narrow` tolerates. */
 export function covers(wide: Toleration, narrow: Toleration): boolean {
   if (semanticEqual(wide, narrow)) return true;
   const allKeys = !wide.key && wide.operator === "Exists";

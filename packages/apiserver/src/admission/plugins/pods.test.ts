@@ -1,4 +1,4 @@
-/** Plugins about pods, on every path by which a container comes into one, over a real server. */
+/** Pod plugins on a real server, for every request that can add containers. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

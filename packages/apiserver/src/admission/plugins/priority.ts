@@ -1,5 +1,5 @@
 /**
- * Gives each pod the number of its priority class, and keeps at most one class the default.
+ * Resolves the priority class of pods to a number, and rejects a second global default class.
  * Source: plugin/pkg/admission/priority/admission.go
  */
 
@@ -7,9 +7,9 @@ import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface PriorityClass extends KubeObject {
   value: number;
@@ -79,7 +79,7 @@ export function priority(ctx: PluginContext): AdmissionPlugin {
       if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
       const pod = object as PodObject;
       if (attributes.operation === "CREATE") return admitNewPod(attributes, pod);
-      // Updates by clients that do not know the fields keep what admission had set.
+      // Old clients drop these fields on update; keep the values that admission set on create.
       const before = (oldObject as PodObject).spec;
       if (pod.spec.priority === undefined && before.priority !== undefined) pod.spec.priority = before.priority;
       if (pod.spec.preemptionPolicy === undefined && before.preemptionPolicy !== undefined) {

@@ -1,18 +1,18 @@
 /**
- * Charges writes to the quotas of their namespace, in the quotas' status, before the writes are done. What comes while an
- * update is on its way is charged together in the next one; whoever writes in between (another server, the controller)
- * makes it start over with what stands there then.
+ * Charges writes to the namespace's quotas by updating the quotas' status before the write is executed. Requests that arrive
+ * while an update is in flight are batched into the next one. On a conflict with another writer (another apiserver, the quota
+ * controller) the charge is recomputed from the live quota.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{controller,resource_access}.go
  */
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
 
-/** Resolves when the write is charged; rejects with why it must not be done. */
+/** Resolves when the write is charged; rejects with the error for the client. */
 export type Charge = (
   attributes: AdmissionAttributes,
   evaluator: QuotaEvaluator,
@@ -29,8 +29,9 @@ interface Waiter {
 
 const retries = 10;
 
+/** Batches charges per namespace: one update of the quotas is in flight at a time. */
 export function newCharges(ctx: PluginContext): Charge {
-  /** What we wrote ourselves and the informer may not show yet, by uid. */
+  /** Quotas as last written here, by uid, until the informer catches up. */
   const written = new Map<string, QuotaObject>();
   ctx.informers.for<QuotaObject>(resourceQuotas).addHandler({
     updated(_old, now) {
@@ -54,7 +55,7 @@ export function newCharges(ctx: PluginContext): Charge {
     return (await Promise.all(live)).filter((quota) => quota !== undefined);
   };
 
-  /** @returns those that another writer changed first. */
+  /** @returns the quotas whose update failed with Conflict or NotFound. */
   const write = async (charged: readonly QuotaObject[]): Promise<QuotaObject[]> => {
     const lost: QuotaObject[] = [];
     for (const quota of charged) {
@@ -79,7 +80,7 @@ export function newCharges(ctx: PluginContext): Charge {
         for (const waiter of charged) waiter.charged();
         return;
       }
-      // The others are charged already: only those that were lost are looked at again.
+      // The other quotas are already charged: only the conflicting ones are retried.
       quotas = await fresh(lost);
       open = charged;
     }
@@ -107,14 +108,14 @@ export function newCharges(ctx: PluginContext): Charge {
     });
 }
 
-/** One after the other, each on what the ones before left; those that are too much are refused at once. */
+/** Charges the requests sequentially, each on the state left by the previous ones; rejects those that exceed a quota. */
 function chargeInTurn(quotas: readonly QuotaObject[], waiters: readonly Waiter[]): { charged: Waiter[]; changed: QuotaObject[] } {
   const state = new Map(quotas.map((quota) => [uidOf(quota), quota]));
   const charged: Waiter[] = [];
   for (const waiter of waiters) {
     try {
       const next = chargedQuotas(waiter.attributes, waiter.evaluator, [...state.values()]);
-      // A dry run is told what would be, and takes nothing.
+      // A dry run is checked but does not consume quota.
       if (!waiter.attributes.dryRun) for (const quota of next) state.set(uidOf(quota), quota);
       charged.push(waiter);
     } catch (err) {

@@ -1,4 +1,7 @@
-/** What a write takes of the quotas it counts for, and whether they have it. Source: pkg/admission/plugin/resourcequota/controller.go CheckRequest */
+/**
+ * The usage that a write adds to matching quotas, and the check against their hard limits.
+ * Source: pkg/admission/plugin/resourcequota/controller.go CheckRequest
+ */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import {
   addResources,
@@ -21,8 +24,8 @@ export interface QuotaObject extends KubeObject {
 }
 
 /**
- * Pure: the quotas with this write charged; none when it costs nothing.
- * @throws StatusError 403 when one does not allow it.
+ * Pure: computes the quotas with this write charged; empty when the write changes no usage.
+ * @throws StatusError 403 when a quota is exceeded.
  */
 export function chargedQuotas(
   attributes: Pick<AdmissionAttributes, "operation" | "object" | "oldObject" | "resource" | "name">,

@@ -1,4 +1,4 @@
-/** Quotas of a namespace over a real server; who counts them is the controller, whose part the test plays. */
+/** ResourceQuota on a real server; the test plays the quota controller, which sets the used amounts. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ after(async () => {
 
 const inNamespace = (namespace: string, resource: string): string => `/api/v1/namespaces/${namespace}/${resource}`;
 
-/** A quota that somebody has counted. */
+/** Creates a quota with a status, as the quota controller would. */
 async function quota(namespace: string, name: string, hard: Record<string, string>, spec: object = {}): Promise<void> {
   await server.request("POST", "/api/v1/namespaces", { metadata: { name: namespace } });
   const path = inNamespace(namespace, "resourcequotas");

@@ -1,15 +1,15 @@
 /**
- * Keeps a namespace within its quotas: what a write takes is charged to the quota's status before the write is done, so
- * that many at once cannot take more than there is. The controller corrects what was charged in vain.
+ * Enforces ResourceQuotas: usage is charged to the quota's status before the write, so that concurrent writes cannot exceed
+ * the limit. The quota controller later corrects usage charged for writes that failed.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go
  */
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 import { namespacedLookup } from "./namespaced-lookup.ts";
 import { newCharges } from "./quota-charges.ts";

@@ -1,5 +1,5 @@
 /**
- * A pod with a runtime class gets the class's overhead and its scheduling constraints.
+ * Sets the overhead and merges the scheduling constraints of a pod's RuntimeClass.
  * Source: plugin/pkg/admission/runtimeclass/admission.go
  */
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -7,9 +7,9 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { runtimeClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 
 interface RuntimeClassObject extends KubeObject {
   overhead?: { podFixed?: Record<string, string> };

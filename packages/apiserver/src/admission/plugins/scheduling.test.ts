@@ -1,4 +1,4 @@
-/** Plugins about where pods run, whose they are and what they run, over a real server with their configurations. */
+/** Plugins for scheduling, ownership and images of pods, on a real server with their configurations. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -130,7 +130,7 @@ test("an owner is set by those who may delete the object, a blocking one by thos
   const make = (resource: string, ownerReferences: object[]) =>
     jane.request("POST", `/api/v1/namespaces/default/${resource}?dryRun=All`, { metadata: { name: "x", ownerReferences } });
   await waitFor(async () => (await make("configmaps", [])).code === 201);
-  // What one makes oneself may have any owner.
+  // Creating an object with any owner is allowed.
   assert.equal((await make("configmaps", [owner])).code, 201);
   const give = async (resource: string, ownerReferences: object[]) => {
     await server.request("POST", `/api/v1/namespaces/default/${resource}`, { metadata: { name: "there" } });

@@ -1,4 +1,4 @@
-/** Refuses pods that choose users, groups or SELinux labels. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
+/** Rejects pods that set users, groups or SELinux options. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
 import { wasGivenEmptyList } from "@coxswain/apimachinery/codec/json-decode";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";

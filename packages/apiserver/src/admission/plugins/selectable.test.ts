@@ -1,4 +1,4 @@
-/** The plugins that are off unless asked for, each alone. */
+/** Plugins that are disabled by default, each on its own. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -10,8 +10,8 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Decision } from "../../authorization/authorizer.ts";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { alwaysAdmit } from "./always-admit.ts";
 import { alwaysDeny } from "./always-deny.ts";
 import { eventRateLimit } from "./event-rate-limit.ts";
@@ -84,6 +84,11 @@ async function run(plugin: AdmissionPlugin, attributes: AdmissionAttributes): Pr
 
 for (const { name, spec, want } of [
   { name: "nothing", spec: {}, want: "" },
+  {
+    name: "the second container's user",
+    spec: { containers: [{ name: "c" }, { name: "d", securityContext: { runAsUser: 7 } }] },
+    want: "SecurityContext.RunAsUser is forbidden",
+  },
   { name: "runAsNonRoot", spec: { securityContext: { runAsNonRoot: true } }, want: "" },
   { name: "a user", spec: { securityContext: { runAsUser: 0 } }, want: "pod.Spec.SecurityContext.RunAsUser is forbidden" },
   {
@@ -116,6 +121,9 @@ test("LimitPodHardAntiAffinityTopology lets required anti-affinity tell nodes ap
     await run(limitPodHardAntiAffinityTopology(), write(withKey("zone"))),
     'pods "p" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key kubernetes.io/hostname is allowed',
   );
+  const terms = ["kubernetes.io/hostname", "zone"].map((topologyKey) => ({ topologyKey }));
+  const both = aPod({ affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms } } });
+  assert.match(await run(limitPodHardAntiAffinityTopology(), write(both)), /has TopologyKey zone/, "the second term too");
 });
 
 test("ExtendedResourceToleration tolerates what is asked for, once", async () => {
@@ -419,6 +427,6 @@ for (const { name, before, after, want } of [
       (err: Error) => err.message,
     );
     assert.match(refusal, want);
-    assert.equal(asked[0], "delete pods/"); // in any case: it may be collected from now on
+    assert.equal(asked[0], "delete pods/"); // checked for every owner change: the object may be collected from then on
   });
 }

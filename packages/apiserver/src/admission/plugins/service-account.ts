@@ -1,5 +1,5 @@
 /**
- * Every pod runs as a service account that exists, and gets a token of it at the well-known path.
+ * Requires that a pod's service account exists, and mounts a bound token at the well-known path.
  * Source: plugin/pkg/admission/serviceaccount/admission.go
  */
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -9,18 +9,18 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-references.ts";
-import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { type PodObject, podOf, podWithContainers } from "./pod-of.ts";
 
 const defaultAccount = "default";
 const tokenMountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 const tokenVolumePrefix = "kube-api-access-";
 const enforceMountableSecrets = "kubernetes.io/enforce-mountable-secrets";
-/** An hour, and seven seconds by which admission's tokens are told from those that people ask for. */
+/** One hour; the 7 extra seconds identify tokens requested here (--service-account-extend-token-expiration). */
 const tokenSeconds = 3607;
-/** The default account of a new namespace is made by a controller: its first pods wait for it a little. */
+/** The `default` account of a new namespace is created asynchronously by a controller; pods wait briefly for it. */
 const attemptsForDefault = 10;
 const attemptPauseMs = 100;
 
@@ -58,7 +58,7 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
 
   const complete = async (attributes: AdmissionAttributes, pod: PodObject): Promise<void> => {
     pod.spec.serviceAccountName ||= defaultAccount;
-    // The deprecated name of the same field; both are always set.
+    // Deprecated alias of serviceAccountName; both are always set.
     pod.spec.serviceAccount = pod.spec.serviceAccountName;
     const account = await accountOf(attributes, pod.spec.serviceAccountName);
     if (mayMount(account, pod)) mountToken(pod);
@@ -84,7 +84,7 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
       const pod = newPod(attributes);
       if (pod === undefined) return;
       if (!isMirror(pod)) await complete(attributes, pod);
-      // Before others look at it: what a pod may not have is said before what is wrong with it.
+      // In the mutating phase, so that these rejections come before validation errors.
       await check(attributes, pod);
     },
     async validate(attributes) {
@@ -132,7 +132,7 @@ function tokenVolume(name: string): Volume {
   };
 }
 
-/** What a node agent reports of its static pods must not give it access to anything. */
+/** Mirror pods must not reference service accounts, secrets, or volumes that would grant access to API data. */
 function validateMirrorPod(attributes: AdmissionAttributes, { metadata, spec }: PodObject): void {
   if (spec.serviceAccountName) throw refuse(attributes, "a mirror pod may not reference service accounts");
   const { [mirrorPodAnnotation]: _, ...annotations } = metadata.annotations ?? {};

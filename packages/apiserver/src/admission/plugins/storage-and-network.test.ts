@@ -1,4 +1,4 @@
-/** Plugins about claims, volumes, ingresses and services, over a real server. */
+/** Plugins for claims, volumes, ingresses and services, on a real server. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,5 +1,5 @@
 /**
- * Volumes and claims stay until nobody uses them: their finalizers are there from the start.
+ * Adds the protection finalizers to new volumes and claims, which delay deletion while they are in use.
  * Source: plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go
  */
 import type { AdmissionPlugin } from "../plugin.ts";

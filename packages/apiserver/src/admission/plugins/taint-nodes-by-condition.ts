@@ -3,7 +3,7 @@ import type { AdmissionPlugin } from "../plugin.ts";
 
 const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" } as const;
 
-/** A new node takes no pods before its first Ready. Source: plugin/pkg/admission/nodetaint/admission.go */
+/** Taints new nodes as not-ready until they first report Ready. Source: plugin/pkg/admission/nodetaint/admission.go */
 export const taintNodesByCondition = (): AdmissionPlugin => ({
   name: "TaintNodesByCondition",
   handles: (operation) => operation === "CREATE",

@@ -1,10 +1,10 @@
 /**
- * Asks every validating webhook that is concerned, all at once; one refusal is enough.
+ * Calls all matching validating webhooks in parallel; a single rejection rejects the request.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/validating
  */
 import { validatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { newWebhookDispatcher } from "../webhooks/dispatch.ts";
 
 export function validatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {

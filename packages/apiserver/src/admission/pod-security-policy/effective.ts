@@ -1,4 +1,7 @@
-/** What a container runs with: its own settings, else the pod's. Source: pkg/securitycontext/accessors.go */
+/**
+ * Effective security context of a container: its own settings, else those of the pod.
+ * Source: pkg/securitycontext/accessors.go
+ */
 import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 export type AnyContainer = Container | EphemeralContainer;

@@ -1,5 +1,5 @@
 /**
- * Fills what a policy requires and a pod leaves open. What the pod says stays, right or wrong.
+ * Sets what a policy requires and a pod leaves unset. Values set in the pod are kept, even if the policy forbids them.
  * Source: pkg/security/podsecuritypolicy/provider.go MutatePod, and the Generate of each strategy
  */
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -17,7 +17,7 @@ interface RangeRule {
   readonly ranges?: readonly IDRange[];
 }
 
-/** Changes `pod` in place. */
+/** Applies the policy's defaults; modifies `pod` in place. */
 export function mutatePod(policy: Policy, pod: PodObject): void {
   const { spec } = policy;
   const had: PodSecurityContext = pod.spec.securityContext ?? {};
@@ -56,12 +56,12 @@ function mutateContainer(policy: Policy, pod: PodObject, container: AnyContainer
       had.allowPrivilegeEscalation ?? spec.defaultAllowPrivilegeEscalation ?? (mayEscalate ? undefined : false),
   });
   setAppArmor(policy, pod, container);
-  // What the pod gives already is not repeated.
+  // Leaves the container unset where it inherits the same value from the pod.
   const added = Object.entries(wanted).filter(([name, value]) => !semanticEqual(had[name as keyof SecurityContext], value));
   if (added.length > 0) (container as Container).securityContext = { ...container.securityContext, ...Object.fromEntries(added) };
 }
 
-/** The first id of the first range, where one of the ranges is required. */
+/** The minimum of the first range when the rule is MustRunAs. */
 function smallest(options: RangeRule | undefined): number | undefined {
   return options?.rule === "MustRunAs" ? options.ranges?.[0]?.min : undefined;
 }
@@ -70,7 +70,7 @@ function requiredLabels({ spec: { seLinux } }: Policy): PodSecurityContext["seLi
   return seLinux.rule === "MustRunAs" ? seLinux.seLinuxOptions : undefined;
 }
 
-/** Adds what is added by default and not dropped, drops what must be dropped; untouched where that changes nothing. */
+/** Adds default capabilities that are not dropped, and drops the required ones; unchanged when there is nothing to change. */
 function capabilitiesOf({ spec }: Policy, { securityContext }: AnyContainer): Capabilities | undefined {
   const own = securityContext?.capabilities;
   const dropped = new Set(own?.drop);

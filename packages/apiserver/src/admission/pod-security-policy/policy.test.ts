@@ -1,4 +1,4 @@
-/** What a policy makes of a pod, and what it finds wrong with it. */
+/** Mutation of a pod by a policy, and its violations. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";

@@ -1,5 +1,5 @@
 /**
- * Seccomp and AppArmor profiles, which policies name in their annotations.
+ * Seccomp and AppArmor profiles, which policies specify in annotations.
  * Source: pkg/security/podsecuritypolicy/{seccomp,apparmor}/strategy.go
  */
 import { type FieldError, forbiddenField } from "@coxswain/apimachinery/errors/field-error";
@@ -15,7 +15,7 @@ const seccompDefault = "seccomp.security.alpha.kubernetes.io/defaultProfileName"
 const seccompAllowed = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
 const appArmorDefault = "apparmor.security.beta.kubernetes.io/defaultProfileName";
 const appArmorAllowed = "apparmor.security.beta.kubernetes.io/allowedProfileNames";
-/** Two names of one profile: whoever allows one allows the other. */
+/** Aliases of one profile: allowing either allows both. */
 const runtimeDefault = ["runtime/default", "docker/default"];
 
 function annotationOf({ metadata }: KubeObject, key: string): string | undefined {
@@ -27,7 +27,7 @@ function annotate({ metadata }: KubeObject, key: string, value: string): void {
   metadata.annotations = { ...metadata.annotations, [key]: value };
 }
 
-/** The field in the words of the annotation. */
+/** The profile field in the format of the annotation. */
 function seccompText(profile: SeccompProfile | undefined): string {
   switch (profile?.type) {
     case "Unconfined":
@@ -48,7 +48,7 @@ function seccompField(text: string): SeccompProfile | undefined {
   return undefined;
 }
 
-/** Gives the pod the policy's profile where it has none, as annotation and as field. */
+/** Sets the policy's default profile, as annotation and as field, when the pod has none. */
 export function setSeccomp(policy: KubeObject, pod: PodObject): void {
   const had = annotationOf(pod, seccompPod) || seccompText(pod.spec.securityContext?.seccompProfile);
   const profile = had || annotationOf(policy, seccompDefault);
@@ -58,17 +58,20 @@ export function setSeccomp(policy: KubeObject, pod: PodObject): void {
   if (field !== undefined) pod.spec.securityContext = { ...pod.spec.securityContext, seccompProfile: field };
 }
 
+/** Sets the policy's default profile as annotation when the container has none. */
 export function setAppArmor(policy: KubeObject, pod: PodObject, { name }: AnyContainer): void {
   const profile = annotationOf(policy, appArmorDefault);
   if (!profile || annotationOf(pod, appArmorContainer + name)) return;
   annotate(pod, appArmorContainer + name, profile);
 }
 
+/** Errors when the policy does not allow the pod's seccomp profile. */
 export function seccompErrorsOfPod(policy: KubeObject, pod: PodObject): FieldError[] {
   const profile = annotationOf(pod, seccompPod) || seccompText(pod.spec.securityContext?.seccompProfile);
   return seccompErrors(policy, mapKey("pod.metadata.annotations", seccompPod), profile);
 }
 
+/** Like `seccompErrorsOfPod`, for the container's profile, which defaults to the pod's. */
 export function seccompErrorsOfContainer(policy: KubeObject, pod: PodObject, container: AnyContainer): FieldError[] {
   const key = seccompContainer + container.name;
   const profile =
@@ -89,6 +92,7 @@ function seccompErrors(policy: KubeObject, path: string, profile: string): Field
   return [forbiddenField(path, `${profile} is not an allowed seccomp profile. Valid values are ${shown}`)];
 }
 
+/** Errors when the policy restricts AppArmor and the container has no or another profile. */
 export function appArmorErrors(policy: KubeObject, pod: PodObject, { name }: AnyContainer): FieldError[] {
   const shown = annotationOf(policy, appArmorAllowed);
   if (shown === undefined) return [];

@@ -1,4 +1,7 @@
-/** Is a container within a policy? Source: pkg/security/podsecuritypolicy/provider.go validateContainer */
+/**
+ * Validates a container against a policy.
+ * Source: pkg/security/podsecuritypolicy/provider.go validateContainer
+ */
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
@@ -7,7 +10,7 @@ import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
 import type { Policy } from "./mutate.ts";
 import { appArmorErrors, seccompErrorsOfContainer } from "./profiles.ts";
-import { groupErrors, isInRanges, labelErrors, rangesText } from "./validate.ts";
+import { groupErrors, isInRanges, labelErrors, rangesText } from "./ranges.ts";
 
 export function containerErrors(policy: Policy, pod: PodObject, container: AnyContainer, at: string): FieldError[] {
   const context = effectiveContext(pod.spec, container);

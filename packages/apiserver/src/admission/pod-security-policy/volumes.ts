@@ -1,4 +1,7 @@
-/** Which volumes a policy allows. Source: pkg/security/podsecuritypolicy/provider.go validatePodVolumes, util/util.go */
+/**
+ * Validates the volumes of a pod against a policy.
+ * Source: pkg/security/podsecuritypolicy/provider.go validatePodVolumes, util/util.go
+ */
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { ProjectedVolumeSource, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -28,13 +31,13 @@ export function volumeErrors(policy: Policy, pod: PodObject): FieldError[] {
   });
 }
 
-/** As policies name it: the field, but for one. */
+/** The volume type as named in policies. */
 function typeOf(volume: Volume): string {
   const field = Object.entries(volume).find(([key, value]) => key !== "name" && value !== undefined && value !== null)?.[0] ?? "";
   return field === "cephfs" ? "cephFS" : field;
 }
 
-/** Who allows secrets allows the token volume that every pod gets, which was a secret once. */
+/** A policy that allows secrets also allows the projected token volume, which replaced the token secret. */
 function isTokenVolume({ projected }: Volume, allowed: ReadonlySet<string>): boolean {
   return projected !== undefined && allowed.has("secret") && hasOnlyTokenSources(projected);
 }
@@ -51,7 +54,7 @@ function hasOnlyTokenSources({ sources = [] }: ProjectedVolumeSource): boolean {
   });
 }
 
-/** No list of drivers allows all of them. */
+/** An empty list allows all drivers. */
 function driverErrors(allowed: readonly string[], driver: string, path: string, text: string): FieldError[] {
   return allowed.length === 0 || allowed.includes(driver) ? [] : [invalidValue(path, driver, text)];
 }
@@ -72,7 +75,7 @@ function hostPathErrors(policy: Policy, pod: PodObject, { name, hostPath }: Volu
   );
 }
 
-/** Whole steps of the path: `/foo` covers `/foo/bar`, not `/foobar`. */
+/** Compares whole path elements: `/foo` covers `/foo/bar`, not `/foobar`. */
 function isBelow(path: string, prefix: string): boolean {
   const [place, top] = [path, prefix].map((text) => text.replace(/\/$/, "")) as [string, string];
   return place === top || place.startsWith(`${top}/`);

@@ -1,6 +1,6 @@
 /**
- * The Pod Security Standards as a list of checks, each a pure function of pod metadata and spec. A check that a stricter
- * one of the same matter replaces is left out at the stricter level.
+ * The Pod Security Standards as a list of checks, each a pure function of pod metadata and spec. Restricted checks replace
+ * the baseline checks that they include.
  * Source: k8s.io/pod-security-admission policy/check_*.go (v1.23)
  */
 import { appArmorContainer, safeSysctls, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
@@ -17,18 +17,21 @@ export interface Violation {
 interface Check {
   readonly id: string;
   readonly level: "baseline" | "restricted";
-  /** The minor version of 1.x from which on it counts. */
+  /** Minor version 1.x of the standard that introduced this form of the check. */
   readonly since: number;
-  /** Ids of baseline checks that this one includes. */
+  /** IDs of baseline checks that this one includes. */
   readonly replaces?: readonly string[];
   run(metadata: ObjectMeta, spec: PodSpec): Violation | undefined;
 }
 
-/** @param minor of the standard's version 1.x. @returns in upstream's order: baseline, then restricted, each by id. */
+/**
+ * @param minor of the standard's version 1.x
+ * @returns violations in upstream's order: baseline, then restricted, each sorted by id
+ */
 export function violations(level: Level, minor: number, metadata: ObjectMeta, spec: PodSpec): Violation[] {
   if (level === "privileged") return [];
   const known = checks.filter((check) => check.since <= minor && (check.level === "baseline" || level === "restricted"));
-  // A later form of a check takes the place of the earlier one.
+  // Later forms of a check replace earlier ones with the same id.
   const active = known.filter(({ id }, i) => !known.slice(i + 1).some((later) => later.id === id));
   const replaced = new Set(level === "restricted" ? active.flatMap(({ replaces }) => replaces ?? []) : []);
   return active.filter(({ id }) => !replaced.has(id)).flatMap((check) => check.run(metadata, spec) ?? []);
@@ -239,7 +242,7 @@ const checks: readonly Check[] = [
       };
     },
   },
-  // Fields took the annotations' place.
+  // In 1.19 the field replaced the annotations.
   {
     id: "seccompProfile_baseline",
     level: "baseline",

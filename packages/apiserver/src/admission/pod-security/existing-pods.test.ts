@@ -16,7 +16,7 @@ test("a namespace's pods are looked at for a second at most, and others have tur
     if (looking) setImmediate(takeTurns);
   };
   setImmediate(takeTurns);
-  // Each look at the clock takes a millisecond.
+  // Each clock read advances the time by 1 ms.
   const warnings = await warningsAbout("web", pods(2000), restricted, () => nowMs++);
   looking = false;
   const [, checked] =

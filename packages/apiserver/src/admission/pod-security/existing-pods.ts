@@ -1,5 +1,5 @@
 /**
- * What a namespace's pods would be refused for under a new standard, for the warnings of whoever sets it.
+ * Checks the existing pods of a namespace against a new standard, for the warnings in the response to the label change.
  * Source: k8s.io/pod-security-admission admission/admission.go EvaluatePodsInNamespace
  */
 import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
@@ -17,10 +17,13 @@ interface PodLike extends KubeObject {
 const mostPods = 3000;
 const longestMs = 1000;
 
-/** So long others wait. */
+/** Time after which the check yields to the event loop. */
 const sliceMs = 10;
 
-/** @param now in ms; the check ends after a second. */
+/**
+ * @param now current time in ms; the check stops after one second
+ * @returns warnings, each naming a pod and the violations
+ */
 export async function warningsAbout(
   namespace: string,
   pods: readonly PodLike[],
@@ -61,7 +64,7 @@ export async function warningsAbout(
   return [...warnings, ...lines.sort()];
 }
 
-/** Pods of one controller are alike: the others of it come last. */
+/** Orders one pod per controller first, since pods of a controller are alike and the check may be cut short. */
 function oneOfEachFirst(pods: readonly PodLike[]): PodLike[] {
   const seen = new Set<string>();
   const [first, rest]: [PodLike[], PodLike[]] = [[], []];

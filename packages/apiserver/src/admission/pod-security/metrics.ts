@@ -11,7 +11,7 @@ export interface PodSecurityMetrics {
     attributes: AdmissionAttributes,
   ): void;
   exempted(attributes: AdmissionAttributes): void;
-  /** @param fatal whether it refused the request */
+  /** @param fatal whether the evaluation error rejected the request */
   failed(fatal: boolean, attributes: AdmissionAttributes): void;
 }
 
@@ -40,7 +40,7 @@ export function newPodSecurityMetrics(registry: MetricsRegistry): PodSecurityMet
   };
 }
 
-/** A label may name any version; only those that exist get a series. */
+/** Versions in labels are user input; unknown ones share one metric series to bound cardinality. */
 function versionLabel(version: string): string {
   return version !== "latest" && Number(version.slice("v1.".length)) > latestMinor ? "future" : version;
 }

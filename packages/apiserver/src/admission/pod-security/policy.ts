@@ -1,12 +1,13 @@
-/** What a namespace's labels ask for. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
+/** Pod Security policy of a namespace, from its labels. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
 import { duplicate, type FieldError, formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 import type { Level } from "./checks.ts";
 
 export interface LevelVersion {
   readonly level: Level;
-  /** `latest` or `v1.23`, as error texts show it. */
+  /** `latest` or `v1.23`, as shown in error texts. */
   readonly version: string;
 }
 
@@ -16,21 +17,24 @@ export interface Policy {
   readonly audit: LevelVersion;
 }
 
-/** Of labels, and of audit annotations. */
+/** Prefix of labels and audit annotations. */
 export const prefix = "pod-security.kubernetes.io/";
-/** From the laxest to the strictest. */
+/** From least to most restrictive. */
 export const levels: readonly string[] = ["privileged", "baseline", "restricted"];
 const modes = ["enforce", "audit", "warn"] as const;
 export const latestMinor = 23;
 
-/** What counts where labels say nothing. */
+/** Default for namespaces without labels. */
 const privilegedPolicy: Policy = {
   enforce: { level: "privileged", version: "latest" },
   warn: { level: "privileged", version: "latest" },
   audit: { level: "privileged", version: "latest" },
 };
 
-/** @param errors gets what is wrong with the labels; a wrong level counts as the strictest for enforce, else as none. */
+/**
+ * @param errors receives errors in the labels. An invalid level counts as restricted for enforce and as privileged for the
+ *   other modes.
+ */
 export function policyOf(
   labels: Readonly<Record<string, string>>,
   errors: FieldError[] = [],
@@ -64,13 +68,14 @@ export interface PodSecurityConfiguration {
   };
 }
 
-/** @throws Error with the first thing that is wrong. Source: k8s.io/pod-security-admission admission/api/validation */
+/** @throws Error with the first problem. Source: k8s.io/pod-security-admission admission/api/validation */
 export function readPodSecurityConfiguration(value: unknown): PodSecurityConfiguration {
-  const { defaults = {}, exemptions = {} } = (value ?? {}) as {
-    defaults?: Record<string, string>;
-    exemptions?: Record<string, readonly string[] | undefined>;
-  };
-  const labels = Object.fromEntries(Object.entries(defaults).map(([key, text]) => [prefix + key, text]));
+  const written = objectAt(value, "configuration");
+  const defaults = objectAt(written["defaults"], "defaults");
+  const exemptions = objectAt(written["exemptions"], "exemptions");
+  const labels = Object.fromEntries(
+    Object.entries(defaults).map(([key, text]) => [prefix + key, textAt(text, `defaults.${key}`)]),
+  );
   const errors: FieldError[] = [];
   const policy = policyOf(labels, errors);
   const [problem] = errors;
@@ -79,7 +84,7 @@ export function readPodSecurityConfiguration(value: unknown): PodSecurityConfigu
     throw configurationError(invalidValue(`defaults.${field}`, problem.badValue, problem.detail));
   }
   const exempt = (name: string, check: (value: string) => string[]): Set<string> => {
-    const values = exemptions[name] ?? [];
+    const values = textsAt(exemptions[name], `exemptions.${name}`);
     for (const [i, value] of values.entries()) {
       const [first] = check(value);
       const path = `exemptions.${name}[${i}]`;
@@ -98,10 +103,30 @@ export function readPodSecurityConfiguration(value: unknown): PodSecurityConfigu
   };
 }
 
+/** Treats an empty section (null) like a missing one. */
+function objectAt(value: unknown, path: string): Record<string, unknown> {
+  if (value === null || value === undefined) return {};
+  if (!isJsonObject(value)) throw new Error(`${path}: must be an object`);
+  return value;
+}
+
+function textAt(value: unknown, path: string): string {
+  if (value === null) return "";
+  if (typeof value !== "string") throw new Error(`${path}: must be a string`);
+  return value;
+}
+
+function textsAt(value: unknown, path: string): string[] {
+  if (value === null || value === undefined) return [];
+  if (!Array.isArray(value)) throw new Error(`${path}: must be a list of strings`);
+  return value.map((item, i) => textAt(item, `${path}[${i}]`));
+}
+
 function configurationError(error: FieldError): Error {
   return new Error(formatFieldError(error));
 }
 
+/** Minor version of `latest` or `v1.x`; versions newer than this release are treated as the latest. */
 export function minorOf(version: string): number {
   return version === "latest" ? latestMinor : Math.min(Number(version.slice("v1.".length)), latestMinor);
 }

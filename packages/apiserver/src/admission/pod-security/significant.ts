@@ -1,6 +1,6 @@
 /**
- * A standard may have become stricter since a pod was made: an update is judged only when it changes what can be changed
- * of a pod and matters to a standard.
+ * True when an update changes a mutable part of the pod that is relevant to the standards. Other updates are not evaluated,
+ * since the pod may have been created under a laxer standard.
  * Source: k8s.io/pod-security-admission admission/admission.go isSignificantPodUpdate
  */
 import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";

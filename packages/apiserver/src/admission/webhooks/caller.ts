@@ -1,6 +1,6 @@
 /**
- * Sends one request to a webhook over HTTPS. The certificate is always verified, redirects are not followed, and an answer
- * has a size and a time that it must keep to.
+ * Sends one request to a webhook over HTTPS. The certificate is always verified, redirects are not followed, and responses
+ * are limited in size and time.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
 import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
@@ -18,9 +18,9 @@ import { traceparent } from "../../request/trace.ts";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
 import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
 
-/** There was no usable answer; whether that matters is for whoever asked. */
+/** The call failed without a usable response; the caller applies its failure policy. */
 export class WebhookCallError extends Error {
-  /** Of the answer, or 503 when there was none. */
+  /** HTTP status of the response, or 503 when there was none. */
   readonly code: number;
   constructor(message: string, code = 503, cause?: unknown) {
     super(message, { cause });
@@ -28,37 +28,38 @@ export class WebhookCallError extends Error {
   }
 }
 
-/** Where the webhook is, or who asks it, could not be found out: it was not asked at all. */
+/** The endpoint or the credentials could not be resolved; no request was sent. */
 export class WebhookNotAskedError extends WebhookCallError {}
 
 export interface WebhookQuestion {
   readonly body: string;
   readonly timeoutSeconds: number;
-  /** The webhook is told how long it has. */
+  /** Sends the timeout in the query of the request. */
   readonly namesTimeout?: boolean;
   readonly signal?: AbortSignal;
 }
 
 export interface WebhookCaller {
-  /** @returns what it answered with 2xx @throws WebhookCallError */
+  /** @returns the body of a 2xx response @throws WebhookCallError */
   ask(config: WebhookClientConfig, question: WebhookQuestion): Promise<Buffer>;
 }
 
 const longestAnswerBytes = 16 * 1024 * 1024;
 const idleMs = 90_000;
 const mostAgents = 200;
-/** This server itself, to which there is no way but the direct one. */
+/** This apiserver, which is always dialed directly. */
 const ownHostPort = "kubernetes.default.svc:443";
 
 export interface WebhookWay {
-  /** To webhooks behind services; undefined: directly. */
+  /** Dialer for webhooks behind services; undefined: direct. */
   readonly toServices?: Connect | undefined;
-  /** To those that have a URL. */
+  /** Dialer for webhooks with a URL; undefined: direct. */
   readonly toUrls?: Connect | undefined;
-  /** Told of each question. */
+  /** Notified of each call, for metrics. */
   readonly observer?: ClientObserver;
 }
 
+/** A caller with keep-alive connections, pooled per CA bundle and client certificate. */
 export function newWebhookCaller(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
@@ -76,7 +77,7 @@ export function newWebhookCaller(
         { keepAlive: true, timeout: idleMs, ...ca, ...certificate },
         isSelf ? undefined : isService ? toServices : toUrls,
       );
-      // Bundles change when certificates are renewed; old ones are not used again.
+      // CA bundles change on renewal; without this, agents for old bundles would accumulate.
       if (agents.size > mostAgents) agents.clear();
       agents.set(key, agent);
     }
@@ -168,13 +169,13 @@ function post(
   });
 }
 
-/** An answer that is no 2xx: what its Status says, or what its code means. */
+/** Error for a response that is not 2xx: from its Status, else from the HTTP code. */
 function refusalOf(code: number, body: Buffer): StatusError {
   try {
     const status = parseJson(body) as Status | null;
     if (status?.kind === "Status" && status.status === "Failure") return new StatusError(status);
   } catch {
-    // Not a Status, then; what it says is shown where nothing is known of the code.
+    // Not a Status: the text of the body is used for codes without a specific message.
   }
   return genericServerResponse(code, "POST", { group: "", resource: "" }, "", body.toString("utf8").slice(0, 2048), 0, true);
 }

@@ -1,5 +1,5 @@
 /**
- * Asks one webhook: an AdmissionReview over HTTPS.
+ * Calls one admission webhook: posts an AdmissionReview over HTTPS.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
@@ -14,7 +14,7 @@ export interface WebhookTarget {
 }
 
 export interface WebhookClient {
-  /** @throws WebhookCallError. */
+  /** @throws WebhookCallError */
   review(webhook: WebhookTarget, review: Review, expectsPatch: boolean, signal: AbortSignal): Promise<WebhookAnswer>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whom the server shows itself as to webhooks: the users of the kubeconfig file that a plugin's configuration names, each
- * under the name of the servers it is for.
+ * Client credentials for webhooks: the users of the kubeconfig named in the plugin's configuration, where each user's name
+ * is a pattern of the servers it is for.
  * Source: k8s.io/apiserver pkg/util/webhook/authentication.go, pkg/admission/plugin/webhook/config/kubeconfig.go
  */
 import { readFileSync } from "node:fs";
@@ -10,14 +10,14 @@ import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 
-/** What goes with a request; nothing for webhooks that no user is for. */
+/** Credentials of one request; empty for webhooks that match no user. */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string | string[]>>;
-  /** PEM. */
+  /** Client certificate and key, PEM. */
   readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
-/** @param hostPort `hooks.example.com:443`, `name.namespace.svc:443`; read for each call, so that files may be renewed. */
+/** @param hostPort `hooks.example.com:443`, `name.namespace.svc:443`. Called for each request, so that files can be rotated. */
 export type CredentialsFor = (hostPort: string) => Credentials;
 
 interface Users {
@@ -28,8 +28,8 @@ interface Users {
 
 /**
  * @param configuration `{kubeConfigFile}` or undefined
- * @param proxyCertificate what is shown to those that no user is for: --proxy-client-cert-file
- * @throws Error when the file cannot be used.
+ * @param proxyCertificate from --proxy-client-cert-file; used for webhooks that match no user
+ * @throws Error when the file is invalid.
  */
 export function webhookCredentials(
   configuration: unknown,
@@ -54,7 +54,7 @@ export function webhookCredentials(
   };
 }
 
-/** From the name itself over its domains to all: `a.b:443`, `*.b:443`, `a.b`, `*.b`, `*`. */
+/** Lookup order, from most to least specific: `a.b:443`, `*.b:443`, `a.b`, `*.b`, `*`. */
 function namesFor(hostPort: string): string[] {
   const withDomains = (target: string): string[] => {
     const steps = target.split(".");
@@ -64,7 +64,7 @@ function namesFor(hostPort: string): string[] {
   return [...withDomains(hostPort), ...bare, "*"];
 }
 
-/** One user as the kubeconfig reader understands it. */
+/** Wraps one user in a kubeconfig document, to reuse the kubeconfig parser. */
 function configOf(user: unknown, directory: string): ClientConfig {
   const document = {
     clusters: [{ name: "webhook", cluster: { server: "https://webhook" } }],

@@ -1,6 +1,6 @@
 /**
- * What both webhook plugins share: which of the registered webhooks concern a write, and how one of them is asked under
- * its failure policy.
+ * Shared by both webhook plugins: which registered webhooks match a write, and calling one of them under its failure
+ * policy.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/generic/webhook.go, {mutating,validating}/dispatcher.go
  */
 
@@ -12,8 +12,8 @@ import type { MutatingWebhook } from "@coxswain/apimachinery/schema/kinds/admiss
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
-import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "../plugins/namespace-lookup.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
@@ -28,31 +28,32 @@ interface Configuration extends KubeObject {
 export interface RegisteredWebhook {
   readonly webhook: MutatingWebhook;
   readonly configuration: string;
-  /** Among all webhooks, in the order in which they are asked. */
+  /** Position among all webhooks, in call order. */
   readonly index: number;
-  /** Unique, whatever names are used twice. */
+  /** Unique even when webhook names are not. */
   readonly id: string;
 }
 
-/** A webhook that wants to hear of a write. */
+/** A webhook that matches a write. */
 export interface Invocation extends RegisteredWebhook {
-  /** The version in which the webhook wants the objects. */
+  /** The version in which the webhook expects the objects. */
   readonly target: ResourceVersion;
-  /** Scale, Eviction and their like are the same in every version of the resource. */
+  /** False for subresources with a kind of their own (Scale, Eviction), which need no conversion. */
   readonly isResourceItself: boolean;
 }
 
 export interface WebhookDispatcher {
   readonly synced: boolean;
-  /** By the configurations' names, and as they stand in them. */
+  /** All webhooks, sorted by configuration name, then in the order of the configuration. */
   registered(): readonly RegisteredWebhook[];
-  /** @returns undefined when the write, as it is now, is none of the webhook's business. */
+  /** @returns undefined when the webhook does not match the write in its current state. */
   match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined>;
-  /** Objects as the webhook wants them. The attributes' own are in the hub version and stay as they are. */
+  /** Objects converted to the webhook's version; those of the attributes stay in the hub version, unmodified. */
   shown(invocation: Invocation, attributes: AdmissionAttributes): Promise<ReviewedObjects>;
   /**
-   * @param use what is done with the answer; a WebhookCallError that it throws is under the failure policy too.
-   * @returns undefined when it failed and its policy is to ignore that. @throws StatusError when it refuses, or fails.
+   * @param use processes the response; a WebhookCallError thrown by it is subject to the failure policy too.
+   * @returns undefined when the call failed and the failure policy is Ignore.
+   * @throws StatusError when the webhook rejects the request, or fails with failure policy Fail.
    */
   call<T>(
     invocation: Invocation,
@@ -62,11 +63,11 @@ export interface WebhookDispatcher {
   ): Promise<T | undefined>;
 }
 
-/** How the two plugins differ in names. */
+/** Names in which the two plugins differ. */
 export interface DispatcherNames {
   readonly configurations: ResourceRef;
   readonly plugin: string;
-  /** In metrics. */
+  /** Value of the metrics label `type`. */
   readonly type: "admit" | "validating";
   readonly failedOpenPrefix: string;
 }
@@ -87,7 +88,7 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
   const namespaceLabels = async (attributes: AdmissionAttributes): Promise<Readonly<Record<string, string>> | undefined> => {
     const { resource, subresource, operation, namespace, object } = attributes;
     const isNamespace = resource.group === "" && resource.resource === "namespaces";
-    // A namespace that is written is judged by what it is about to be.
+    // For writes to a namespace itself, the selector is evaluated against the new labels.
     if (isNamespace && subresource === "" && (operation === "CREATE" || operation === "UPDATE"))
       return object?.metadata.labels ?? {};
     if (namespace === "") return undefined;
@@ -165,7 +166,7 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
         }
         const isIgnored = webhook.failurePolicy === "Ignore";
         observe(err.code, !isIgnored, isIgnored ? undefined : "calling_webhook_error");
-        // Nobody waits for the answer any more: no reason to let the write through.
+        // The request was cancelled: the failure policy must not admit it.
         signal.throwIfAborted();
         const text = `failed calling webhook ${goQuote(webhook.name)}: ${err.message}`;
         ctx.log.warn(`Failed calling webhook, failing ${isIgnored ? "open" : "closed"}`, { webhook: webhook.name, err: text });
@@ -177,7 +178,7 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
   };
 }
 
-/** The webhook said no, which is no failure. */
+/** The webhook rejected the request; not subject to the failure policy. */
 class Rejection extends Error {
   readonly status: StatusError;
   constructor(status: StatusError) {
@@ -222,7 +223,7 @@ function reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, sho
   }
 }
 
-/** `<webhook>/<key>`; what is no qualified name has no place in an audit event. */
+/** Adds `<webhook>/<key>` annotations; keys that are not qualified names are dropped. */
 function annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnotations }: WebhookAnswer): void {
   for (const [name, value] of Object.entries(auditAnnotations)) {
     const key = `${webhook}/${name}`;
@@ -230,7 +231,7 @@ function annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnot
   }
 }
 
-/** A refusal always has a code of an error and says which webhook it was. Source: webhook/errors/statuserror.go */
+/** A rejection names the webhook and always has an error code. Source: webhook/errors/statuserror.go */
 function denied(webhookName: string, status: Status | undefined): StatusError {
   const by = `admission webhook ${goQuote(webhookName)} denied the request`;
   const message = status?.message

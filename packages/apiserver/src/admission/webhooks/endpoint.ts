@@ -1,24 +1,24 @@
 /**
- * Where a webhook is: at its URL, or at a service, which has to show a certificate for `<name>.<namespace>.svc` wherever it
- * is dialled.
+ * Endpoint of a webhook: a URL, or a service, whose certificate must be valid for `<name>.<namespace>.svc` whatever address
+ * is dialed.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go HookClient
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 
-/** Where requests for a service go. @throws Error when there is no way there. */
+/** Resolves a service to an address to dial. @throws Error when it cannot be resolved. */
 export type ResolveService = (namespace: string, name: string, port: number) => { readonly host: string; readonly port: number };
 
 export interface Endpoint {
   readonly url: URL;
-  /** With the port, whether it is written or not. */
+  /** Host with port, also when the URL has no explicit port. */
   readonly hostPort: string;
-  /** Where the URL's host is, when that is not told by its name. */
+  /** Resolves the address to dial when it differs from the URL's host. */
   readonly locate: (() => ReturnType<ResolveService>) | undefined;
 }
 
 const httpsPort = 443;
 
-/** @throws Error when it is neither. */
+/** @throws Error when the configuration has neither a URL nor a service. */
 export function endpointOf(config: WebhookClientConfig, resolve: ResolveService): Endpoint {
   if (config.url !== undefined) {
     const url = new URL(config.url);

@@ -1,4 +1,4 @@
-/** What a webhook can do wrong, how it is reached and as whom, and what is told of it afterwards. */
+/** Webhook failures, endpoints, client credentials, and the resulting metrics and events. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +53,7 @@ beforeEach(() => {
 const configMaps = "/api/v1/namespaces/default/configmaps";
 const rule = { operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"] };
 
-/** Only objects with the label `hook: <name>` concern it, so that tests do not meet. */
+/** Matches only objects with the label `hook: <name>`, to isolate the tests. */
 async function register(t: TestContext, kind: "mutating" | "validating", name: string, changes: object = {}): Promise<void> {
   const path = `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations`;
   const webhook = {
@@ -342,7 +342,7 @@ test("what a webhook adds is seen by the server's own plugins, and by webhooks t
     hooks.asked.map(({ path }) => path),
     ["/a-asks-again", "/b-injects", "/a-asks-again"],
   );
-  // Its own plugin mounts the token into every container.
+  // The ServiceAccount plugin is reinvoked, so that the injected container has the token mount too.
   const mounts = body.spec.containers.map(
     ({ volumeMounts }: { volumeMounts: { mountPath: string }[] }) => volumeMounts?.[0]?.mountPath,
   );

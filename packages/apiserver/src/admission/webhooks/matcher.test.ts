@@ -114,3 +114,16 @@ for (const { name, attributes = write(), objectSelector, namespaceSelector, name
     assert.equal(selectorsMatch(webhook, attributes, namespaceLabels), want);
   });
 }
+
+test("the selectors of a webhook are read once, whatever number of writes they are asked about", () => {
+  let reads = 0;
+  const counted = (label: string) => ({
+    get matchLabels() {
+      reads++;
+      return { [label]: "new" };
+    },
+  });
+  const webhook = { objectSelector: counted("a"), namespaceSelector: counted("n") };
+  for (let at = 0; at < 3; at++) assert.equal(selectorsMatch(webhook, write(), { n: "new" }), true);
+  assert.equal(reads, 2);
+});

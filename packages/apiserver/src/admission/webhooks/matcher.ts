@@ -1,5 +1,5 @@
 /**
- * Does a webhook want to hear of this write? By its rules, and by the labels of the object and of its namespace.
+ * Matches a write against a webhook's rules, namespace selector and object selector.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{generic/webhook,predicates}
  */
 import type { KubeObject, LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
@@ -7,7 +7,7 @@ import type { RuleWithOperations } from "@coxswain/apimachinery/schema/kinds/adm
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { AdmissionAttributes } from "../plugin.ts";
 
-/** A resource in one of the versions it is served in. */
+/** A resource in one of its served versions. */
 export interface ResourceVersion {
   readonly group: string;
   readonly version: string;
@@ -23,21 +23,21 @@ export interface WebhookConditions {
 }
 
 /**
- * @param equivalents other versions the resource is served in, for the policy `Equivalent`
- * @returns the version in which the webhook wants the object; undefined when no rule matches.
+ * @param equivalents other versions the resource is served in, for matchPolicy `Equivalent`
+ * @returns the version in which the webhook expects the object; undefined when no rule matches.
  */
 export function matchingVersion(
   webhook: WebhookConditions,
   attributes: AdmissionAttributes,
   equivalents: readonly ResourceVersion[],
 ): ResourceVersion | undefined {
-  // Webhooks must not be able to lock everybody out of removing them.
+  // Webhooks must not be able to prevent their own removal.
   if (isWebhookConfiguration(attributes)) return undefined;
   const own = { ...attributes.resource, kind: attributes.kind.kind };
   const { rules = [] } = webhook;
   if (rules.some((rule) => ruleMatches(rule, attributes, own))) return own;
   if (webhook.matchPolicy === "Exact") return undefined;
-  // The rule that comes first says which of the other versions it is.
+  // The first matching rule determines the version.
   for (const rule of rules) {
     const found = equivalents.find((candidate) => ruleMatches(rule, attributes, candidate));
     if (found !== undefined) return found;
@@ -70,21 +70,21 @@ function resourceMatches(pattern: string, resource: string, subresource: string)
   return (wanted === "*" || wanted === resource) && (sub === "*" || sub === subresource);
 }
 
-/** Namespaces are cluster-scoped objects, although admission gives them their own name as namespace. */
+/** Namespaces are cluster-scoped although their admission attributes have a namespace. */
 function scopeMatches(scope: string | undefined, { namespace, resource }: AdmissionAttributes): boolean {
   if (scope === undefined || scope === "" || scope === "*") return true;
   const namespaced = namespace !== "" && !(resource.group === "" && resource.resource === "namespaces");
   return scope === (namespaced ? "Namespaced" : "Cluster");
 }
 
-/** @param namespaceLabels of the namespace the object is in; undefined for cluster-scoped objects, which always match. */
+/** @param namespaceLabels labels of the object's namespace; undefined for cluster-scoped objects, which always match. */
 export function selectorsMatch(
   webhook: WebhookConditions,
   attributes: AdmissionAttributes,
   namespaceLabels: Readonly<Record<string, string>> | undefined,
 ): boolean {
   if (namespaceLabels !== undefined && !selects(webhook.namespaceSelector, namespaceLabels)) return false;
-  // The options of a connection are no object that could have labels.
+  // The options object of CONNECT has no labels.
   const candidates = attributes.operation === "CONNECT" ? [] : [attributes.object, attributes.oldObject];
   const objects = candidates.filter((object) => object !== undefined);
   return isEmpty(webhook.objectSelector) || objects.some((object) => selects(webhook.objectSelector, labelsOf(object)));
@@ -94,11 +94,23 @@ function labelsOf(object: KubeObject): Readonly<Record<string, string>> {
   return object.metadata?.labels ?? {};
 }
 
-/** It selects everything, whatever labels that has. */
+/** True when the selector matches everything. */
 export function isEmpty(selector: LabelSelectorObject | undefined): boolean {
-  return selector === undefined || LabelSelector.fromObject(selector).empty;
+  return selector === undefined || parsed(selector).empty;
 }
 
 function selects(selector: LabelSelectorObject | undefined, labels: Readonly<Record<string, string>>): boolean {
-  return selector === undefined || LabelSelector.fromObject(selector).matches(labels);
+  return selector === undefined || parsed(selector).matches(labels);
+}
+
+/** Parsed selectors, keyed by the informer's immutable objects, because every write is matched against all webhooks. */
+const known = new WeakMap<LabelSelectorObject, LabelSelector>();
+
+function parsed(selector: LabelSelectorObject): LabelSelector {
+  let made = known.get(selector);
+  if (made === undefined) {
+    made = LabelSelector.fromObject(selector);
+    known.set(selector, made);
+  }
+  return made;
 }

@@ -1,6 +1,6 @@
 /**
- * Which webhooks are asked a second time: those that want to be (`reinvocationPolicy: IfNeeded`) and that something came
- * after which changed the object, be it another webhook or a plugin of the server.
+ * Determines which webhooks to reinvoke: those with `reinvocationPolicy: IfNeeded` after whose call the object was changed,
+ * by another webhook or by a built-in plugin.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go
  */
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -11,12 +11,12 @@ export class WebhookReinvocation {
   readonly #again = new Set<string>();
   #lastOutput: KubeObject | undefined;
 
-  /** It was asked, and would like to be asked again. */
+  /** Records the call of a webhook whose reinvocation policy is IfNeeded. */
   asked(id: string): void {
     this.#asked.add(id);
   }
 
-  /** The object changed: all that were asked so far have to see that. */
+  /** The object was changed: schedules reinvocation of all webhooks recorded so far. */
   changed(): void {
     for (const id of this.#asked) this.#again.add(id);
     this.#asked = new Set();
@@ -26,12 +26,12 @@ export class WebhookReinvocation {
     return this.#again.has(id);
   }
 
-  /** What the webhooks leave behind; only worth keeping while one of them could be asked again. */
+  /** Records the object after the last webhook; the copy is made only when a webhook could be reinvoked. */
   leave(object: KubeObject | undefined): void {
     this.#lastOutput = this.#asked.size > 0 && object !== undefined ? deepClone(object) : undefined;
   }
 
-  /** The server's plugins went over the object a second time. */
+  /** Start of the second round: detects changes by built-in plugins since `leave`. */
   comeBack(object: KubeObject | undefined): void {
     if (this.#asked.size > 0 && !semanticEqual(this.#lastOutput, object)) this.changed();
   }

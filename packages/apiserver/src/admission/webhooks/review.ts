@@ -1,5 +1,5 @@
 /**
- * The question to a webhook and its answer, as AdmissionReview of v1 or v1beta1.
+ * AdmissionReview requests and responses, v1 and v1beta1.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go
  */
 import { randomUUID } from "node:crypto";
@@ -25,7 +25,7 @@ export interface Review {
   readonly body: string;
 }
 
-/** What the webhook is shown: in the version it asked for. */
+/** Objects sent to the webhook, in the version it asked for. */
 export interface ReviewedObjects {
   readonly kind: GroupVersionKind;
   readonly resource: ResourceVersion;
@@ -33,7 +33,10 @@ export interface ReviewedObjects {
   readonly oldObject: KubeObject | undefined;
 }
 
-/** @param versions as the webhook lists them; the first that is known is used. @throws Error when none is. */
+/**
+ * @param versions in the webhook's order of preference; the first supported one is used
+ * @throws Error when none is supported.
+ */
 export function newReview(versions: readonly string[], attributes: AdmissionAttributes, shown: ReviewedObjects): Review {
   const version = versions.find((candidate) => candidate === "v1" || candidate === "v1beta1");
   if (version === undefined) throw new Error("webhook does not accept known AdmissionReview versions (v1, v1beta1)");
@@ -67,7 +70,7 @@ export function newReview(versions: readonly string[], attributes: AdmissionAttr
 
 const optionsKinds = { CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions", CONNECT: undefined };
 
-/** As an object of meta.k8s.io: a PATCH looks like the update it is. */
+/** Operation options of meta.k8s.io; a PATCH is reviewed as UPDATE. */
 function optionsOf({ operation, options, dryRun }: AdmissionAttributes): object | null {
   const kind = optionsKinds[operation];
   if (kind === undefined) return null;
@@ -91,12 +94,12 @@ interface ReviewAnswer {
   } | null;
 }
 
-/** @throws Error for an answer that cannot be used. */
+/** @throws Error for an invalid response. */
 export function readAnswer(body: Buffer, asked: Review, expectsPatch: boolean): WebhookAnswer {
   const review = parseJson(body) as ReviewAnswer | null;
   const response = review?.response;
   if (typeof response !== "object" || response === null) throw new Error("webhook response was absent");
-  // Answers of v1beta1 were never looked at so closely.
+  // Responses of v1beta1 are not validated, as upstream.
   if (asked.version === "v1") checkAnswer(review as ReviewAnswer, response, asked, expectsPatch);
   return {
     allowed: response.allowed === true,

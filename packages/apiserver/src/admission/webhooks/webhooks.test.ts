@@ -49,7 +49,7 @@ async function register(
   const { code, text } = await server.request("POST", path, { metadata: { name }, webhooks: full });
   assert.equal(code, 201, text);
   t.after(async () => void (await server.request("DELETE", `${path}/${name}`)));
-  // The server hears of its own webhooks as everybody does.
+  // Webhook configurations reach the server through its informer.
   await waitFor(async () => {
     await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { generateName: "probe-" } });
     return asked.some((one) => one.path === `/${name}`);
@@ -57,7 +57,7 @@ async function register(
   asked.length = 0;
 }
 
-/** As an older release may have stored it: no version that is served takes other side effects than none. */
+/** Writes to storage directly: served versions reject side effects other than None. */
 async function storeSideEffects(kind: "Mutating" | "Validating", name: string, sideEffects: string): Promise<void> {
   const resource = `${kind.toLowerCase()}webhookconfigurations`;
   const { body } = await server.request("GET", `/apis/admissionregistration.k8s.io/v1/${resource}/${name}`);

@@ -27,13 +27,13 @@ interface Setup {
   readonly openApi: AggregatedOpenApi;
   readonly clock: FakeClock;
   readonly client: ReturnType<typeof newFakeClient>;
-  /** What was fetched: `<group> <path> <If-None-Match>`. */
+  /** Downloads: `<group> <path> <If-None-Match>`. */
   readonly fetched: string[];
-  /** Paths of the whole document. */
+  /** Paths of the merged document. */
   paths(): string[];
 }
 
-/** @param answer a group's answer for a path: its status, ETag and body */
+/** @param answer response for a group and path: status, ETag and body */
 async function started(
   t: TestContext,
   answer: (group: string, path: string, etag: string) => { code: number; etag?: string; body?: unknown },

@@ -1,6 +1,6 @@
 /**
- * What the servers behind APIServices say of themselves in OpenAPI: fetched when one is added, looked at again every
- * minute (an ETag tells whether it is another document), and made part of this server's own documents.
+ * OpenAPI documents of aggregated servers: downloaded when an APIService is added, refreshed every minute (conditional on the
+ * ETag), and merged into this server's documents.
  * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
  */
 
@@ -26,13 +26,13 @@ import { keepPaths, mergeSpecs } from "./merge.ts";
 import { readSpec, type SpecDocument } from "./spec-document.ts";
 
 export interface AggregatedOpenApi {
-  /** Another number whenever `merge` gives another document. */
+  /** Changes whenever the result of `merge` changes. */
   readonly generation: number;
-  /** @returns the document with what the other servers add to it; leaves its argument as it was. */
+  /** @returns a merged document; the argument is not modified. */
   merge(own: OpenApiDocument): Steps<OpenApiDocument>;
-  /** Of the documents of OpenAPI v3 that other servers have: `apis/example.com/v1`. */
+  /** Roots of the OpenAPI v3 documents of aggregated servers: `apis/example.com/v1`. */
   v3Roots(): string[];
-  /** Such a document as its server gives it now; undefined when it gives none. */
+  /** Fetches an OpenAPI v3 document from its server; undefined when it has none. */
   v3(root: string, accept: string): Promise<Download | undefined>;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -41,7 +41,7 @@ export interface AggregatedOpenApiOptions {
   readonly apiServices: SharedInformer<ApiService>;
   readonly fetch: Fetch;
   readonly metrics: AggregatorMetrics;
-  /** The gate OpenAPIV3. */
+  /** Feature gate OpenAPIV3. */
   readonly v3: boolean;
   readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
@@ -50,7 +50,7 @@ export interface AggregatedOpenApiOptions {
 
 interface Known {
   readonly etag: string;
-  /** undefined: the server has none, or none that can be read. */
+  /** undefined when the server has none or it is invalid. */
   readonly spec: SpecDocument | undefined;
   readonly hasV3: boolean;
 }
@@ -87,14 +87,14 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
         generation++;
       }
     } else {
-      // Only what is below /apis is sent on to the server.
+      // Requests outside /apis are not proxied to the server.
       const spec = keepPaths(readSpec(JSON.parse(answer.body.toString("utf8"))), (path) => path.startsWith("/apis/"));
       known.set(name, { etag: answer.etag, spec, hasV3 });
       regenerated(name, before === undefined ? "add" : "update");
     }
     return { requeueAfterMs: lookAgainMs };
   };
-  /** Servers older than OpenAPI v3 have none. */
+  /** Servers of older releases have no OpenAPI v3. */
   const offersV3 = async (apiService: ApiService): Promise<boolean> => {
     try {
       const { code, body } = await fetch(apiService, "/openapi/v3", { accept: "application/json" });
@@ -171,7 +171,7 @@ function rootOf(apiService: ApiService): string {
   return groupVersionPath(groupVersionOf(apiService)).slice(1);
 }
 
-/** Groups by their highest priority, then versions by theirs, then by name. */
+/** Sorts by group priority (the highest of its versions), then version priority, then name. */
 function byPriority(apiServices: readonly ApiService[]): ApiService[] {
   const groups = new Map<string, number>();
   for (const { spec } of apiServices) {

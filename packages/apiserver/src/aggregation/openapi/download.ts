@@ -1,5 +1,5 @@
 /**
- * Documents of the servers behind APIServices, fetched by the aggregator itself.
+ * Downloads OpenAPI documents from aggregated servers.
  * Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go
  */
 import { createHash } from "node:crypto";
@@ -14,18 +14,18 @@ export interface Download {
   readonly code: number;
   readonly contentType: string;
   readonly body: Buffer;
-  /** The server's, or one made from the body of a 200 when it gives none. */
+  /** From the response, or derived from the body of a 200 without ETag. */
   readonly etag: string;
 }
 
 const timeoutMs = 60_000;
 const longestBytes = 32 * 1024 * 1024;
-/** Tells our own ETags from a server's, which it must not be asked about. */
+/** Marks ETags computed here, which must not be sent to the server in If-None-Match. */
 const ownPrefix = '"own-';
-/** Has no rights of its own: descriptions are for everybody. */
+/** An unprivileged user: OpenAPI documents are readable by every authenticated user. */
 const asker = { name: "system:aggregator", groups: [] };
 
-/** @param path with its query. @throws Error when there is no answer, or one that is too long. */
+/** @param path with query. @throws Error when the request fails or the response is too large. */
 export type Fetch = (apiService: ApiService, path: string, headers: Readonly<Record<string, string>>) => Promise<Download>;
 
 export function newFetch({ backends, resolve, clock }: { backends: Backends; resolve: ServiceResolver; clock: Clock }): Fetch {

@@ -11,7 +11,7 @@ const kindsOf = (...kinds: string[]) => ({
   "x-kubernetes-group-version-kind": kinds.map((kind) => ({ group: "g", version: "v1", kind })),
 });
 
-/** A path that answers with the definition of that name. */
+/** A path whose response refers to the definition of that name. */
 const path = (name: string) => ({ get: { responses: { "200": { description: "OK", schema: ref(name) } } } });
 
 const spec = (paths: object, definitions: object): SpecDocument => readSpec({ paths, definitions });

@@ -1,6 +1,6 @@
 /**
- * One OpenAPI document from several: paths of the first server stay, definitions of the same name but another content
- * get a name of their own (`…_v2`, `…_v3`), which references follow.
+ * Merges OpenAPI documents: on conflict, the paths of the first document win; definitions of the same name with different
+ * content are renamed (`…_v2`, `…_v3`), and references to them are updated.
  * Source: k8s.io/kube-openapi pkg/aggregator/aggregator.go
  */
 import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
@@ -11,7 +11,7 @@ import type { SpecDocument } from "./spec-document.ts";
 const prefix = "#/definitions/";
 const kindsKey = "x-kubernetes-group-version-kind";
 
-/** Neither of them is changed. A step handles one definition or path. */
+/** Does not modify its arguments. Each step processes one definition or path. */
 export function* mergeSpecs(into: SpecDocument, other: SpecDocument): Steps<SpecDocument> {
   const paths = [...other.paths.keys()].filter((path) => !into.paths.has(path));
   if (paths.length === 0) return into;
@@ -33,7 +33,7 @@ export function* mergeSpecs(into: SpecDocument, other: SpecDocument): Steps<Spec
   return { paths: all, definitions };
 }
 
-/** With the definitions that the paths which stay refer to, and those that no path ever referred to. */
+/** Filters paths; drops definitions that only removed paths refer to. Definitions that no path refers to are kept. */
 export function keepPaths(spec: SpecDocument, isKept: (path: string) => boolean): SpecDocument {
   return atOnce(keepPathsSteps(spec, isKept));
 }
@@ -46,7 +46,7 @@ function* keepPathsSteps(spec: SpecDocument, isKept: (path: string) => boolean):
   return { paths, definitions: new Map([...spec.definitions].filter(([name]) => used.has(name) || !all.has(name))) };
 }
 
-/** Names that are reached from the paths. */
+/** Names of definitions reachable from the paths. */
 function* referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable<PathItem>): Steps<Set<string>> {
   const found = new Set<string>();
   const waiting: unknown[] = [...paths];
@@ -68,12 +68,12 @@ function eachReference(value: unknown, tell: (name: string) => void): void {
   });
 }
 
-/** A copy that refers to the new names; itself when there are none. */
+/** A copy with references to the new names; the value itself when nothing is renamed. */
 function withRenamed<T>(value: T, renames: ReadonlyMap<string, string>): T {
   return renames.size === 0 ? value : (mapReferences(value, (name) => renames.get(name) ?? name) as T);
 }
 
-/** @param ofNames the members of `value` are named by users: a property may be called `default` */
+/** @param ofNames the keys of `value` are user-defined names, such as a property called `default` */
 function mapReferences(value: unknown, map: (name: string) => string, ofNames = false): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one) => mapReferences(one, map));
@@ -87,12 +87,12 @@ function mapReferences(value: unknown, map: (name: string) => string, ofNames = 
   );
 }
 
-/** Members that hold values of users and no schemas. */
+/** Members that hold arbitrary values instead of schemas. */
 function isValue(name: string): boolean {
   return name === "default" || name === "enum" || name === "example" || name.startsWith("x-");
 }
 
-/** Sorted, so that the same servers give the same names. */
+/** Processes names in sorted order, to be deterministic. */
 function* renamesFor(existing: ReadonlyMap<string, Schema>, source: ReadonlyMap<string, Schema>): Steps<Map<string, string>> {
   const renames = new Map<string, string>();
   const taken = new Set([...existing.keys(), ...source.keys()]);
@@ -121,7 +121,7 @@ function isSameButForKinds(a: Schema, b: Schema): boolean {
   return deepEqual({ ...a, [kindsKey]: undefined }, { ...b, [kindsKey]: undefined });
 }
 
-/** A type that several servers have is of the kinds of all of them. */
+/** Merges the x-kubernetes-group-version-kind lists of a type shared by several servers. */
 function withKindsOf(existing: Schema, other: Schema): Schema {
   const [mine, theirs] = [kindsOf(existing), kindsOf(other)];
   const known = new Set(mine.map(([key]) => key));

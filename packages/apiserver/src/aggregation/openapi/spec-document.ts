@@ -1,6 +1,6 @@
 /**
- * The OpenAPI v2 document of another server, as far as it becomes part of this one's. It was written by a stranger: what
- * is not of the shape that the specification gives it is refused here, so that nobody behind has to look twice.
+ * Validates the OpenAPI v2 document of an aggregated server. The document is untrusted: anything that does not match the
+ * specification is rejected here, so that later code can rely on its structure.
  * Source: https://swagger.io/specification/v2/; kube-openapi pkg/handler PruneDefaults
  */
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -8,14 +8,14 @@ import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/doc
 
 export interface SpecDocument {
   readonly paths: ReadonlyMap<string, PathItem>;
-  /** Without default values, which clients take for what the server fills in. */
+  /** Without default values, which clients would mistake for server-side defaults. */
   readonly definitions: ReadonlyMap<string, Schema>;
 }
 
-/** What is nested deeper is no description of anything. */
+/** Maximum nesting of schemas, to bound recursion. */
 const deepest = 100;
 
-/** @param document parsed JSON. @throws Error that names the first place which is wrong. */
+/** @param document parsed JSON. @throws Error with the path of the first problem. */
 export function readSpec(document: unknown): SpecDocument {
   const { paths, definitions } = object(document, "the document");
   return {
@@ -142,7 +142,7 @@ function schema(value: unknown, path: string, pruned: boolean, depth: number): u
   return ruled(value, path, schemaRules, pruned, depth);
 }
 
-/** A copy of an object whose members are as the rules want them; what has no rule stays as it is. */
+/** A copy of an object with each member checked by its rule; members without a rule are copied unchanged. */
 function ruled(value: unknown, path: string, rules: ReadonlyMap<string, Rule>, pruned: boolean, depth: number): object {
   const members = Object.entries(object(value, path)).filter(([name]) => !(pruned && name === "default"));
   return Object.fromEntries(

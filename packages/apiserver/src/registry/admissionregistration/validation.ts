@@ -13,7 +13,7 @@ import { each, need, optionalOneOf, saying } from "../rules.ts";
 import { validateWebhookUrl } from "./webhook-url.ts";
 
 /**
- * What the stored configuration has wrong already, an update may leave wrong.
+ * Errors that the stored configuration already has are tolerated on update.
  * Source: pkg/apis/admissionregistration/validation/validation.go
  */
 export function validateMutatingWebhookConfiguration(
@@ -104,7 +104,10 @@ function validateWebhook<T extends Webhook>(
   ];
 }
 
-/** @param known whether one must be a version that this server speaks. Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions */
+/**
+ * @param known true: at least one version must be supported by this server
+ * Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions
+ */
 export function validateReviewVersions(versions: readonly string[], path: string, known: boolean): FieldError[] {
   const spoken = reviewVersions.join(", ");
   if (versions.length === 0) return [required(path, `must specify one of ${spoken}`)];
@@ -141,7 +144,7 @@ export function validateWebhookClient(client: WebhookClientConfig | undefined, p
   const service = client.service;
   const errors: FieldError[] = [];
   const at = child(path, "service");
-  // Each stands for the other: upstream mixes the two up.
+  // Upstream swaps the two paths.
   if (!service?.namespace) errors.push(required(child(at, "name"), "service name is required"));
   if (!service?.name) errors.push(required(child(at, "namespace"), "service namespace is required"));
   const port = service?.port ?? 443;
@@ -157,7 +160,7 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
   if (servicePath === "/") return [];
   if (servicePath === "//") return [invalidValue(path, servicePath, "segment[0] may not be empty")];
   const errors = servicePath.startsWith("/") ? [] : [invalidValue(path, servicePath, "must start with a '/'")];
-  // The first character goes, whatever it is, and one slash at the end.
+  // Upstream drops the first character, even if it is not a slash, and one trailing slash.
   const steps = servicePath.slice(1).replace(/\/$/, "").split("/");
   for (const [i, step] of steps.entries()) {
     if (step === "") errors.push(invalidValue(path, servicePath, `segment[${i}] may not be empty`));

@@ -1,6 +1,6 @@
 import { testKindRules } from "../../testing/kind-rules.ts";
 
-/** Both kinds of hooks have the same rules, but for calling one again. */
+/** Validation is the same for mutating and validating webhooks, except for reinvocationPolicy. */
 const configuration = {
   webhooks: [
     {

@@ -4,7 +4,7 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
 const form = "; desired format: https://host[/path]";
 
-/** Where a webhook may be. Source: k8s.io/apiserver pkg/util/webhook/validation.go ValidateWebhookURL */
+/** Validates the URL of a webhook. Source: k8s.io/apiserver pkg/util/webhook/validation.go ValidateWebhookURL */
 export function validateWebhookUrl(text: string, path: string): FieldError[] {
   const url = parseUrl(text);
   if ("fault" in url) return [required(path, `url must be a valid URL: parse ${goQuote(text)}: ${url.fault}${form}`)];
@@ -21,14 +21,14 @@ export function validateWebhookUrl(text: string, path: string): FieldError[] {
 interface Parts {
   readonly scheme: string;
   readonly host: string;
-  /** Undefined where there is no `@`. */
+  /** undefined without `@`. */
   readonly user: string | undefined;
   readonly fragment: string;
   readonly query: string;
 }
 
 /**
- * A URL's parts as Go tells them: other than here, much that is none for a browser is one, and the other way round.
+ * Parses like Go's net/url, which accepts and rejects other URLs than the WHATWG parser of Node.js.
  * Source: net/url Parse
  */
 function parseUrl(text: string): Parts | { readonly fault: string } {
@@ -58,7 +58,7 @@ function hostFault(host: string): { readonly fault: string } | undefined {
   if (!/^(?::\d*)?$/.test(port)) return { fault: `invalid port ${goQuote(port)} after host` };
   const odd = /[^A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\u{10ffff}]/u.exec(host)?.[0];
   if (odd !== undefined) return { fault: `invalid character ${goQuote(odd)} in host name` };
-  const plain = /%(?!25)[0-7][0-9a-fA-F]/.exec(host)?.[0]; // what could be written as it is, but for the sign itself
+  const plain = /%(?!25)[0-7][0-9a-fA-F]/.exec(host)?.[0]; // Go allows percent-encoding in hosts only for non-ASCII bytes and %25
   return plain === undefined ? escapeFault(host) : { fault: `invalid URL escape ${goQuote(plain)}` };
 }
 

@@ -19,13 +19,13 @@ export function notAbove100Percent(value: IntOrString | undefined, path: string)
     : [];
 }
 
-/** 0 for texts that are no percentage, which have their own error. */
+/** The number, or the percentage as a number; 0 for an invalid percentage, which is reported separately. */
 export function amount(value: IntOrString | undefined): number {
   if (typeof value !== "string") return value ?? 0;
   return isPercent(value).length > 0 ? 0 : (parsePercent(value) ?? 0);
 }
 
-/** Such a value is a struct in upstream's messages. */
+/** The value as the Go struct in upstream's error texts. */
 export function goIntOrString(value: IntOrString | undefined): GoText {
   const [type, number, text] = typeof value === "string" ? [1, 0, value] : [0, value ?? 0, ""];
   return new GoText(`intstr.IntOrString{Type:${type}, IntVal:${number}, StrVal:${goQuote(text)}}`);

@@ -27,7 +27,7 @@ export function batchResources(): ResourceDefinition[] {
           deprecation: "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob",
         },
       ],
-      // 1.23 writes v1, which an API server of 1.20 cannot read: an etcd could not go back to it, nor be shared with it.
+      // Upstream 1.23 stores v1, which API servers of 1.20 cannot read. v1beta1 allows a downgrade and a shared etcd.
       storage: { group: "batch", version: "v1beta1" },
       strategy: cronJobStrategy,
       statusStrategy: cronJobStatusStrategy,

@@ -275,7 +275,7 @@ function mapSelector(selector: Record<string, string> | undefined): string {
   return selector && Object.keys(selector).length > 0 ? labelsText(selector) : "";
 }
 
-/** Cluster IPs and node ports that are taken: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. */
+/** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. */
 export const rangeAllocations: ResourceDefinition = (
   inGroup("", [
     {

@@ -22,7 +22,7 @@ export function discoveryResources(): ResourceDefinition[] {
             "discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice",
         },
       ],
-      // As 1.23 has it still, so that servers of 1.20 read it too.
+      // Storage version as in upstream 1.23; also readable by API servers of 1.20.
       storage: { group: "discovery.k8s.io", version: "v1beta1" },
       strategy: endpointSliceStrategy,
       table: endpointSliceTable,

@@ -14,14 +14,14 @@ const strategy: Strategy<Event> = {
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
   validateName: pathSegmentFaults,
-  // v1beta1 takes what core v1 takes.
+  // v1beta1 is validated like core v1.
   validate: (next, { requestVersion }) => (requestVersion === "v1beta1" ? validateEvent(next) : validateNewEvent(next)),
   validateUpdate: validateEvent,
 };
 
 const version = (name: string) => ({ version: name, toHub: eventToCore, fromHub: eventFromCore(`events.k8s.io/${name}`) });
 
-/** The same events as core v1's, in the same place of etcd, in another shape: the hub is core v1. */
+/** Another representation of core v1 events, which are the hub and share the objects in etcd. */
 export function eventsResources(): ResourceDefinition[] {
   return inGroup("events.k8s.io", [
     {

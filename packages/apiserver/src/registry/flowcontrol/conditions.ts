@@ -3,7 +3,7 @@ import { duplicate } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { each, need } from "../rules.ts";
 
-/** One condition of each type. Source: pkg/apis/flowcontrol/validation ValidateFlowSchemaStatus */
+/** Condition types are required and unique. Source: pkg/apis/flowcontrol/validation ValidateFlowSchemaStatus */
 export function validateTypedConditions(conditions: readonly { type?: string }[] | undefined, path: string): FieldError[] {
   const types = new Set<string>();
   return each(conditions, path, ({ type = "" }, at) => {

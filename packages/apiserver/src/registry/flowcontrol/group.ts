@@ -16,7 +16,7 @@ function versions(defaults: typeof defaultFlowSchema, kind: string) {
     { version: "v1beta2", defaults },
     { version: "v1beta1", defaults, deprecation: deprecation("v1beta1", "v1.23+, unavailable in v1.26+") },
     {
-      // Upstream stopped to serve it with 1.21, whoever asks for it.
+      // Upstream does not serve it since 1.21, even when it is enabled explicitly.
       version: "v1alpha1",
       servedByDefault: false,
       defaults,

@@ -10,7 +10,7 @@ const anything = {
   nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }],
 };
 
-/** What requests fall back on; bootstrap writes the same. Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go */
+/** Fixed specs of the mandatory objects. Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go */
 const schemas: Readonly<Record<string, object>> = {
   exempt: {
     priorityLevelConfiguration: { name: "exempt" },
@@ -32,6 +32,7 @@ const levels: Readonly<Record<string, object>> = {
 
 type WithSpec = KubeObject & { spec?: object };
 
+/** Errors when a mandatory FlowSchema or PriorityLevelConfiguration differs from its fixed spec. */
 export const isMandatorySchema = (schema: WithSpec): FieldError[] => isMandatory(schema, schemas, "FlowSchemaSpec");
 export const isMandatoryLevel = (level: WithSpec): FieldError[] => isMandatory(level, levels, "PriorityLevelConfigurationSpec");
 

@@ -3,27 +3,30 @@ import { humanDuration } from "@coxswain/apimachinery/meta/time";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { TableColumns } from "./strategy.ts";
 
-/** Stands where an age will be. Nobody outside can write it, because nobody outside sees it. */
+/** Placeholder for an age in the JSON of the cells. Random and never sent to clients, so that no object can contain it. */
 const mark = `age-${randomUUID()}-`;
 const marks = new RegExp(`${mark}(\\d+);`);
 
-/** Set while cells are made that will be told at other times too. */
+/** Timestamps collected by `ageSince` during `timelessCells`; undefined outside of it. */
 let marked: number[] | undefined;
 
-/** How long ago that was. The only way from `now` to a cell: what a table makes of it otherwise would never change again. */
+/**
+ * Age in kubectl's notation (`5d3h`). Tables must use it for every cell that depends on `now`: cells are cached, and anything
+ * else computed from `now` would never be updated.
+ */
 export function ageSince(ms: number, now: number): string {
   if (marked === undefined) return humanDuration(now - ms);
   marked.push(ms);
   return `${mark}${marked.length - 1};`;
 }
 
-/** JSON of the cells around their ages: one more text than there are times, in ms since the epoch. */
+/** JSON of the cells, split at the ages: `texts` has one item more than `since`, which is in ms since the epoch. */
 export interface TimelessCells {
   readonly texts: readonly string[];
   readonly since: readonly number[];
 }
 
-/** The cells of an object without the time of day. */
+/** The cells of an object in a form that can be cached: ages are filled in when a response is written. */
 export function timelessCells(table: TableColumns, object: Unstructured): TimelessCells {
   const times: number[] = [];
   marked = times;

@@ -12,9 +12,8 @@ import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /**
- * Makes an object from a user ready to be stored for the first time, in place: namespace of the request, strategy,
- * system fields, name, validation.
- * @returns whether the name was generated here.
+ * Prepares a new object for storage, in place: namespace of the request, strategy, system fields, name, validation.
+ * @returns whether the name was generated
  * @throws BadRequest, Invalid
  * Source: k8s.io/apiserver pkg/registry/rest/create.go BeforeCreate
  */
@@ -48,7 +47,7 @@ export function* beforeCreate(
   return generated;
 }
 
-/** The object's namespace is the request's, also when it says none. @throws BadRequest when it says another one. */
+/** Sets an empty namespace to that of the request. @throws BadRequest when the object has a different one */
 export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object: KubeObject): void {
   const { metadata } = object;
   if (!strategy.namespaceScoped) {
@@ -61,18 +60,19 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
   }
 }
 
+/** Validates finalizers; no errors for strategies with `anyFinalizer`. */
 export function kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): FieldError[] {
   return strategy.anyFinalizer ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
-/** Kinds whose types upstream still knows as those of extensions, which is what its refusals name. */
+/** Kinds whose internal types upstream still registers in extensions; error texts name that group. */
 const oldGroups: Readonly<Record<string, string>> = {
   "ingresses.networking.k8s.io": "extensions",
   "networkpolicies.networking.k8s.io": "extensions",
   "podsecuritypolicies.policy": "extensions",
 };
 
-/** As refusals of an object name its kind. Source: pkg/apis/extensions/register.go, rest.objectMetaAndKind */
+/** Group and kind named in the error texts of an object. Source: pkg/apis/extensions/register.go, rest.objectMetaAndKind */
 export function groupKind({ group, hubGroup, kind, resource }: ResourceDefinition): { group: string; kind: string } {
   return { group: oldGroups[`${resource}.${group}`] ?? hubGroup ?? group, kind };
 }

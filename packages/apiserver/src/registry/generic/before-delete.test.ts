@@ -12,7 +12,7 @@ const ctx = { now: Date.parse("2022-01-01T00:00:00Z") } as StrategyContext;
 for (const { asked, left, want } of [
   { asked: 30, want: "2022-01-01T00:00:30Z" },
   { asked: 0, want: "2022-01-01T00:00:00Z" },
-  // So many nanoseconds do not fit into 64 bits.
+  // The duration in nanoseconds overflows 64 bits.
   { asked: 9_223_372_036_854_775_807n, want: "2021-12-31T23:59:59Z" },
   { asked: 100_000_000_000_000, want: "2028-05-08T04:07:00Z" },
   { asked: 5, left: 30, want: "2021-12-31T23:59:35Z" },

@@ -4,16 +4,17 @@ import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/type
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
-/** What a request to delete means for an object as it stands. */
+/** Effect of a delete request on the current state of an object. */
 export type Deletion =
-  /** No grace: remove it, or mark it when finalizers hold it. */
+  /** No grace period: remove the object, or mark it when it has finalizers. */
   | { type: "now" }
-  /** Already being deleted with a grace period that this request does not shorten: nothing to do. */
+  /** Already being deleted, and the request does not shorten the grace period: nothing to do. */
   | { type: "pending" }
-  /** Set the deletion marks of `object` (a copy); it stays for `graceSeconds`. 0: marked, then removed at once. */
+  /** `object` is a copy with deletionTimestamp, kept for `graceSeconds`; 0: marked, then removed immediately. */
   | { type: "graceful"; object: KubeObject; graceSeconds: number };
 
 /**
+ * Checks preconditions and decides between immediate and graceful deletion.
  * Source: k8s.io/apiserver pkg/registry/rest/delete.go BeforeDelete
  * @throws Conflict when preconditions fail
  */
@@ -30,11 +31,11 @@ export function beforeDelete(
 
   if (metadata.deletionTimestamp) {
     const left = metadata.deletionGracePeriodSeconds ?? 0;
-    // 0: it was to be removed at once and the removal failed after the mark; this request makes up for it.
+    // 0: an earlier request marked the object but failed to remove it; this request completes the deletion.
     if (left === 0) return { type: "now" };
     const wanted = options.gracePeriodSeconds;
     if (wanted === undefined || wanted >= left) return { type: "pending" };
-    // Only a shorter period is taken; it counts from when the deletion began.
+    // A grace period can only be shortened; it counts from the start of the deletion.
     const began = (parseTime(metadata.deletionTimestamp) ?? ctx.now) - durationMs(left);
     return marked(current, began + durationMs(wanted), wanted, false);
   }
@@ -45,14 +46,14 @@ export function beforeDelete(
 }
 
 /**
- * Users may ask for all of 64 bits of seconds (which are read as a bigint). Upstream's durations are 64 bits of
- * nanoseconds, and wrap around: a time that nobody could write never comes of it.
+ * gracePeriodSeconds is a 64-bit integer (decoded as a bigint when it is large). Upstream's durations are 64-bit nanoseconds
+ * and wrap around; the same wrap-around keeps the result within the range of a timestamp.
  */
 function durationMs(seconds: number | bigint): number {
   return Number(BigInt.asIntN(64, BigInt(seconds) * 1_000_000_000n)) / 1e6;
 }
 
-/** The marks of an object without graceful deletion that finalizers hold. Source: store.go markAsDeleting */
+/** Marks an object without graceful deletion that has finalizers. @returns a copy. Source: store.go markAsDeleting */
 export function markAsDeleting(current: KubeObject, now: number): KubeObject {
   const { metadata } = current;
   const at = metadata.deletionTimestamp ? parseTime(metadata.deletionTimestamp) : undefined;
@@ -62,7 +63,7 @@ export function markAsDeleting(current: KubeObject, now: number): KubeObject {
 
 function marked(current: KubeObject, at: number, graceSeconds: number, bumpGeneration: boolean) {
   const metadata = { ...current.metadata, deletionTimestamp: formatTime(at), deletionGracePeriodSeconds: graceSeconds };
-  // Its meaning changed for controllers, so those that count generations must look again.
+  // Controllers that compare observedGeneration must notice the deletion.
   if (bumpGeneration && (metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
   return { type: "graceful" as const, object: { ...current, metadata }, graceSeconds };
 }
@@ -70,7 +71,7 @@ function marked(current: KubeObject, at: number, graceSeconds: number, bumpGener
 function checkPreconditions(definition: ResourceDefinition, current: KubeObject, { preconditions }: DeleteOptions): void {
   if (preconditions === undefined) return;
   const { uid = "", resourceVersion = "", name = "" } = current.metadata;
-  // Upstream names the kind here where others name the resource.
+  // Upstream names the kind instead of the resource in this error.
   const subject = { group: definition.group, resource: definition.kind };
   if (preconditions.uid !== undefined && preconditions.uid !== uid) {
     throw conflict(

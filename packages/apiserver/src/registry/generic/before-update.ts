@@ -8,8 +8,8 @@ import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /**
- * Makes the wanted next state of a stored object ready, in place: what users cannot change is taken from `current`,
- * then strategy and validation.
+ * Prepares the new state of a stored object, in place: copies immutable metadata from `current`, then runs strategy and
+ * validation.
  * @throws BadRequest, Invalid
  * Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate
  */
@@ -22,7 +22,7 @@ export function* beforeUpdate(
 ): Steps<void> {
   const old = current.metadata;
   matchNamespace(strategy, ctx, next);
-  // Only strategies count it up.
+  // Only strategies increment the generation.
   if (old.generation == null) delete next.metadata.generation;
   else next.metadata.generation = old.generation;
   delete next.metadata.selfLink;
@@ -30,13 +30,13 @@ export function* beforeUpdate(
   strategy.prepareForUpdate?.(next, current, ctx);
   if (next.metadata === old) next.metadata = { ...old };
   const { metadata } = next;
-  // These are of this write, also where the strategy puts the metadata back as it was.
+  // managedFields belong to this write, even when the strategy restores the stored metadata.
   if (managedFields === undefined) delete metadata.managedFields;
   else metadata.managedFields = managedFields;
   delete metadata.clusterName;
   metadata.uid ||= old.uid ?? "";
   if (old.creationTimestamp) metadata.creationTimestamp = old.creationTimestamp;
-  // A deletion that has begun can be neither taken back nor moved by an update; to begin one so is refused below.
+  // An update cannot cancel or reschedule a deletion. Setting deletionTimestamp by update is rejected by the validation below.
   if (old.deletionTimestamp) metadata.deletionTimestamp = old.deletionTimestamp;
   if (old.deletionGracePeriodSeconds != null) metadata.deletionGracePeriodSeconds ??= old.deletionGracePeriodSeconds;
 

@@ -13,7 +13,7 @@ export function validateDeleteOptions({ propagationPolicy: policy, orphanDepende
   return [...errors, ...validateDryRun(dryRun ?? [])];
 }
 
-/** `?dryRun` and `?dryRun=` are one empty value, which is not allowed either. */
+/** Only `All` is valid. `?dryRun` and `?dryRun=` decode to one empty value, which is rejected. */
 export function validateDryRun(values: readonly string[]): FieldError[] {
   return values.every((value) => value === "All") ? [] : [notSupported("dryRun", [...values], ["All"])];
 }

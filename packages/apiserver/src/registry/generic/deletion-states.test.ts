@@ -1,4 +1,4 @@
-/** What a deletion makes of an object that is being deleted already, and of finalizers that earlier requests left. */
+/** Deletion of objects that are already being deleted, and of objects with finalizers from earlier requests. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";

@@ -3,7 +3,7 @@ import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/type
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /**
- * The finalizers an object has after a request to delete it with these options; the same list when nothing changes.
+ * Finalizers of an object after a delete request with these options; returns the same list when nothing changes.
  * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection
  */
 export function finalizersForDeletion(
@@ -21,7 +21,7 @@ export function finalizersForDeletion(
   return unchanged ? present : wanted;
 }
 
-/** What the request says, then what a finalizer says, then the resource's default. */
+/** Precedence: the request, then an existing finalizer, then the default of the resource. */
 function propagationOf(
   strategy: Strategy,
   ctx: StrategyContext,
@@ -39,7 +39,7 @@ function propagationOf(
 }
 
 /**
- * An update that takes away the last finalizer of an object whose deletion waited for nothing else is the deletion.
+ * True when an update removes the last finalizer of an object whose grace period is 0: the update completes the deletion.
  * Source: store.go ShouldDeleteDuringUpdate
  */
 export function deletesByUpdate(next: KubeObject, current: KubeObject): boolean {

@@ -3,8 +3,8 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 
 /**
- * The storage key of an object.
- * @throws BadRequest when a part is missing or could not be a part of a path.
+ * Storage key of an object, relative to the resource: `<namespace>/<name>` or `<name>`.
+ * @throws BadRequest when a part is missing or not a valid path segment
  * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go NamespaceKeyFunc, NoNamespaceKeyFunc
  */
 export function storageKey(namespaced: boolean, namespace: string, name: string): string {
@@ -20,7 +20,7 @@ export function storageKey(namespaced: boolean, namespace: string, name: string)
   return `${namespace}/${name}`;
 }
 
-/** What a list or watch has to read: all, one namespace, or (asked for by `metadata.name=`) one object. */
+/** Key prefix of a list or watch: all objects, one namespace, or one object when the field selector has `metadata.name=`. */
 export function storagePrefix(namespaced: boolean, namespace: string, fields: FieldSelector | undefined): string {
   const all = namespaced && namespace !== "" ? `${namespace}/` : "";
   if (all !== "" && pathSegmentFaults(namespace).length > 0)
@@ -31,7 +31,7 @@ export function storagePrefix(namespaced: boolean, namespace: string, fields: Fi
   return namespace === "" ? all : all + name;
 }
 
-/** Why a text cannot be a segment of a path. Source: k8s.io/apimachinery pkg/api/validation/path */
+/** Error texts for a name that is not a valid path segment. Source: k8s.io/apimachinery pkg/api/validation/path */
 export function pathSegmentFaults(name: string): string[] {
   if (name === "." || name === "..") return [`may not be '${name}'`];
   if (!name.includes("/") && !name.includes("%")) return [];

@@ -1,13 +1,13 @@
-/** The times of field ownership in objects that a write leaves as they were. */
+/** Timestamps of managedFields in writes that change nothing else. */
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
 
 /**
- * A configuration that is applied again may claim nothing new and still get a new time, when it names a field that the
- * server decides (`creationTimestamp: null`, which every generator of manifests writes). Such an application is no change,
- * and no event for those who watch: the stored entries stay.
+ * Restores the stored managedFields when only their timestamps differ. Applying an unchanged manifest gets a new timestamp
+ * when the manifest names a field that the server sets (`creationTimestamp: null`, as generators write it). Without this,
+ * each such apply would be a write and an event for all watchers.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/equality.go (1.24)
- * @param next after the strategy, which has put back what clients cannot set; changed in place
+ * @param next the new state after prepareForUpdate; modified in place
  */
 export function keepTimesWhenUnchanged(next: KubeObject, current: KubeObject): void {
   const asked = next.metadata.managedFields;
@@ -19,13 +19,13 @@ export function keepTimesWhenUnchanged(next: KubeObject, current: KubeObject): v
 
 function onlyTimesDiffer(asked: readonly ManagedFieldsEntry[], stored: readonly ManagedFieldsEntry[]): boolean {
   if (asked.length !== stored.length) return false;
-  // First what is cheap, and differs in most writes that change something.
+  // Cheap early exit: when all timestamps are equal there is nothing to restore.
   if (asked.every((entry, at) => entry.time === stored[at]?.time)) return false;
   const keyed = (entries: readonly ManagedFieldsEntry[]): Map<string, ManagedFieldsEntry> =>
     new Map(
       entries.map((entry) => [JSON.stringify([entry.manager, entry.operation, entry.apiVersion, entry.subresource]), entry]),
     );
-  // Entries are sorted by time: another time may be another place.
+  // Entries are sorted by time, so a new timestamp may move an entry: compare by key instead of by index.
   const before = keyed(stored);
   for (const [key, { time, ...entry }] of keyed(asked)) {
     const { time: then, ...same } = before.get(key) ?? {};

@@ -1,10 +1,10 @@
 import { generateName } from "@coxswain/apimachinery/meta/names";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
-/** How often another name is tried when a generated one is taken. Source: KEP-4420 (upstream's 1.23 gave up at once) */
+/** Upper bound of creates tried with generated names. Source: KEP-4420 (upstream 1.23 does not retry) */
 export const generatedNameAttempts = 8;
 
-/** Names an object that has only `generateName`. @returns whether the name was made here. */
+/** Sets `metadata.name` of an object that has only `generateName`. @returns true when it generated a name */
 export function nameObject(object: KubeObject): boolean {
   const { metadata } = object;
   if (!metadata.generateName || metadata.name) return false;

@@ -1,15 +1,16 @@
-/** Two writers at once, failures midway, and what an attempt that lost leaves behind. */
+/** Concurrent writers, failures in the middle of a write, and cleanup after an attempt that lost a race. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { newRegistryStore, type RegistryStore } from "./store.ts";
+import type { RegistryStore } from "./resource.ts";
+import { newRegistryStore } from "./store.ts";
 import type { Strategy } from "./strategy.ts";
 import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
 
 const dataOf = (object: KubeObject) => (object as ConfigMap).data;
 
-/** Writes down when something is taken, kept and given back. */
+/** Records the allocations of a strategy: taken, kept (commit) and given back (revert). */
 function allocations() {
   const log: string[] = [];
   const begin = async () => {
@@ -19,7 +20,7 @@ function allocations() {
   return { log, begin };
 }
 
-/** @returns a change that lets another writer in before its first attempt is written */
+/** @returns a change function that runs a competing write before its first attempt is stored */
 function interrupted(by: () => Promise<unknown>, change = merge({ mine: "1" })) {
   const seen: (KubeObject | undefined)[] = [];
   return {
@@ -236,7 +237,7 @@ test("admission decides anew about an object that changed before it was removed"
   assert.equal(await present(store, "a"), true);
 });
 
-/** A store whose removals let somebody in between the mark and the removal. */
+/** A store that runs `between` once, after an object is marked and before it is removed. */
 function withBetween(store: RegistryStore, between: () => Promise<unknown>): RegistryStore {
   let first = true;
   const { definition } = store;

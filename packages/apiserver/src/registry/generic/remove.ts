@@ -9,8 +9,9 @@ import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /**
- * Deletes one object, or begins to. Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete
- * @returns the last state when the object is gone, or its state with deletionTimestamp when it stays for now
+ * Deletes one object or marks it for deletion. Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete
+ * @returns `deleted`: true and the last state when the object was removed; false and the state with deletionTimestamp when
+ *   finalizers or a grace period keep it
  * @throws NotFound, Conflict when preconditions fail
  */
 type Remove = (
@@ -24,20 +25,21 @@ interface RemoveParts {
   readonly definition: ResourceDefinition;
   readonly strategy: Strategy;
   readonly storage: Storage;
-  /** Finalizers are added for dependents. */
+  /** Adds the orphan and foregroundDeletion finalizers that the propagation policy requires. */
   readonly garbageCollection: boolean;
-  /** Of resources that expire. */
+  /** TTL to keep on the write that marks the object; empty for resources that do not expire. */
   readonly expiry: { readonly ttlSeconds?: number };
 }
 
-/** What a request makes of an object: whether it stays for now, and what is written of it, if anything. */
+/** Whether the object is kept, and the state to write first; undefined: nothing to write. */
 interface Decision {
   readonly stays: boolean;
   readonly object: KubeObject | undefined;
 }
 
+/** The delete operation of a generic store. */
 export function newRemove({ definition, strategy, storage, garbageCollection, expiry }: RemoveParts): Remove {
-  /** @param again after the object changed under it: a cached state is not taken for the present one any more */
+  /** @param again true on the retry after a concurrent change: a cached state is no longer trusted */
   async function remove(
     ctx: StrategyContext,
     name: string,
@@ -51,11 +53,11 @@ export function newRemove({ definition, strategy, storage, garbageCollection, ex
     let stays = true;
     let seen: Entry | undefined;
 
-    // One guarded write decides: mark it (and keep it, or remove it right after), remove it, or leave it.
+    // A single guaranteedUpdate decides between marking (and keeping or removing it right after), removing and no change.
     const mark = async (stored: Entry | undefined): Promise<KubeObject> => {
       seen = stored as Entry;
       const current = seen.object();
-      // Also holds the object against the preconditions; the write is of this very state.
+      // Also checks the preconditions; the write applies to exactly this revision.
       const deletion = beforeDelete(definition, strategy, ctx, current, options);
       await validateAdmission?.(current);
       const decision = decide(ctx, current, deletion, options);
@@ -69,7 +71,7 @@ export function newRemove({ definition, strategy, storage, garbageCollection, ex
       marked = await storage.guaranteedUpdate(key, mark, {
         ...expiry,
         dryRun,
-        // The removal that follows is of this very revision, or is decided anew.
+        // A decision on a cached state is final: the delete below re-checks when the revision differs.
         settles: (thrown) => thrown === nothingToWrite && !stays && !dryRun && !again,
       });
     } catch (err) {
@@ -79,7 +81,7 @@ export function newRemove({ definition, strategy, storage, garbageCollection, ex
     if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
 
     if (marked !== undefined && preconditions.resourceVersion !== undefined) {
-      preconditions.resourceVersion = String(marked.revision); // our own mark changed it
+      preconditions.resourceVersion = String(marked.revision); // marking changed the resourceVersion
     }
     const decided = marked ?? seen;
     let entry: Entry;
@@ -89,13 +91,13 @@ export function newRemove({ definition, strategy, storage, garbageCollection, ex
         dryRun,
         ...(decided !== undefined && { suggestion: decided }),
         validate: async (present) => {
-          // It changed since it was decided: finalizers may have come.
+          // The object changed since the decision: finalizers may have been added.
           if (present.revision !== decided?.revision) await recheck(present);
         },
       });
     } catch (err) {
       if (err === changedMeanwhile) return remove(ctx, name, options, validateAdmission, true);
-      // Marked by us and then removed by somebody else (a kubelet): that is what was asked for.
+      // Marked by this request and then removed by another client (a kubelet): the deletion has succeeded.
       if (!isNotFound(err) || marked === undefined) throw err;
       entry = marked;
     }
@@ -133,6 +135,6 @@ function isHeld({ metadata }: KubeObject): boolean {
   return (metadata.finalizers?.length ?? 0) > 0;
 }
 
-/** Outcomes of a guarded write that are no failures; they never leave this file. */
+/** Thrown inside storage callbacks to stop a write; neither escapes this module. */
 const nothingToWrite = new Error("nothing is to be written");
 const changedMeanwhile = new Error("the object changed since its deletion was decided");

@@ -1,12 +1,23 @@
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { ApplyType } from "@coxswain/apimachinery/patch/apply/apply-type";
-import type { CustomKind } from "@coxswain/apimachinery/schema/openapi/custom-kinds";
-import type { Strategy, TableColumns } from "./strategy.ts";
+import type { CustomKind } from "@coxswain/apimachinery/schema/openapi/document";
+import type { RequestContext } from "../../request/context.ts";
+import type {
+  Cancellation,
+  Entry,
+  ListRequest,
+  ListResult,
+  ReadOptions,
+  Storage,
+  WatchRequest,
+  WatchStream,
+} from "../../storage/storage.ts";
+import type { Strategy, StrategyContext, TableColumns } from "./strategy.ts";
 
 /**
- * One served resource as data; `catalogue.ts` is the list of them. Everything a handler does follows from this and the
- * stores made from it.
+ * Declares one served resource; `catalogue.ts` lists them all. Handlers, discovery and stores are driven by this data alone.
  */
 export interface ResourceDefinition extends GroupResource {
   readonly kind: string;
@@ -16,9 +27,9 @@ export interface ResourceDefinition extends GroupResource {
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly verbs: readonly string[];
-  /** What discovery says instead of `verbs`, in its order: custom resources. */
+  /** Verbs in discovery, in this order, in place of `verbs`. Used by custom resources. */
   readonly announcedVerbs?: () => readonly string[];
-  /** Why a verb is not possible for the time being, though the resource has it. */
+  /** Error of a verb that is temporarily unavailable, e.g. while a CRD is terminating; undefined when it is available. */
   readonly refusal?: (verb: string) => Error | undefined;
   /** Served versions, preferred first, each with its defaults and conversion. */
   readonly versions: readonly ResourceVersionDefinition[];
@@ -26,83 +37,237 @@ export interface ResourceDefinition extends GroupResource {
   readonly hub: string;
   /** Group of the hub when it is not this resource's own: events.k8s.io events are core v1 Events in memory and in etcd. */
   readonly hubGroup?: string;
-  /** What etcd holds; the hub unless given. A stored version need not be served. */
+  /** Storage version; defaults to the hub. It need not be a served version. */
   readonly storage?: { readonly group: string; readonly version: string };
-  /** Versions that are not served any more, but that older API servers left in etcd. */
+  /** Versions that are no longer served but may still be in etcd, written by older API servers. */
   readonly formerVersions?: readonly FormerVersionDefinition[];
-  /** Folder below the etcd prefix; `resource` unless given (`services/specs`, `minions`, `leases`). */
+  /** Path segment below the etcd prefix (`services/specs`, `minions`, `leases`); defaults to `resource`. */
   readonly storageFolder?: string;
-  /** undefined for virtual resources (reviews), which have `virtual`. */
+  /** undefined for virtual resources (reviews), which are not stored. */
   readonly strategy?: Strategy;
   /** Strategy of `/status`; undefined when there is no such subresource. */
   readonly statusStrategy?: Strategy;
-  /** Where `/scale` finds its numbers. */
+  /** Field paths behind `/scale`; undefined when there is no such subresource. */
   readonly scale?: ScalePaths;
   readonly table: TableColumns;
-  /** Fields for field selectors besides metadata.name and metadata.namespace. */
+  /** Values of the fields supported in field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
-  /** How a selector by another field is refused, where that is said in a way of its own. */
+  /** Error text for an unsupported selector field; set where it differs from the generic text. */
   readonly unknownFieldText?: (field: string) => string;
-  /** Seconds; events. */
+  /** Lease in seconds after which etcd drops the object. Used by events. */
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
-  /** POST that stores nothing (reviews) or subresources with their own logic (binding, eviction, log, exec), by name; `""` is the resource itself. */
+  /**
+   * By name: subresources with their own logic (binding, eviction, log, exec). `""` is the resource itself, for a POST that
+   * stores nothing (reviews).
+   */
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
-  /** A DELETE that removed the object answers with its last state instead of a Status (pods, services, claims). */
+  /** DELETE returns the last state of the removed object instead of a Status (pods, services, persistent volume claims). */
   readonly returnDeletedObject?: boolean;
-  /** Items of a list name their own kind and apiVersion: custom resources. */
+  /** List items carry kind and apiVersion. Set for custom resources, and used to recognize them. */
   readonly itemsKeepKind?: boolean;
-  /** Extra indexes the watch cache keeps, by selectable field: `spec.nodeName`. */
+  /** Selectable fields that the watch cache indexes, e.g. `spec.nodeName`. */
   readonly cacheIndexes?: readonly string[];
 }
 
+/** One version of a resource: defaulting, conversion to and from the hub, and how it is served. */
 export interface ResourceVersionDefinition {
   readonly version: string;
-  /** Off unless --runtime-config turns it on. Default true. */
+  /** false: served only when --runtime-config enables it. Default true. */
   readonly servedByDefault?: boolean;
-  /** Fills the defaults of 1.23 in place. Source: pkg/apis/<group>/<version>/defaults.go */
+  /** Sets the defaults of release 1.23, in place. Source: pkg/apis/<group>/<version>/defaults.go */
   readonly defaults?: (object: KubeObject) => void;
-  /** Default: only apiVersion changes. May change its argument. */
+  /** Same as `defaults`, but yields between passes over the object; for custom resources, whose defaulting can be slow. */
+  readonly defaultsInSteps?: (object: KubeObject) => Steps<void>;
+  /** Converts to the hub version. Default: only apiVersion changes. May modify its argument. */
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
-  /** To another version of the resource, where that takes asking somebody (custom resources). Takes over its argument. */
+  /** Asynchronous conversion to another version, e.g. by a conversion webhook (custom resources). Takes ownership of `object`. */
   readonly convert?: (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
-  /** Paths of fields that `defaults` takes away, for field validation; built-in kinds know theirs by the descriptor. */
+  /** Paths of unknown fields that pruning removes, for field validation. Built-in kinds derive them from the descriptor. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
-  /** How server-side apply sees the type; from its descriptor unless given (custom resources). */
+  /** Type used by server-side apply; derived from the descriptor unless given (custom resources). */
   readonly applyType?: ApplyType;
-  /** What OpenAPI says of the kind, where no descriptor does (custom resources). */
+  /** OpenAPI schema of a kind without a descriptor (custom resources). */
   readonly published?: CustomKind;
-  /** False: other versions have `/status`, this one has not. */
+  /** false: this version has no `/status` although another one has. */
   readonly statusServed?: false;
   /** Text for the Warning header of a deprecated version. */
   readonly deprecation?: string;
 }
 
+/** A version that is read from etcd but not served. */
 export interface FormerVersionDefinition extends ResourceVersionDefinition {
-  /** When it is not the resource's own: ingresses were in `extensions`. */
+  /** Set when it differs from the resource's group: ingresses were in `extensions`. */
   readonly group?: string;
 }
 
+/** How `/scale` maps to fields of the object. */
 export interface ScalePaths {
   readonly version: "autoscaling/v1" | "extensions/v1beta1";
   readonly specReplicas: string;
   readonly statusReplicas: string;
   readonly selector: (object: KubeObject) => string;
-  /** @throws when the object has no scale that could be read */
+  /** @throws when a scale cannot be read from the object */
   readonly checkRead?: (object: KubeObject) => void;
-  /** The resource's own rules decide what number is right, and its version counts where the scale names none. */
+  /**
+   * Skips the check for negative replicas and leaves it to the resource's validation. An update whose scale has no
+   * resourceVersion keeps the one of the object it was read from (custom resources).
+   */
   readonly leavesRules?: true;
-  /** As what a scale that is not there is told missing, where it is not the resource itself. */
+  /** Resource named in the NotFound of a missing scale, where it is not the parent resource. */
   readonly unknownAs?: GroupResource;
 }
 
-/** What a subresource (or a virtual resource) does. `create`, `get`, … are in `subresource.ts`; `connect` says where to. */
+/** A subresource or virtual resource: the kind of its body, its verbs and its handler. */
 export interface SubresourceDefinition {
   readonly kind: string;
-  /** Group and version of its kind, when they differ from the parent's. */
+  /** Group and version of `kind`, when they differ from the parent's. */
   readonly kindGroupVersion?: { readonly group: string; readonly version: string };
-  /** More versions of that group that a body may have; the shape is the same. */
+  /** Further versions of that group accepted in a body; the shape is the same. */
   readonly otherVersions?: readonly string[];
   readonly verbs: readonly string[];
-  readonly handler: import("./subresource.ts").SubresourceHandler;
+  readonly handler: import("./resource.ts").SubresourceHandler;
 }
+
+/**
+ * create, get, list, update, delete and watch for any strategy, in the resource's hub version. Called by handlers and
+ * subresources; independent of HTTP and of etcd.
+ * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go
+ */
+export interface RegistryStore {
+  readonly definition: ResourceDefinition;
+  readonly storage: Storage;
+  /** A store over the same keys that writes through another strategy (status, scale, binding). */
+  withStrategy(strategy: Strategy): RegistryStore;
+
+  /**
+   * Stores a new object. `options.validateAdmission` runs after the strategy's validation, before the write.
+   * @param object owned by the store from now on; changed in place
+   * @throws AlreadyExists, BadRequest, Invalid
+   */
+  create(ctx: StrategyContext, object: KubeObject, options: StoreCreateOptions): Promise<Entry>;
+  /** @throws NotFound */
+  get(namespace: string, name: string, options?: ReadOptions): Promise<Entry>;
+  list(namespace: string, request: Omit<ListRequest, "prefix">): Promise<ListResult>;
+  watch(namespace: string, request: Omit<WatchRequest, "prefix">): Promise<WatchStream>;
+
+  /**
+   * Read-modify-write of one object; PUT, patch and apply all use it.
+   * @param change returns the new state for the stored object (undefined: absent, create on update). May run several
+   *   times and must not modify its argument.
+   * @returns `created`: true when the object did not exist
+   * @throws NotFound, Conflict, Invalid
+   */
+  update(
+    ctx: StrategyContext,
+    name: string,
+    change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
+    options: StoreUpdateOptions,
+  ): Promise<{ entry: Entry; created: boolean }>;
+
+  /**
+   * @returns `deleted`: true and the last state when the object was removed; false and the state with deletionTimestamp when
+   *   finalizers or a grace period keep it
+   * @throws NotFound; Conflict when preconditions fail
+   */
+  delete(
+    ctx: StrategyContext,
+    name: string,
+    options: DeleteOptions,
+    validateAdmission?: (old: KubeObject) => Promise<void>,
+  ): Promise<{ entry: Entry; deleted: boolean }>;
+
+  /** Deletes the matching objects with --delete-collection-workers workers. @returns the list as it was before the deletions */
+  deleteCollection(
+    ctx: StrategyContext,
+    options: DeleteOptions,
+    request: Omit<ListRequest, "prefix">,
+    validateAdmission?: (old: KubeObject) => Promise<void>,
+  ): Promise<ListResult>;
+}
+
+export interface StoreCreateOptions {
+  /** Validating admission; runs before the write. A throw aborts the create. */
+  validateAdmission?: (object: KubeObject) => Promise<void>;
+  signal?: Cancellation;
+}
+
+export interface StoreUpdateOptions {
+  /** Mutating admission; runs on the new state before the strategy. */
+  mutateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
+  validateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
+  preconditions?: { uid?: string; resourceVersion?: string };
+  /** Creates an absent object regardless of `allowCreateOnUpdate` (server-side apply). */
+  forceAllowCreate?: boolean;
+  signal?: Cancellation;
+}
+
+/** Dependencies of subresource handlers, assembled in `server.ts`. */
+export interface RegistryServices {
+  /** @throws when the resource is not in the catalogue */
+  store(group: string, resource: string): RegistryStore;
+  readonly now: () => number;
+  readonly featureEnabled: (gate: string) => boolean;
+  /** Signs service-account tokens; undefined without --service-account-signing-key-file. */
+  readonly tokenIssuer?: TokenIssuer;
+  /** For escalation checks and access reviews. */
+  readonly authorize?: import("../../authorization/authorizer.ts").Authorizer;
+  /** For token reviews. */
+  readonly authenticateToken?: (
+    token: string,
+    audiences: readonly string[],
+  ) => Promise<import("@coxswain/apimachinery/serving/authentication/authenticator").AuthenticationResult | undefined>;
+  readonly resolveRules?: import("../../authorization/authorizer.ts").RuleResolver;
+  /** Rules granted by RBAC alone, whatever --authorization-mode is. Escalation checks limit grants to these. */
+  readonly rbacRules?: import("../../authorization/authorizer.ts").RuleResolver;
+}
+
+/** Signs service-account tokens with the settings of the --service-account-* flags. */
+export interface TokenIssuer {
+  readonly issuer: string;
+  readonly defaultAudiences: readonly string[];
+  readonly maxExpirationSeconds: number | undefined;
+  readonly extendExpiration: boolean;
+  sign(claims: Record<string, unknown>): Promise<string>;
+}
+
+/** Arguments of a subresource handler. */
+export interface SubresourceCall {
+  readonly ctx: RequestContext;
+  readonly services: RegistryServices;
+  readonly namespace: string;
+  readonly name: string;
+  /** The decoded body in the subresource's kind, with defaults; undefined for get. */
+  readonly body: Unstructured | undefined;
+  readonly dryRun: boolean;
+  readonly fieldManager: string;
+  /** Runs admission for an object that the subresource writes; provided by the handlers. */
+  readonly admit: (object: KubeObject, old: KubeObject | undefined) => Promise<void>;
+}
+
+/** Target of a streaming connection; `node-proxy/` dials it. */
+export interface ConnectTarget {
+  readonly url: URL;
+  /** true: dial a kubelet with --kubelet-client-certificate. */
+  readonly toNode: boolean;
+  /** Skips verification of the kubelet's certificate, as the client requested with insecureSkipTLSVerifyBackend. */
+  readonly skipVerify?: boolean;
+  /** `text`: a GET whose body is streamed as text. `tunnel`: upgrade requests only. `proxy`: forwards the request unchanged. */
+  readonly as: "text" | "tunnel" | "proxy";
+}
+
+export type SubresourceHandler =
+  | {
+      readonly type: "object";
+      get?(call: SubresourceCall): Promise<KubeObject>;
+      /** For a virtual resource that can be listed (componentstatuses). */
+      list?(call: SubresourceCall): Promise<KubeObject[]>;
+      create?(call: SubresourceCall): Promise<KubeObject>;
+      update?(call: SubresourceCall): Promise<KubeObject> /** HTTP status of a create; default 201. */;
+      readonly createStatus?: number;
+    }
+  /** Updates part of the parent object: another strategy over the parent's store, as for status. */
+  | { readonly type: "strategy"; readonly strategy: Strategy }
+  | { readonly type: "scale" }
+  /** connect returns undefined when there is no target yet; the response is 204 (log of an unscheduled pod). */
+  | { readonly type: "connect"; connect(call: SubresourceCall, path: string): Promise<ConnectTarget | undefined> };

@@ -3,8 +3,8 @@ import { uint64Fault } from "@coxswain/apimachinery/meta/resource-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * The resourceVersion of an object that a client sent; 0 for none.
- * @throws 500 without a reason, as upstream, for what is no number
+ * Parses the resourceVersion of an object sent by a client; 0 when it is empty.
+ * @throws 500 without a reason, as upstream, when it is not an unsigned 64-bit integer
  * Source: k8s.io/apiserver pkg/storage/etcd3 APIObjectVersioner.ObjectResourceVersion
  */
 export function revisionOf(object: KubeObject): bigint {

@@ -5,7 +5,7 @@ import { isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
 import type { ScalePaths } from "./resource.ts";
 
 /**
- * `/scale` of an object: its number of replicas in a kind that is the same for all resources that have one.
+ * Builds the Scale of an object, the kind that all `/scale` subresources share.
  * Source: pkg/registry/apps/deployment/storage/storage.go scaleFromDeployment, ScaleREST
  */
 export function scaleOf(object: KubeObject, paths: ScalePaths): KubeObject {
@@ -31,7 +31,7 @@ export function scaleOf(object: KubeObject, paths: ScalePaths): KubeObject {
 }
 
 /**
- * Writes a wanted scale into an object, in place.
+ * Sets the replicas and resourceVersion of a Scale on an object, in place.
  * @param object a copy that the caller owns
  * @throws BadRequest, Invalid
  */
@@ -46,7 +46,7 @@ export function applyScale(object: KubeObject, scale: KubeObject, paths: ScalePa
     ]);
   }
   setAt(object, paths.specReplicas, replicas);
-  // Without it the update is unconditional, with it the usual check finds a lost race.
+  // Empty: unconditional update. Otherwise the store's check detects a concurrent change.
   const own = paths.leavesRules ? object.metadata.resourceVersion : undefined;
   object.metadata.resourceVersion = scale.metadata?.resourceVersion || own || "";
   return object;
@@ -77,7 +77,7 @@ function setAt(object: KubeObject, path: string, number: number): void {
   put(target, last, number);
 }
 
-/** Paths come from CRDs too: `__proto__` is a key like any other. */
+/** Paths may come from CRDs: defineProperty treats `__proto__` like any other key. */
 function put(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -4,7 +4,8 @@ import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/ap
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { newRegistryStore, type RegistryStore } from "./store.ts";
+import type { RegistryStore } from "./resource.ts";
+import { newRegistryStore } from "./store.ts";
 import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
 
 test("create fills the system fields and takes none from the client", async (t) => {
@@ -255,7 +256,7 @@ test("a deletion of an object that changes after it was decided is decided anew"
   const store = await aStore(t);
   await store.create(ctx(), configMap({ name: "a" }), {});
   const { deleted, entry } = await store.delete(ctx(), "a", {}, async () => {
-    // A finalizer comes between the decision and the removal.
+    // Adds a finalizer between the decision and the removal.
     if (++decisions === 1) await store.update(ctx(), "a", merge({}, { finalizers: ["example.com/wait"] }), {});
   });
   assert.deepEqual([deleted, decisions], [false, 2]);

@@ -6,16 +6,7 @@ import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
-import type {
-  Cancellation,
-  Entry,
-  ListRequest,
-  ListResult,
-  ReadOptions,
-  Storage,
-  WatchRequest,
-  WatchStream,
-} from "../../storage/storage.ts";
+import type { Cancellation, Entry, ListRequest, ListResult, Storage } from "../../storage/storage.ts";
 import { beforeCreate } from "./before-create.ts";
 import { beforeUpdate } from "./before-update.ts";
 import { deletesByUpdate } from "./graceful-delete.ts";
@@ -23,90 +14,27 @@ import { storageKey, storagePrefix } from "./keys.ts";
 import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import { generatedNameAttempts, nameObject } from "./name-generation.ts";
 import { newRemove } from "./remove.ts";
-import type { ResourceDefinition } from "./resource.ts";
+import type { RegistryStore, ResourceDefinition, StoreCreateOptions, StoreUpdateOptions } from "./resource.ts";
 import { revisionOf } from "./revision.ts";
 import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
-
-/**
- * create, get, list, update, delete and watch for any strategy, in the resource's hub version. Handlers and
- * subresources call it; it knows neither HTTP nor etcd.
- * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go
- */
-export interface RegistryStore {
-  readonly definition: ResourceDefinition;
-  readonly storage: Storage;
-  /** A store that writes through another strategy (status, scale, binding) into the same keys. */
-  withStrategy(strategy: Strategy): RegistryStore;
-
-  /** @param validateAdmission runs after the strategy's validation, before the write. */
-  create(ctx: StrategyContext, object: KubeObject, options: StoreCreateOptions): Promise<Entry>;
-  /** @throws NotFound. */
-  get(namespace: string, name: string, options?: ReadOptions): Promise<Entry>;
-  list(namespace: string, request: Omit<ListRequest, "prefix">): Promise<ListResult>;
-  watch(namespace: string, request: Omit<WatchRequest, "prefix">): Promise<WatchStream>;
-
-  /**
-   * @param change from the stored object (undefined: absent, create-by-PUT) to the wanted one; may run many times.
-   *   It never changes its argument. Patches, PUT and apply all come through here.
-   * @returns `created` when a PUT made the object.
-   * @throws NotFound, Conflict, Invalid.
-   */
-  update(
-    ctx: StrategyContext,
-    name: string,
-    change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
-    options: StoreUpdateOptions,
-  ): Promise<{ entry: Entry; created: boolean }>;
-
-  /** @returns the last state when the object is gone, or its state with deletionTimestamp when it stays for now. */
-  delete(
-    ctx: StrategyContext,
-    name: string,
-    options: DeleteOptions,
-    validateAdmission?: (old: KubeObject) => Promise<void>,
-  ): Promise<{ entry: Entry; deleted: boolean }>;
-
-  /** Deletes what the selection matches, several at once. @returns what was matched. */
-  deleteCollection(
-    ctx: StrategyContext,
-    options: DeleteOptions,
-    request: Omit<ListRequest, "prefix">,
-    validateAdmission?: (old: KubeObject) => Promise<void>,
-  ): Promise<ListResult>;
-}
-
-export interface StoreCreateOptions {
-  /** With generateName: tried once more when the name was taken. */
-  validateAdmission?: (object: KubeObject) => Promise<void>;
-  signal?: Cancellation;
-}
-
-export interface StoreUpdateOptions {
-  /** Runs on the wanted object before the strategy (mutating plugins). */
-  mutateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
-  validateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
-  preconditions?: { uid?: string; resourceVersion?: string };
-  /** A patch may create (server-side apply). PUT asks the strategy instead. */
-  forceAllowCreate?: boolean;
-  signal?: Cancellation;
-}
 
 export interface RegistryStoreOptions {
   definition: ResourceDefinition;
   storage: Storage;
-  /** Of the definition unless given. */
+  /** Defaults to the definition's. */
   strategy?: Strategy;
   /** --event-ttl, for resources that expire. */
   eventTtlSeconds?: number;
   /** --delete-collection-workers */
   deleteCollectionWorkers?: number;
-  /** --enable-garbage-collector: without it no finalizers are added for dependents. Default true. */
+  /** --enable-garbage-collector; false: deletions add no orphan or foregroundDeletion finalizer. Default true. */
   garbageCollection?: boolean;
 }
 
 const optimisticLockText = "the object has been modified; please apply your changes to the latest version and try again";
 const defaultEventTtlSeconds = 3600;
 
+/** The generic store of one resource. @throws Error when neither the options nor the definition have a strategy */
 export function newRegistryStore(options: RegistryStoreOptions): RegistryStore {
   const { definition, storage } = options;
   const strategy = options.strategy ?? definition.strategy;
@@ -117,7 +45,7 @@ export function newRegistryStore(options: RegistryStoreOptions): RegistryStore {
 function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: Storage): RegistryStore {
   const { definition } = options;
   const { namespaced } = definition;
-  // Its views (status) make new objects, and take updates without a version, where the resource itself does.
+  // Subresource strategies (status) inherit allowCreateOnUpdate and allowUnconditionalUpdate from the resource.
   const whole = definition.strategy ?? strategy;
   const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
   const expiry = ttlSeconds === undefined ? {} : { ttlSeconds };
@@ -143,7 +71,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return entry;
   }
 
-  /** Tries other names when the name was made here and is taken. */
+  /** Retries with another name when a generated name is taken. */
   async function createNamed(
     ctx: StrategyContext,
     object: KubeObject,
@@ -168,6 +96,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     }
   }
 
+  /** @returns the AlreadyExists error to report; its text says so when the existing object is being deleted */
   async function explainTaken(key: string, name: string, err: unknown): Promise<unknown> {
     const present = await storage.get(key).catch(() => undefined);
     if (!present?.object().metadata.deletionTimestamp) return err;
@@ -186,11 +115,11 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     const key = storageKey(namespaced, ctx.namespace, name);
     let created = false;
     let undo: Transaction | undefined;
-    /** Set when the update took away the last finalizer: the state it asked for, and the revision it saw. */
+    /** Set when the update removed the last finalizer: the requested state and the entry it is based on. */
     let last: { object: KubeObject; entry: Entry } | undefined;
 
     const attempt = async (stored: Entry | undefined): Promise<KubeObject> => {
-      await undo?.revert(); // of an attempt that lost its race
+      await undo?.revert(); // allocations of an attempt that lost a race
       undo = undefined;
       const current = stored?.object();
       if (current === undefined && !whole.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
@@ -219,7 +148,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       return next;
     };
 
-    /** @returns undefined when the object changed before it could be removed: decide anew */
+    /** @returns undefined when the object changed before it could be removed; the caller retries */
     const write = async (): Promise<Entry | undefined> => {
       try {
         return await storage.guaranteedUpdate(key, attempt, {
@@ -243,13 +172,13 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return { entry, created };
   }
 
-  /** @throws Conflict when the client's version is not the stored one, Invalid when it must say one. */
+  /** @throws Conflict when the client's resourceVersion is not the stored one, Invalid when one is required and missing */
   function matchRevision(next: KubeObject, current: KubeObject, name: string): void {
     const wanted = revisionOf(next);
     const present = current.metadata.resourceVersion ?? "";
     if (wanted === 0n) {
       if (whole.allowUnconditionalUpdate === false) {
-        // Upstream gives the resource as the kind here, and the version as an unsigned number.
+        // Upstream uses the resource name as the kind here and formats the version as a Go uint64.
         throw invalid({ group: definition.group, kind: definition.resource }, name, [
           invalidValue("metadata.resourceVersion", new GoText("0x0"), "must be specified for an update"),
         ]);
@@ -258,7 +187,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     } else if (String(wanted) !== present) throw conflict(definition, name, optimisticLockText);
   }
 
-  /** The deletion that an update has become. @returns false when the object is not what that update saw. */
+  /** Completes a deletion after an update removed the last finalizer. @returns false when the object changed since that update */
   async function deleteWith(ctx: StrategyContext, key: string, last: { object: KubeObject; entry: Entry }): Promise<boolean> {
     try {
       await storage.delete(key, {
@@ -267,7 +196,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         suggestion: last.entry,
       });
     } catch (err) {
-      if (isNotFound(err)) return true; // somebody else took the last finalizer away too
+      if (isNotFound(err)) return true; // a concurrent update also removed the last finalizer
       if (isConflict(err)) return false;
       throw err;
     }
@@ -289,7 +218,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         if (failures.length > 0 || request.signal?.aborted) return;
         const { namespace, name } = splitStorageKey(namespaced, entry.key);
         try {
-          // Options are an object of the request: each deletion has its own.
+          // Deletions may modify their options, so each gets a copy.
           await remove({ ...ctx, namespace }, name, { ...deleteOptions }, validateAdmission);
         } catch (err) {
           if (!isNotFound(err)) failures.push(err);
@@ -329,5 +258,5 @@ function splitStorageKey(namespaced: boolean, key: string): { namespace: string;
   return namespaced ? splitKey(key) : { namespace: "", name: key };
 }
 
-/** An outcome of a guarded write that is no failure; it never leaves this file. */
+/** Thrown inside guaranteedUpdate to stop the write: the update completes a deletion. Never escapes this module. */
 const emptiedFinalizers = new Error("the update took away the last finalizer");

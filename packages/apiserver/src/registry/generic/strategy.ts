@@ -4,67 +4,74 @@ import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types
 import type { UserInfo } from "../../request/context.ts";
 
 /**
- * What is particular to one resource. The generic store calls the hooks in this order:
+ * Resource-specific behaviour of the generic store. It calls the hooks in this order:
  * create: (decode, `defaults` of the request's version) → prepareForCreate → object-meta checks → validate → canonicalize.
  * update: prepareForUpdate → object-meta checks → validateUpdate → canonicalize.
- * Hooks may change `next`, which the caller owns, and never `current`, which is shared.
+ * Hooks may modify `next`, which the caller owns, but never `current`, which is shared.
  * Source: k8s.io/apiserver pkg/registry/rest/create.go, update.go, delete.go
  */
 // biome-ignore lint/suspicious/noExplicitAny: a strategy is written for one kind and stored in a table of all kinds.
 export interface Strategy<T extends KubeObject = any> {
   namespaceScoped: boolean;
-  /** PUT on a name that is not there creates it. */
+  /** PUT creates an object that does not exist. */
   allowCreateOnUpdate?: boolean;
-  /** An update without resourceVersion overwrites. Default true. */
+  /** An update without resourceVersion overwrites the stored object. Default true. */
   allowUnconditionalUpdate?: boolean;
-  /** Fields that this endpoint never takes from users and that nobody owns through it: `status`, `metadata.labels`. */
+  /** Fields ignored in requests to this endpoint and never owned through it in managedFields: `status`, `metadata.labels`. */
   resetFields?: readonly string[];
   prepareForCreate?(next: T, ctx: StrategyContext): void;
   prepareForUpdate?(next: T, current: T, ctx: StrategyContext): void;
   validate?(next: T, ctx: StrategyContext): FieldError[];
   validateUpdate?(next: T, current: T, ctx: StrategyContext): FieldError[];
-  /** Instead of these two, where users decide how much there is to check: other requests are served between the steps. */
+  /** Replaces `validate` and `validateUpdate` where user input bounds the cost: it yields to the event loop between steps. */
   validateInSteps?(next: T, current: T | undefined, ctx: StrategyContext): Steps<FieldError[]>;
-  /** Brings equal objects to one form after validation. */
+  /** Normalizes a validated object, so that semantically equal objects are stored the same. */
   canonicalize?(next: T): void;
   /** Texts for `Warning` headers. */
   warningsOnCreate?(next: T, ctx: StrategyContext): string[];
   warningsOnUpdate?(next: T, current: T, ctx: StrategyContext): string[];
-  /** Finalizers may be words without a domain: custom resources, and kinds of the aggregated API servers. */
+  /** Accepts finalizers without a domain prefix: custom resources, kinds of the extension API servers, budgets. */
   anyFinalizer?: boolean;
-  /** What is wrong with a new object's metadata is told only when nothing else is: kinds that do not look at it themselves. */
+  /**
+   * On create, metadata errors are reported only when `validate` finds none. For kinds whose upstream validation does not
+   * check the metadata itself.
+   */
   metadataLast?: boolean;
-  /** How names are checked; default DNS-1123 subdomain. */
+  /** Returns error texts for an invalid name; default DNS-1123 subdomain. */
   validateName?(name: string): string[];
-  /** Graceful deletion: the grace period in seconds, undefined for immediate. Source: rest.RESTGracefulDeleteStrategy */
+  /** Grace period in seconds; undefined: delete immediately. Source: rest.RESTGracefulDeleteStrategy */
   gracePeriod?(current: T, requested: number | undefined): number | undefined;
-  /** What happens to dependents when the client asks for nothing; default Background. */
+  /** Propagation policy when neither the request nor a finalizer sets one; default Background. */
   defaultGarbageCollection?: GarbageCollection | ((ctx: StrategyContext) => GarbageCollection);
-  /** Runs inside the write after validation, undone when the write fails (cluster IPs, node ports). In a dry run too: it takes nothing then. */
+  /**
+   * Allocates resources (cluster IPs, node ports) after validation and before the write; the transaction is reverted when the
+   * write fails. Also called in a dry run, where it must not allocate.
+   */
   beginCreate?(next: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   beginUpdate?(next: T, current: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   afterDelete?(last: T, ctx: StrategyContext): Promise<void> | void;
-  /** Refuses to delete the one object of this name by throwing a StatusError; deletions of collections are not asked. */
+  /** Throws a StatusError to refuse the deletion of a single object; not called for deletecollection. */
   checkDeletion?(name: string): void;
   /**
-   * A deletion in steps of the resource's own (namespaces): the object as it stays for now, `pending` when it waits
-   * already, undefined to go the usual way. Returns a new object.
+   * Custom first phase of a deletion (namespaces). Returns a copy of the object to keep in its terminating state, `pending`
+   * when it is already terminating, or undefined for the default deletion.
    */
   beginDeletion?(current: T, ctx: StrategyContext): T | "pending" | undefined;
   /** Whether an update that leaves no finalizers may complete a deletion; default yes. */
   completesDeletion?(next: T): boolean;
-  /** Fills what is computed for readers and not stored. Rare. */
+  /** Sets fields that are computed on read and not stored. */
   decorate?(object: T): void;
 }
 
-/** What a write took besides its object; one of the two is called. */
+/** Resources allocated for a write. Exactly one of the two is called. */
 export interface Transaction {
-  /** The object is stored: what it has no longer may be given back. */
+  /** The object was stored: releases what the previous state held and the new one does not. */
   commit(): void | Promise<void>;
-  /** It is not: all that was taken for it is given back. */
+  /** The write failed: releases everything allocated for it. */
   revert(): void | Promise<void>;
 }
 
+/** Source: k8s.io/apiserver pkg/registry/rest/delete.go GarbageCollectionPolicy */
 export type GarbageCollection = "Orphan" | "Background" | "Unsupported";
 
 export interface StrategyContext {
@@ -73,18 +80,18 @@ export interface StrategyContext {
   readonly dryRun: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** The version the client speaks, where it comes from a request: some older versions are checked less strictly. */
+  /** API version of the request, if any: some older versions are validated less strictly. */
   readonly requestVersion?: string;
   readonly featureEnabled: (gate: string) => boolean;
   readonly warn: (text: string) => void;
 }
 
-/** kubectl's columns for one resource. Source: pkg/printers/internalversion/printers.go */
+/** Table columns (kubectl get) of one resource. Source: pkg/printers/internalversion/printers.go */
 export interface TableColumns<T extends KubeObject = Unstructured> {
   readonly columns: readonly TableColumn[];
-  /** One cell a column. `now` in ms since the epoch, for `ageSince` and nothing else. */
+  /** One cell per column. `now` is in ms since the epoch and may only be passed to `ageSince`; see `ages.ts`. */
   cells(object: T, now: number): readonly unknown[];
-  /** Of the rows of a list, where that is not the list's own. */
+  /** Order of the rows, where it differs from the order of the list. */
   readonly order?: (a: KubeObject, b: KubeObject) => number;
 }
 
@@ -92,7 +99,7 @@ export interface TableColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "number" | "boolean" | "date";
   readonly format?: "name" | "";
-  /** 0 always, 1 with `-o wide`. */
+  /** 0: always shown; 1: only with `-o wide`. */
   readonly priority?: number;
   readonly description?: string;
 }

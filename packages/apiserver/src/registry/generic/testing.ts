@@ -1,12 +1,12 @@
-/** What the tests of this folder share: a generic store over a real etcd with its own key prefix, and small objects. */
+/** Fixtures of this folder's tests: a generic store over a real etcd with its own key prefix, and small objects. */
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { openStorage, type StorageSet } from "../../storage/open.ts";
-import type { ResourceDefinition } from "./resource.ts";
-import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "./store.ts";
+import type { RegistryStore, ResourceDefinition } from "./resource.ts";
+import { newRegistryStore, type RegistryStoreOptions } from "./store.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 export type ConfigMap = KubeObject & { data?: Record<string, string> };
@@ -39,6 +39,7 @@ export function definitionOf(strategy: Partial<Strategy> = {}): ResourceDefiniti
   };
 }
 
+/** A ConfigMap store over a real etcd; stopped when the test ends. */
 export async function aStore(
   t: { after(fn: () => void): void },
   strategy: Partial<Strategy> = {},
@@ -62,6 +63,7 @@ export const configMap = (metadata: KubeObject["metadata"], data: Record<string,
   data,
 });
 
+/** A change function for updates that merges data and metadata into the stored object. */
 export const merge = (data: Record<string, string>, metadata: KubeObject["metadata"] = {}) =>
   ((current: ConfigMap) => ({
     ...current,
@@ -69,6 +71,7 @@ export const merge = (data: Record<string, string>, metadata: KubeObject["metada
     metadata: { ...current.metadata, ...metadata },
   })) as unknown as (current: KubeObject | undefined) => KubeObject;
 
+/** Whether the object exists in namespace `web`. */
 export const present = (store: RegistryStore, name: string): Promise<boolean> =>
   store.get("web", name).then(
     () => true,

@@ -24,7 +24,7 @@ export function policyResources(): ResourceDefinition[] {
             "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget",
         },
       ],
-      // As 1.23 has it still, so that servers of 1.20 read it too.
+      // Storage version as in upstream 1.23; also readable by API servers of 1.20.
       storage: { group: "policy", version: "v1beta1" },
       strategy: podDisruptionBudgetStrategy,
       statusStrategy: podDisruptionBudgetStatusStrategy,

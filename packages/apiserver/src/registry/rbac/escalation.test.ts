@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
-import { compactRules, uncoveredRules } from "./escalation.ts";
+import { compactRules, refuseAggregation, refuseEscalation, uncoveredRules } from "./escalation.ts";
 
 const rule = (verbs: string[], apiGroups: string[], resources: string[], resourceNames?: string[]): PolicyRule => ({
   verbs,
@@ -107,4 +107,75 @@ test("rules that differ by their verbs alone are told as one", () => {
       rule(["get"], [""], ["pods"], ["a"]),
     ],
   );
+});
+
+const joe = { name: "joe", groups: ["devs"] };
+const target = { resource: "clusterroles", namespace: "", name: "r", urlName: "u" };
+
+/** Services whose authorizer returns this decision and whose users have these rules. */
+function asking(decision: "allow" | "deny", owned: readonly PolicyRule[], errors: Error[] = []) {
+  const asked: object[] = [];
+  const services = {
+    authorize: async (attributes: object) => {
+      asked.push(attributes);
+      return { decision };
+    },
+    rbacRules: async () => ({ rules: owned, errors, incomplete: false }),
+  };
+  return { asked, config: { services: () => services } as unknown as Parameters<typeof refuseEscalation>[0] };
+}
+const as = (user: object | undefined) => ({ user }) as unknown as Parameters<typeof refuseEscalation>[1];
+const secrets = rule(["get"], [""], ["secrets"]);
+
+test("rights that one does not have are given by those alone who may escalate the role, by its name in the path", async () => {
+  const { asked, config } = asking("deny", [rule(["get"], [""], ["pods"])], [new Error("no role x"), new Error("no role y")]);
+  await assert.rejects(
+    refuseEscalation(config, as(joe), target, [secrets, rule(["list"], [""], ["secrets"]), rule(["get"], [""], ["pods"])]),
+    {
+      message:
+        'clusterroles.rbac.authorization.k8s.io "r" is forbidden: user "joe" (groups=["devs"]) is attempting to grant RBAC permissions not currently held:\n' +
+        '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}; resolution errors: [no role x, no role y]',
+    },
+  );
+  assert.partialDeepStrictEqual(asked, [
+    { verb: "escalate", group: "rbac.authorization.k8s.io", resource: "clusterroles", name: "u" },
+  ]);
+  await refuseEscalation(config, as(joe), target, [rule(["get"], [""], ["pods"])]);
+  await refuseEscalation(asking("allow", []).config, as(joe), target, [secrets]);
+  await refuseEscalation(config, as({ name: "root", groups: ["a", "system:masters"] }), target, [secrets]);
+  await assert.rejects(refuseEscalation(config, as({ name: "system:masters", groups: [] }), target, [secrets]));
+});
+
+test("what a role gathers is chosen by those alone who have everything, URLs too", async () => {
+  const everything = rule(["*"], ["*"], ["*"]);
+  const text =
+    'clusterroles.rbac.authorization.k8s.io "r" is forbidden: must have cluster-admin privileges to use the aggregationRule';
+  await assert.rejects(refuseAggregation(asking("deny", [everything]).config, as(joe), target), { message: text });
+  const urls = { verbs: ["*"], nonResourceURLs: ["*"] };
+  await refuseAggregation(asking("deny", [everything, urls]).config, as(joe), target);
+  const broken = { services: () => ({ authorize: () => Promise.reject(new Error("away")), rbacRules: async () => undefined }) };
+  await assert.rejects(refuseAggregation(broken as never, as(joe), target), /^Error: away$/);
+});
+
+for (const { name, wanted } of [
+  { name: "verb", wanted: rule(["get", "list"], [""], ["pods"]) },
+  { name: "group", wanted: rule(["get"], ["", "apps"], ["pods"]) },
+  { name: "resource", wanted: rule(["get"], [""], ["pods", "secrets"]) },
+  { name: "subresource", wanted: rule(["get"], [""], ["pods", "pods/exec"]) },
+]) {
+  test(`the second ${name} of a rule has to be had too`, () => {
+    assert.equal(uncoveredRules([rule(["get"], [""], ["pods"])], [wanted]).length, 1);
+  });
+}
+
+test("of a rule with names each name has to be had, and a URL beside resources too", () => {
+  const named = rule(["get"], [""], ["pods"], ["a"]);
+  assert.equal(uncoveredRules([named], [rule(["get"], [""], ["pods"], ["a", "b"])]).length, 1);
+  assert.equal(
+    uncoveredRules([named, rule(["get"], [""], ["pods"], ["b"])], [rule(["get"], [""], ["pods"], ["a", "b"])]).length,
+    0,
+  );
+  const urls = (...nonResourceURLs: string[]) => ({ verbs: ["get"], nonResourceURLs });
+  assert.equal(uncoveredRules([urls("/a", "/b/*")], [urls("/a", "/b/c")]).length, 0);
+  assert.equal(uncoveredRules([urls("/a", "/b/*")], [urls("/a", "/bc")]).length, 1);
 });

@@ -7,10 +7,11 @@ import type { UserInfo } from "../../request/context.ts";
 import type { CatalogueConfig } from "../config.ts";
 import type { StrategyContext } from "../generic/strategy.ts";
 
-/** The group whose members may do everything; loopback requests of the server itself have it. */
+/** Group with all permissions; also that of loopback requests of the server itself. */
 const masters = "system:masters";
 export const rbacGroup = "rbac.authorization.k8s.io";
 
+/** The RBAC object that grants the rules, as named in the error. */
 export interface Target {
   readonly resource: string;
   readonly namespace: string;
@@ -18,13 +19,13 @@ export interface Target {
 }
 
 interface RoleTarget extends Target {
-  /** The name in the request's path, `""` for a POST: what the right to escalate is asked for. */
+  /** Name in the request path (`""` for a POST), used in the authorization check of the verb `escalate`. */
   readonly urlName: string;
 }
 
 /**
- * Nobody gives away rights that they do not have, unless they may `escalate` the role.
- * @throws 403 with the rules that are missing.
+ * Users may only grant permissions that they have themselves, unless they have the verb `escalate` on the role.
+ * @throws 403 with the missing rules
  * Source: pkg/registry/rbac/role/policybased/storage.go, pkg/registry/rbac/validation/rule.go
  */
 export async function refuseEscalation(
@@ -53,6 +54,7 @@ export async function refuseEscalation(
   await refuseUncovered(config, user, target, rules);
 }
 
+/** Compares rules with those that RBAC grants the user in the target's namespace. @throws 403 with the missing rules */
 export async function refuseUncovered(
   config: Pick<CatalogueConfig, "services">,
   user: UserInfo,
@@ -70,7 +72,7 @@ export async function refuseUncovered(
   throw forbidden({ group: rbacGroup, resource: target.resource }, target.name, message);
 }
 
-/** Who sets or changes what a role gathers must already have everything: it could gather anything. */
+/** Roles with an aggregationRule require full permissions, because it may select any role. @throws 403 */
 export async function refuseAggregation(
   config: Pick<CatalogueConfig, "services">,
   ctx: StrategyContext,
@@ -90,7 +92,7 @@ const fullAuthority: readonly PolicyRule[] = [
   { verbs: ["*"], nonResourceURLs: ["*"] },
 ];
 
-/** Rules for one resource that differ by their verbs alone become one. Source: pkg/registry/rbac/validation/policy_compact.go */
+/** Merges rules for one resource that differ only in verbs. Source: pkg/registry/rbac/validation/policy_compact.go */
 export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const compact: PolicyRule[] = [];
   const simple = new Map<string, PolicyRule>();
@@ -107,13 +109,13 @@ export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...compact, ...simple.values()];
 }
 
-/** Of a rule's parts: what one role may ask for in all, and how many of those that are missing are told. */
+/** Limits of the breakdown of rules (verb × resource × …): combinations examined per role, and missing ones reported. */
 const mostParts = 50_000;
 const mostMissing = 5000;
 
 /**
- * The parts of `wanted` that `owned` does not cover, one verb and resource each; of many the first. A rule has as many
- * parts as its lists have when multiplied: from where they are too many on it is covered by one rule, or it is missing.
+ * The combinations (one verb and resource each) of `wanted` that `owned` does not cover, limited to the first ones. The number
+ * of combinations of a rule is the product of its lists; beyond `mostParts`, a rule that no single owned rule covers is missing.
  * Source: pkg/registry/rbac/validation Covers
  */
 export function uncoveredRules(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
@@ -137,7 +139,7 @@ function partsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }
   return verbs.length * ((nonResourceURLs?.length ?? 0) + orOne(apiGroups) * orOne(resources) * orOne(resourceNames));
 }
 
-/** One rule gives all that the other does, which then need not be taken apart. */
+/** Whether a single owned rule covers the other one completely; avoids breaking it down. */
 function coversAll(
   owned: PolicyRule,
   { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: PolicyRule,
@@ -151,7 +153,7 @@ function coversAll(
   );
 }
 
-/** Group by group, then resource by resource, so that few rules are left to look at for each verb and name. */
+/** Filters the owned rules by group, resource and verb in turn, so that few are left to check for each name. */
 function* uncoveredParts(owned: readonly PolicyRule[], rule: PolicyRule): Generator<PolicyRule> {
   const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
   const names = resourceNames.length === 0 ? [undefined] : resourceNames;
@@ -179,7 +181,7 @@ function has(list: readonly string[] | undefined, value: string): boolean {
   return list !== undefined && (list.includes("*") || list.includes(value));
 }
 
-/** @param name undefined: every object */
+/** @param name undefined: all objects */
 function nameCovered({ resourceNames = [] }: PolicyRule, name: string | undefined): boolean {
   return resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name));
 }
@@ -205,7 +207,7 @@ function ruleText(rule: PolicyRule): string {
   return `{${parts.join(", ")}}`;
 }
 
-/** Go's %q of a list. */
+/** Formats like Go's %q of a list. */
 function quoteList(values: readonly string[]): string {
   return `[${values.map(goQuote).join(" ")}]`;
 }

@@ -2,7 +2,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * Is an update only for the garbage collector's sake? Who may not grant what an object grants may do that alone.
+ * Whether an update changes only owner references and finalizers; such updates need no escalation check.
  * Source: pkg/registry/rbac/helpers.go IsOnlyMutatingGCFields
  */
 export function changesOnlyGcFields(next: KubeObject, current: KubeObject): boolean {

@@ -1,4 +1,4 @@
-/** Names of RBAC objects: anything that is one segment of a path. Source: k8s.io/apimachinery pkg/api/validation/path */
+/** Names of RBAC objects: any valid path segment. Source: k8s.io/apimachinery pkg/api/validation/path */
 export function isPathSegmentName(name: string): string[] {
   if (name === "." || name === "..") return [`may not be '${name}'`];
   const errors: string[] = [];

@@ -58,7 +58,7 @@ test("nobody reaches more through labels, gathering roles, or rights that carry 
     own,
   ];
   const manages = [
-    // Without the verbs `escalate` and `bind`, which `*` would hold.
+    // Without the verbs `escalate` and `bind`, which `*` would include.
     { ...all[0], verbs: ["create", "get", "update", "patch", "delete"] },
     { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["escalate"], resourceNames: ["mine"] },
     { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["bind"], resourceNames: ["mine"] },

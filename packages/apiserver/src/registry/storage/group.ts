@@ -16,7 +16,7 @@ import { volumeAttachmentTable } from "./volumeattachments/table.ts";
 
 const group = "storage.k8s.io";
 
-/** @param use `v1 VolumeAttachment` */
+/** The deprecated v1alpha1 of a kind. @param use replacement, e.g. `v1 VolumeAttachment` */
 function alpha(use: string): ResourceVersionDefinition {
   const kind = use.split(" ")[1];
   const deprecation = `${group}/v1alpha1 ${kind} is deprecated in v1.21+, unavailable in v1.24+; use ${group}/${use}`;

@@ -3,17 +3,17 @@ import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { type FieldError, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 
 export interface TracingConfiguration {
-  /** Of an OTLP collector, as gRPC names servers: `localhost:4317`, `unix:///run/otel.sock`. */
+  /** Address of an OTLP collector as a gRPC target: `localhost:4317`, `unix:///run/otel.sock`. */
   readonly endpoint: string;
-  /** How many of a million requests are traced. */
+  /** Number of sampled requests per million. */
   readonly samplingRatePerMillion: number;
 }
 
 const most = 1_000_000;
 
 /**
- * --tracing-config-file.
- * @throws Error that says what cannot be used
+ * Reads --tracing-config-file.
+ * @throws Error with the validation error
  * Source: k8s.io/apiserver pkg/tracing/config.go, pkg/server/options/tracing.go
  */
 export function readTracingConfiguration(path: string): TracingConfiguration {

@@ -5,25 +5,25 @@ import { encodeSpans, type Span } from "./otlp.ts";
 
 export interface SpanExporter {
   add(span: Span): void;
-  /** Sends what waits, and ends. */
+  /** Exports the queued spans and closes the connection. */
   close(): Promise<void>;
 }
 
 export interface ExporterOptions {
-  /** As gRPC names servers. */
+  /** A gRPC target. */
   readonly endpoint: string;
   readonly service: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** As upstream's library has them by default. Source: go.opentelemetry.io/otel/sdk/trace/batch_span_processor.go */
+/** Defaults of upstream's library. Source: go.opentelemetry.io/otel/sdk/trace/batch_span_processor.go */
 const sendEveryMs = 5_000;
 const mostAtOnce = 512;
 const mostWaiting = 2_048;
 const timeoutMs = 10_000;
 
-/** Sends spans to a collector, so many at once. What it does not take is lost, and so is what comes when too many wait. */
+/** Exports spans to a collector in batches. Spans are dropped when an export fails, or when the queue is full. */
 export function newSpanExporter({ endpoint, service, clock, log }: ExporterOptions): SpanExporter {
   let waiting: Span[] = [];
   let channel: Promise<Channel> | undefined;
@@ -69,7 +69,7 @@ interface Channel {
   readonly metadata: Metadata;
 }
 
-/** gRPC is loaded with the first spans: most servers trace nothing. */
+/** Imports grpc-js with the first export, since most servers do not trace. */
 async function openChannel(endpoint: string): Promise<Channel> {
   const grpc = await import("@grpc/grpc-js");
   return { client: new grpc.Client(endpoint, grpc.credentials.createInsecure()), metadata: new grpc.Metadata() };

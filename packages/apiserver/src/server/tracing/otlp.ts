@@ -1,11 +1,11 @@
-/** Spans as OTLP has them. Source: opentelemetry-proto trace/v1/trace.proto, collector/trace/v1/trace_service.proto */
+/** Encodes spans in OTLP. Source: opentelemetry-proto trace/v1/trace.proto, collector/trace/v1/trace_service.proto */
 import protobuf from "protobufjs/minimal.js";
 
 export interface Span {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId?: string | undefined;
-  /** Of another trace: what asked for this. */
+  /** The span of another trace that caused this one. */
   readonly link?: { readonly traceId: string; readonly spanId: string } | undefined;
   readonly name: string;
   readonly kind: "server" | "client";
@@ -19,7 +19,7 @@ export interface Span {
 const kinds = { server: 2, client: 3 };
 const failedCode = 2;
 
-/** An ExportTraceServiceRequest. @param service attributes of who has made the spans */
+/** An ExportTraceServiceRequest. @param service resource attributes of this process */
 export function encodeSpans(spans: readonly Span[], service: Readonly<Record<string, string>>): Uint8Array {
   const writer = protobuf.Writer.create();
   writer.uint32(tag(1, 2)).fork(); // resource_spans
@@ -51,7 +51,7 @@ function writeSpan(writer: protobuf.Writer, span: Span): protobuf.Writer {
   return writer;
 }
 
-/** Nanoseconds since the epoch, in 64 bits of which the lower half comes first. */
+/** Nanoseconds since the epoch as fixed64, lower half first. */
 function writeTime(writer: protobuf.Writer, field: number, ms: number): void {
   const nanos = BigInt(Math.round(ms * 1000)) * 1000n;
   writer

@@ -2,8 +2,8 @@ import { currentSpan, parseTraceparent, traceparent } from "../../request/trace.
 import type { Tracer } from "./tracer.ts";
 
 /**
- * With the gate APIServerTracing and without a configuration: the server has no spans of its own, but tells webhooks and etcd
- * what its client told it.
+ * Used with the gate APIServerTracing but without a configuration: creates no spans, but propagates the client's trace
+ * context to webhooks and etcd.
  * Source: k8s.io/apiserver pkg/endpoints/filters/traces.go, pkg/storage/storagebackend/factory/etcd3.go
  */
 export const passThrough: Tracer = {

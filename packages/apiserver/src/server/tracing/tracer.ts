@@ -6,17 +6,17 @@ import type { GrpcCalls } from "../../storage/etcd/grpc-calls.ts";
 import type { SpanExporter } from "./exporter.ts";
 
 /**
- * Makes spans of requests and of what they ask of etcd; webhooks and etcd are told where they stand. A request begins a trace of its
- * own, linked to the one that its client names: whether it is kept is not for clients to say.
+ * Creates spans of requests and of their etcd calls, and propagates the trace context to webhooks and etcd. A request starts
+ * a new trace, linked to the client's: clients do not decide about sampling.
  * Source: k8s.io/apiserver pkg/endpoints/filters/traces.go, otelhttp with WithPublicEndpoint
  */
 export interface Tracer {
   requests(handler: ExchangeHandler): ExchangeHandler;
-  /** Spans of unary calls; a stream lives as long as the server. */
+  /** Creates spans of unary calls; streams live as long as the server and get none. */
   calls(counted: GrpcCalls): GrpcCalls;
 }
 
-/** @param perMillion how many of a million traces are kept, by their ids */
+/** @param perMillion number of sampled traces per million, decided by the trace id */
 export function newTracer(exporter: Pick<SpanExporter, "add">, perMillion: number, clock: Clock): Tracer {
   const newRoot = (): SpanContext => {
     const id = randomBytes(16);

@@ -31,7 +31,7 @@ async function traced(t: TestContext, perMillion: number) {
   return { collector, server, heard };
 }
 
-/** Stands before etcd and hears what it is told. */
+/** A TCP proxy before etcd that records the trace contexts in its traffic. */
 async function startListener(t: TestContext) {
   const etcd = await startEtcd();
   const heard = { endpoint: "", parents: new Set<string>() };
@@ -83,7 +83,7 @@ test("requests and what they ask of etcd are traced, webhooks are told, clients 
     },
     { what: "the webhook to be known" },
   );
-  await server.stop(); // sends what waits
+  await server.stop(); // exports the queued spans
 
   const told = parseTraceparent(hook.asked[0]?.headers["traceparent"]);
   const request = collector.spans.find(({ spanId }) => spanId === told?.spanId);

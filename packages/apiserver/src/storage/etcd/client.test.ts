@@ -109,7 +109,7 @@ test("without any member a call fails at its deadline, as 504 or 503", async (t)
 
 test("API servers that compact together agree: one does, the others learn", async (t) => {
   const { client, prefix } = await aClient(t);
-  // The key is shared by all tests of this etcd: learn its present version first.
+  // The key is shared by all tests of this etcd: read its current version first.
   let mine = await compactOnce(client, -1, 0);
   let others = mine;
   const old = await client.put(`${prefix}a`, Buffer.from("1"));
@@ -143,7 +143,7 @@ test("with a way of its own every call goes over it", async (t) => {
   const port = Number(new URL(etcd.endpoint).port);
   const made: Socket[] = [];
   const connect = async (host: string): Promise<Socket> => {
-    assert.equal(host, "192.0.2.9"); // where nobody is
+    assert.equal(host, "192.0.2.9"); // TEST-NET-1, not routed
     const socket = connectTcp(port, "127.0.0.1");
     made.push(socket);
     return socket;

@@ -22,9 +22,9 @@ import {
 import { decodeMemberList, decodeStatus, type Member, memberListRequest, type StatusResponse } from "./wire-cluster.ts";
 
 /**
- * One etcd cluster: raw messages over a connection to each member; what is rare goes through etcd3. Calls stay with one
- * member until it fails. Reads move on to the next; a write does so only when no member can have seen it. Every call has a
- * deadline.
+ * Client of one etcd cluster: raw messages over a connection to each member; rare calls go through the etcd3 package. Calls
+ * stay with one member until it fails. Reads are retried on the next member; a write is retried only when no member can have
+ * received it. Every call has a deadline.
  * @throws EtcdError
  */
 export interface EtcdClient {
@@ -36,13 +36,13 @@ export interface EtcdClient {
   put(key: string, value: Uint8Array): Promise<number>;
   compact(revision: number): Promise<void>;
   grantLease(ttlSeconds: number): Promise<bigint>;
-  /** Of one member, by its place in `servers`. */
+  /** Status of one member, by its index in `servers`. */
   status(server: number): Promise<StatusResponse>;
-  /** Those that the cluster has now, whether they are in `servers` or not. */
+  /** The current members of the cluster, whether or not listed in `servers`. */
   members(): Promise<Member[]>;
-  /** Of whoever answers at a member's own URL, over a connection for this one call. */
+  /** Status of the member that answers at `url`, over a connection for this single call. */
   statusAt(url: string): Promise<StatusResponse>;
-  /** A watch stream to the present member; `turn` counts up to use another one after a failure. */
+  /** Opens a watch stream to the current member; `turn` is incremented to move to the next one after a failure. */
   openWatch(turn: number, handlers: GrpcStreamHandlers): GrpcStream;
   close(): void;
 }
@@ -54,25 +54,26 @@ export interface EtcdClientOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
-  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  /** The current client certificate, used instead of `cert` and `key` for each new connection. */
   identity?: (() => EtcdIdentity | undefined) | undefined;
   calls?: GrpcCalls | undefined;
-  /** How members are reached, when not directly. */
+  /** Dials members; undefined: directly. */
   connect?: Connect | undefined;
-  /** Of one call, all its attempts together. */
+  /** Of one call including all retries. */
   deadlineMs?: number;
 }
 
 const defaultDeadlineMs = 10_000;
-/** One that does not answer in this time is as good as gone. */
+/** Timeout of `statusAt`; a member that takes longer counts as unreachable. */
 const statusAtMs = 2_000;
-/** Between two rounds through all members. */
+/** Pause between rounds of retries through all members. */
 const roundMs = 100;
 
+/** Creates a client; connections are made on the first call. @throws Error when `servers` is empty */
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
   const members = options.servers.map((server) => newGrpcConnection(server, options));
-  // etcd3 knows no way but the direct one.
+  // etcd3 does not support a custom dialer.
   const rare = options.connect ? members : options.servers.map((server) => newRareCalls(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
@@ -91,7 +92,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
           current = (used + 1) % members.length;
         }
         if (!movable) throw err;
-        // Nobody is there: until the deadline somebody may come.
+        // All members failed: retry until the deadline.
         if (attempt % members.length === 0) await pause(roundMs);
         leftMs = deadlineMs - Math.ceil(performance.now() - started);
         if (leftMs <= 0) throw err;

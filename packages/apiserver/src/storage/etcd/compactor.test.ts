@@ -37,7 +37,7 @@ test("what was current is kept for one interval, then compacted", async (t) => {
   assert.equal(await readable(), true, "five minutes old, and still there");
   await waitFor(async () => {
     if (!(await readable())) return true;
-    // A round that begins before the last one has heard its answer is left out: the next one does it.
+    // A tick during a running round is skipped; the next one compacts.
     await clock.advance(intervalMs);
     return false;
   });

@@ -5,9 +5,9 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 
 /**
- * Forgets history every `intervalMs`: what was current one interval ago is compacted, so a revision stays readable for
- * one to two intervals. Several API servers (also upstream's) agree through one key: whoever finds its version as it
- * left it writes and compacts, the others only learn.
+ * Compacts etcd every `intervalMs` at the revision that was current one interval ago, so that a revision stays readable for
+ * one to two intervals. API servers (also upstream's) coordinate through one key: the one that finds its version unchanged
+ * writes it and compacts, the others only record the new version.
  * Source: k8s.io/apiserver pkg/storage/etcd3/compact.go
  */
 export function startCompactor(options: { client: EtcdClient; intervalMs: number; clock: Clock; log: Logger }): { stop(): void } {
@@ -34,7 +34,7 @@ export function startCompactor(options: { client: EtcdClient; intervalMs: number
   return { stop: () => timer.cancel() };
 }
 
-/** @param revision what to compact; 0: only learn. @returns what to give next time. */
+/** @param revision revision to compact; 0: only read the state. @returns the arguments of the next call */
 export async function compactOnce(
   client: EtcdClient,
   version: number,
@@ -50,7 +50,7 @@ export async function compactOnce(
     try {
       await client.compact(revision);
     } catch (err) {
-      if (!(err instanceof EtcdError && err.reason === "compacted")) throw err; // somebody else was first
+      if (!(err instanceof EtcdError && err.reason === "compacted")) throw err; // another server compacted first
     }
   }
   return { version: version + 1, revision: answer.revision };

@@ -1,6 +1,6 @@
 /**
- * --encryption-provider-config: which resources are encrypted in etcd, with which providers and keys, the first of which
- * writes.
+ * --encryption-provider-config: the resources that are encrypted in etcd, with their providers and
+ * keys. The first provider writes.
  * Source: k8s.io/apiserver pkg/server/options/encryptionconfig, pkg/apis/config/validation
  */
 import { readFileSync } from "node:fs";
@@ -27,9 +27,9 @@ export type TransformerFor = (resource: GroupResource) => Transformer | undefine
 
 export interface Encryption {
   readonly transformerFor: TransformerFor;
-  /** The KMS plugins in the order of the file, whose health is to be watched. */
+  /** The KMS plugins in the order of the file, for health checks. */
   readonly kms: readonly { readonly name: string; readonly service: KmsService }[];
-  /** The file is read before there are metrics. */
+  /** Attaches metrics, which do not exist yet when the file is read. */
   countIn(metrics: EncryptionMetrics): void;
 }
 
@@ -51,7 +51,7 @@ interface KmsOptions {
   name?: string;
   /** `unix:///path` */
   endpoint?: string;
-  /** Go's form, `3s`. */
+  /** A Go duration: `3s`. */
   timeout?: string | null;
   cachesize?: number | null;
 }
@@ -66,7 +66,7 @@ const keySizes: Readonly<Record<CipherName, readonly number[]>> = {
   secretbox: [32],
 };
 
-/** @throws Error that names the file, with everything that is wrong in it; never with a secret. */
+/** @throws Error with the file name and all validation errors; never contains a secret */
 export function readEncryptionConfig(path: string): Encryption {
   let text: string;
   try {
@@ -86,7 +86,7 @@ export function readEncryptionConfig(path: string): Encryption {
   }
 }
 
-/** A resource that stands in several entries has the providers of all of them, in order. */
+/** A resource listed in several entries gets the providers of all of them, in order. @throws Error with all validation errors */
 export function parseEncryptionConfig(text: string): Encryption {
   const config = parseYaml(text) as Configuration | null;
   if (typeof config !== "object" || config === null) throw new Error("EncryptionConfiguration can't be nil");
@@ -134,7 +134,7 @@ function kmsProvider(
   return envelopeProvider({ name, service, cacheSize: options.cachesize ?? defaultCacheSize, metrics });
 }
 
-/** @throws Error when it is no duration */
+/** @throws Error when the timeout is not a Go duration */
 function timeoutOf({ timeout }: KmsOptions): number {
   const text = timeout ?? defaultTimeout;
   const milliseconds = parseDuration(String(text));
@@ -212,7 +212,7 @@ function validateEndpoint(endpoint: string, path: string): FieldError[] {
   try {
     scheme = new URL(endpoint).protocol.slice(0, -1);
   } catch {
-    // To Go a text without scheme is a path.
+    // Go parses text without a scheme as a path.
   }
   if (scheme === "unix") return [];
   return [invalidValue(path, endpoint, `unsupported scheme ${JSON.stringify(scheme)} for KMS provider, only unix is supported`)];
@@ -225,7 +225,7 @@ function validateKey(key: Key | null, path: string, sizes: readonly number[]): F
   const secret = key?.secret;
   if (!secret) return [...errors, required(at, "secret is a mandatory field for a key")];
   const bytes = typeof secret === "string" ? Buffer.from(secret, "base64") : undefined;
-  // Buffer.from skips what is not base64: compare with the way back.
+  // Buffer.from skips invalid characters: compare with the re-encoded text.
   if (bytes?.toString("base64") !== secret) {
     return [...errors, invalidValue(at, "REDACTED", "secrets must be base64 encoded")];
   }

@@ -24,7 +24,7 @@ function counting(providers: object[]) {
   );
   config.countIn(newEncryptionMetrics(registry, clock));
   const transformer = config.transformerFor({ group: "", resource: "secrets" }) as Transformer;
-  /** Lines of what begins so, without times, in order. */
+  /** The samples whose name begins with `name`, in order, without timing values. */
   const shown = async (name: string): Promise<string[]> =>
     (await registry.render()).split("\n").filter((line) => line.startsWith(`apiserver_${name}`));
   return { transformer, clock, shown };

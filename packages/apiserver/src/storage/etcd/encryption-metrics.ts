@@ -1,5 +1,5 @@
 /**
- * What encryption at rest counts, under upstream's names.
+ * Metrics of encryption at rest, under upstream's names.
  * Source: k8s.io/apiserver pkg/storage/value/metrics.go, pkg/storage/value/encrypt/envelope/metrics.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -10,21 +10,21 @@ export type Direction = "from_storage" | "to_storage";
 
 export interface EncryptionMetrics {
   /**
-   * A value went through a provider, or through the provider's key.
-   * @param prefix of the values, `k8s:enc:aescbc:v1:` or `key1:`; none of plain text
-   * @param err why it did not; a KMS' refusal has a code
+   * A value was transformed by a provider, or by one of its keys.
+   * @param prefix prefix of the values, `k8s:enc:aescbc:v1:` or `key1:`; empty for plain text
+   * @param err set when the transformation failed; a KmsError has a gRPC code
    */
   transformed(direction: Direction, prefix: string, seconds: number, err?: unknown): void;
-  /** A value came to a KMS provider. */
+  /** A KMS provider was called for a value. */
   arrived(direction: Direction): void;
   dataKeyMade(seconds: number): void;
-  /** A data key has to be asked for. */
+  /** A data key was not cached. */
   dataKeyMissed(): void;
-  /** @param share of the room for data keys that is taken, 0 to 1 */
+  /** @param share used part of the data key cache, 0 to 1 */
   dataKeysKept(share: number): void;
 }
 
-/** Where to count; nowhere until the server has its metrics. */
+/** Returns undefined until the server has created its metrics. */
 export type EncryptionMetricsOf = () => EncryptionMetrics | undefined;
 
 const doubling = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first * 2 ** i);
@@ -50,7 +50,7 @@ export function newEncryptionMetrics(registry: MetricsRegistry, clock: Clock): E
     help: "Latencies in seconds of data encryption key(DEK) generation operations.",
     buckets: doubling(5e-6, 14),
   });
-  // Random bytes do not fail here; who watches the name finds it.
+  // Never incremented, since randomBytes does not fail; registered because upstream exposes it.
   registry.counter({
     name: "apiserver_storage_data_key_generation_failures_total",
     help: "Total number of failed data encryption key(DEK) generation operations.",

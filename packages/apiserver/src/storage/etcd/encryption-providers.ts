@@ -1,6 +1,6 @@
 /**
- * The providers of an EncryptionConfiguration. A stored value begins with what wrote it,
- * `k8s:enc:aescbc:v1:<key name>:`, so that any of the providers and keys in the list can be found again.
+ * The providers of an EncryptionConfiguration. A stored value begins with the prefix of its writer,
+ * `k8s:enc:aescbc:v1:<key name>:`, which selects the provider and key to decrypt it with.
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/{aes,secretbox,identity}, pkg/storage/value/transformer.go
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ export interface EncryptionKey {
   readonly secret: Buffer;
 }
 
-/** A transformer and the bytes that its values begin with. */
+/** A transformer and the prefix of its values. */
 export interface PrefixedTransformer extends Transformer {
   readonly prefix: Buffer;
 }
@@ -26,7 +26,10 @@ export interface Cipher {
 
 const blockBytes = 16;
 
-/** The block's padding is not authenticated: who can write to etcd can try. Upstream's first choice nevertheless. */
+/**
+ * CBC is not authenticated: padding oracle attacks are possible for anyone who can write to etcd.
+ * Supported for compatibility with upstream.
+ */
 export const aescbc: Cipher = {
   seal(value, key) {
     const iv = randomBytes(blockBytes);
@@ -49,7 +52,7 @@ const gcmNonceBytes = 12;
 const gcmTagBytes = 16;
 type GcmName = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm";
 
-/** Bound to the etcd key: a value that was moved to another key does not open. */
+/** Authenticates the etcd key: a value that was moved to another key is rejected. */
 const aesgcm: Cipher = {
   seal(value, key, etcdKey) {
     const nonce = randomBytes(gcmNonceBytes);
@@ -74,7 +77,7 @@ const aesgcm: Cipher = {
 const secretboxNonceBytes = 24;
 const secretboxTagBytes = 16;
 
-/** NaCl's secretbox, XSalsa20 and Poly1305, which node:crypto does not have: nonce, authenticator, ciphertext. */
+/** NaCl's secretbox (XSalsa20 and Poly1305), which node:crypto lacks. Format: nonce, authenticator, ciphertext. */
 export const secretbox: Cipher = {
   seal(value, key) {
     const nonce = randomBytes(secretboxNonceBytes);
@@ -97,7 +100,7 @@ export const secretbox: Cipher = {
 const ciphers = { aescbc, aesgcm, secretbox } as const;
 export type CipherName = keyof typeof ciphers;
 
-/** Writes with the first key, reads with every one. */
+/** Encrypts with the first key, decrypts with any. */
 export function encryptionProvider(
   name: CipherName,
   keys: readonly EncryptionKey[],
@@ -119,7 +122,7 @@ export function encryptionProvider(
 
 const encryptedPrefix = Buffer.from("k8s:enc:");
 
-/** Plain text. What another provider wrote is not its own, wherever in the list it stands. */
+/** Stores plain text. Rejects values of other providers, wherever it is in the list. */
 export const identityProvider: PrefixedTransformer = {
   prefix: Buffer.alloc(0),
   toStored: (value) => value,
@@ -129,7 +132,9 @@ export const identityProvider: PrefixedTransformer = {
   },
 };
 
-/** Writes with the first; a value that another one wrote is stale. @param unmatched the error when nobody knows the prefix */
+/**
+ * Writes with the first transformer; values read with another one are stale. @param unmatched error text for an unknown prefix
+ */
 export function firstWrites(
   transformers: readonly PrefixedTransformer[],
   metrics: EncryptionMetricsOf,
@@ -151,7 +156,7 @@ export function firstWrites(
   };
 }
 
-/** Plain text that is another's is not counted: the next one is asked. */
+/** Errors of the identity provider are not counted, since the next provider is tried. */
 function withMetrics(transformer: PrefixedTransformer, metrics: EncryptionMetricsOf): PrefixedTransformer {
   const prefix = transformer.prefix.toString("latin1");
   const counting = (direction: Direction) => {
@@ -193,7 +198,10 @@ function secondsSince(beganMs: number): number {
   return (performance.now() - beganMs) / 1000;
 }
 
-/** With the first that fits, from `from` on: another provider or a key of the same name may do where one fails. */
+/**
+ * Reads with the first transformer that succeeds among those with a matching prefix, beginning at index `from`: several
+ * providers, or keys of the same name, may match.
+ */
 function readWithAny(
   transformers: readonly PrefixedTransformer[],
   stored: Buffer,
@@ -205,7 +213,7 @@ function readWithAny(
   for (const [index, { prefix, fromStored }] of transformers.entries()) {
     if (index < from || !startsWith(stored, prefix)) continue;
     const note = (err: unknown): void => {
-      // Plain text refuses only what it must leave to the others.
+      // The identity provider only rejects values of the other providers.
       if (prefix.length > 0) errors.push(err as Error);
     };
     const judged = (found: TransformedValue): TransformedValue => (index === 0 ? found : { value: found.value, stale: true });

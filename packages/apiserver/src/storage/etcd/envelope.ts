@@ -1,6 +1,6 @@
 /**
- * Encryption with a KMS: every value has a data key of its own, which stands before it as the KMS encrypted it. Data keys
- * that were seen are remembered, so that a value is mostly read at once.
+ * Envelope encryption with a KMS. Each value has its own data key, stored in front of it in the form encrypted by the KMS.
+ * Decrypted data keys are cached, so that most reads do not call the KMS.
  *
  *     k8s:enc:kms:v1:<name>:  <2 bytes: length>  <encrypted data key>  <AES-CBC of the value with the data key>
  *
@@ -15,7 +15,7 @@ import type { KmsService } from "./kms-service.ts";
 export interface EnvelopeOptions {
   readonly name: string;
   readonly service: KmsService;
-  /** Data keys to remember; negative: none, so that each read asks the KMS. */
+  /** Maximum number of cached data keys; negative: no cache, each read calls the KMS. */
   readonly cacheSize: number;
   readonly metrics: EncryptionMetricsOf;
 }
@@ -23,6 +23,7 @@ export interface EnvelopeOptions {
 const dataKeyBytes = 32;
 const lengthBytes = 2;
 
+/** The provider `kms`: the prefix `k8s:enc:kms:v1:<name>:` and the envelope transformer. */
 export function envelopeProvider({ name, service, cacheSize, metrics }: EnvelopeOptions): PrefixedTransformer {
   const dataKeys = cacheSize > 0 ? new LRUCache<string, Buffer>({ max: cacheSize }) : undefined;
   const remember = (encrypted: Buffer, dataKey: Buffer): void => {

@@ -7,7 +7,7 @@ import {
   timeout,
 } from "@coxswain/apimachinery/errors/status-error";
 
-/** Why etcd did not do what was asked. `unsent`: the request never left, so that asking another member is safe. */
+/** Why an etcd call failed. `unsent`: no member has processed the request, so that retrying on another one is safe. */
 export type EtcdErrorReason =
   | "compacted"
   | "future-revision"
@@ -19,6 +19,7 @@ export type EtcdErrorReason =
   | "canceled"
   | "other";
 
+/** A failed etcd call, classified by `reason`. */
 export class EtcdError extends Error {
   readonly reason: EtcdErrorReason;
 
@@ -29,7 +30,7 @@ export class EtcdError extends Error {
   }
 }
 
-/** gRPC code and etcd's text → reason. Source: etcd api/v3rpc/rpctypes/error.go */
+/** Maps gRPC code and etcd's text to a reason. Source: etcd api/v3rpc/rpctypes/error.go */
 export function etcdErrorOf(cause: unknown): EtcdError {
   if (cause instanceof EtcdError) return cause;
   const { code, details } = cause as { code?: number; details?: string };
@@ -56,7 +57,7 @@ function reasonOf(code: number | undefined, text: string): EtcdErrorReason {
   }
 }
 
-/** What a client of the API is told. StatusErrors pass; anything that is no etcd error is a fault of ours. */
+/** Converts an EtcdError to the Status that API clients get. StatusErrors and other errors pass unchanged. */
 export function statusErrorOf(err: unknown): unknown {
   if (err instanceof StatusError || !(err instanceof EtcdError)) return err;
   switch (err.reason) {

@@ -1,15 +1,15 @@
-/** Who counts calls to etcd. */
+/** Metrics hooks of one gRPC call. */
 export interface GrpcMethod {
   started(): void;
   sent(): void;
   received(): void;
-  /** @param code of gRPC; 0: the answer came */
+  /** @param code gRPC status; 0: OK */
   handled(code: number): void;
-  /** The header by which etcd knows what the call is part of; undefined: it is not told. */
+  /** The trace context header sent with the call; undefined: none. */
   readonly traceparent?: string | undefined;
 }
 
-/** @param path `/etcdserverpb.KV/Txn` */
+/** Called at the start of each call. @param path `/etcdserverpb.KV/Txn` */
 export type GrpcCalls = (path: string, type: "unary" | "bidi_stream") => GrpcMethod;
 
 export const deadlineExceeded = 4;

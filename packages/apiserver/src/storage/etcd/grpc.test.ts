@@ -13,7 +13,7 @@ import { newEtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { newGrpcConnection } from "./grpc.ts";
 
-/** A gRPC server that does with each call what the test says. @param parents takes what it is told of each */
+/** A gRPC server whose calls are handled by `onCall`. @param parents collects the traceparent headers */
 async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void, parents: unknown[] = []) {
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
@@ -134,8 +134,8 @@ test("a process that stood still while it connected gives up in order, and conne
   const { url } = await aServer(t, answer);
   const first = connection(t, url);
   const refused = assert.rejects(first.unary("/a", message, 10_000), reason("unsent"));
-  await new Promise(setImmediate); // the connection is under way
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100); // longer than a connection may take
+  await new Promise(setImmediate); // the connection attempt is in progress
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100); // block the process longer than the connect timeout
   await refused;
   await waitFor(
     () =>
@@ -231,7 +231,7 @@ test("a member that is paused is left for the next one before the deadline", asy
   const client = newEtcdClient({ servers: [one.endpoint, other.endpoint] });
   t.after(() => client.close());
   await client.range({ key: "/a" });
-  // One of them is the present member; there are no others that could answer.
+  // One member is current; there are no others to retry on.
   let slowestMs = 0;
   for (const { pid } of [one, other]) {
     await pauseProcess(pid);
@@ -241,7 +241,7 @@ test("a member that is paused is left for the next one before the deadline", asy
     process.kill(pid, "SIGCONT");
     if (slowestMs > 500) break;
   }
-  assert.ok(slowestMs > 500, "nobody was waited for"); // and the deadline did not pass, or it had thrown
+  assert.ok(slowestMs > 500, "nobody was waited for"); // and no call exceeded its deadline, which would have thrown
 });
 
 test("a way to the server that comes too late is closed", async (t) => {

@@ -13,38 +13,38 @@ import {
 } from "./http2/connection.ts";
 
 /**
- * gRPC to one server over one HTTP/2 connection: unary calls and streams of raw messages, of any size. The
- * connection is made at the first call and again when it was lost, not more often than a backoff allows. A server that
- * does not answer pings while calls wait is given up, and its calls fail at once.
+ * gRPC to one server over one HTTP/2 connection: unary calls and streams of raw messages of any size. The connection is
+ * established on the first call and re-established with backoff. When the server does not answer pings while calls are
+ * pending, the connection is destroyed and the calls fail at once.
  *
- * `unsent` errors were never seen by the server: it was not reached, or said so (GOAWAY, REFUSED_STREAM).
+ * `unsent` errors: the server did not process the call. It was not reached, or reported so (GOAWAY, REFUSED_STREAM).
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, RFC 9113
  */
 export interface GrpcConnection {
   /** @throws EtcdError */
   unary(path: string, message: Buffer, timeoutMs: number): Promise<Buffer>;
-  /** Ends with `ended`, once, unless it is cancelled. */
+  /** Calls `handlers.ended` once, unless it is cancelled. */
   stream(path: string, handlers: GrpcStreamHandlers): GrpcStream;
   close(): void;
 }
 
 export interface GrpcStreamHandlers {
-  /** @param message a view that lives as long as it is held */
+  /** @param message a view on memory that is not reused; may be kept */
   message(message: Buffer): void;
   ended(err: EtcdError): void;
 }
 
 export interface GrpcStream {
-  /** Kept until the connection is there. */
+  /** Buffered until the connection is established. */
   write(message: Buffer): void;
   cancel(): void;
 }
 
-/** How the server is shown who asks. PEM. */
+/** Client certificate and key, PEM. */
 export interface EtcdIdentity {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Where the certificate is from, for messages. */
+  /** Path of the certificate, for error messages. */
   readonly certFile: string;
 }
 
@@ -53,30 +53,30 @@ export interface GrpcOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
-  /** The pair that counts at this moment, in place of `cert` and `key`, for each new connection. */
+  /** The current client certificate, used instead of `cert` and `key` for each new connection. */
   identity?: (() => EtcdIdentity | undefined) | undefined;
-  /** Told of each call. */
+  /** Metrics of calls. */
   calls?: GrpcCalls | undefined;
-  /** How the server is reached, when not directly. */
+  /** Dials the server; undefined: directly. */
   connect?: Connect | undefined;
 }
 
 const connectTimeoutMs = 2_000;
-/** Over somebody else, who has to reach the server first. */
+/** When dialing through a proxy, which has to reach the server first. */
 const tunnelTimeoutMs = 5_000;
 const firstBackoffMs = 100;
 const longestBackoffMs = 3_000;
-/** Calls that wait this long have the connection looked at; etcd takes no more than a ping in 5 s as good manners. */
+/** Period of the keepalive check. etcd treats pings more often than every 5 s as abuse, see `pingAtMostEveryMs`. */
 const watchEveryMs = 500;
 const silenceMs = 1_000;
 const pingPatienceMs = 2_000;
 const pingAtMostEveryMs = 6_000;
-/** Streams that wait for events are quiet for long. */
+/** Watch streams are idle for long periods. */
 const quietStreamPingMs = 30_000;
-/** Headers of calls that are kept: they are the same but for odd deadlines. */
+/** Header blocks are cached; they are the same except for unusual deadlines. */
 const mostBlocks = 64;
 
-/** @param server `https://10.0.0.1:2379`; without a scheme it is plain */
+/** @param server `https://10.0.0.1:2379`; without a scheme: plain http */
 export function newGrpcConnection(server: string, options: GrpcOptions): GrpcConnection {
   const origin = server.includes("://") ? server : `http://${server}`;
   const { protocol, host } = new URL(origin);
@@ -85,13 +85,13 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
   let connecting: Promise<Http2Connection> | undefined;
   let failures = 0;
   let notBefore = 0;
-  /** Why the last attempt failed. */
+  /** Error text of the last failed attempt. */
   let reason = "";
   let closed = false;
-  /** Unary calls that wait for an answer. */
+  /** Unary calls with an outstanding response. */
   let calls = 0;
   let streams = 0;
-  /** Time of the last sign of life, or of the first call that waits for one. */
+  /** Time of the last received data, or of the first outstanding call. */
   let heard = 0;
 
   function connected(): Http2Connection | Promise<Http2Connection> {
@@ -129,7 +129,8 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
             ready() {
               clearTimeout(timer);
               if (closed) fail("etcd client is closed");
-              // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
+              // After a pause of the process the timer and the connection fire in the same event-loop turn:
+              // a failed attempt stays failed.
               if (state === "failed") return;
               state = "ready";
               failures = 0;
@@ -162,12 +163,14 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     });
   }
 
-  /** What is under way on it goes on to its end; new calls get another connection. */
+  /** Streams on the connection continue to their end; new calls get another connection. */
   function drop(which: Http2Connection): void {
     if (session === which) session = undefined;
   }
 
-  /** Pings a server that is silent while something waits for it, and gives it up when it stays silent. */
+  /**
+   * Keepalive: pings a server that is silent while calls are pending, and destroys the connection when the ping is not answered.
+   */
   function watchOver(made: Http2Connection): () => void {
     let pinged = 0;
     let answered = true;
@@ -286,7 +289,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
           counted?.received();
           handlers.message(message);
         });
-        // A member that loses its leader is to end the watch, instead of keeping it silent.
+        // Makes a member that loses its leader end the watch instead of leaving it silent.
         stream = request(on, withParent(blockOf(path, "hasleader", "true"), counted), noBytes, false, {
           fields(fields) {
             if (isStatus(fields)) status = fields;
@@ -306,7 +309,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         counted?.sent();
         on.write(framedMessage(message));
       };
-      // Later even when it fails at once: the caller has to know its stream first.
+      // Asynchronous even for immediate failures: the caller must have its GrpcStream before `ended` is called.
       Promise.resolve()
         .then(connected)
         .then(begin)
@@ -336,23 +339,23 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
 const noFields: Fields = new Map();
 const noBytes = Buffer.alloc(0);
 
-/** Blocks need no memory, so that one may be put behind another. */
+/** Header blocks are encoded without the dynamic table, so that they can be concatenated. */
 function withParent(block: Buffer, counted: GrpcMethod | undefined): Buffer {
   const parent = counted?.traceparent;
   return parent === undefined ? block : Buffer.concat([block, encodeFields(["traceparent", parent])]);
 }
 
-/** Trailers, or headers that say that there is no answer. */
+/** Trailers, or headers of a response without a body. */
 function isStatus(fields: Fields): boolean {
   return fields.has("grpc-status") || fields.get(":status") !== "200";
 }
 
-/** Who gives no code is not there any more. */
+/** The gRPC status code; UNAVAILABLE when the server sent none. */
 function codeOf(status: Fields): number {
   return Number(status.get("grpc-status") ?? unavailable);
 }
 
-/** Why a stream ended without an answer. */
+/** The error of a call that ended without a successful response. */
 function failureOf(status: Fields, end: StreamEnd): EtcdError {
   const code = status.get("grpc-status");
   if (code !== undefined) return etcdErrorOf({ code: Number(code), details: statusMessage(status.get("grpc-message") ?? "") });

@@ -1,9 +1,9 @@
 import type { EtcdClient } from "./client.ts";
 
 /**
- * The check named `etcd` of /healthz, /livez and /readyz: a linearizable read of one key. Probes that come while one
- * runs share it, so that a crowd of them costs etcd nothing.
- * @returns a check that rejects with the reason when etcd does not answer in time.
+ * The check named `etcd` of /healthz, /livez and /readyz: a linearizable read of one key. Concurrent probes share one read,
+ * which bounds the load on etcd.
+ * @returns a check that rejects with the reason when etcd does not answer within `timeoutMs`
  * Source: k8s.io/apiserver pkg/storage/storagebackend/factory/etcd3.go newETCD3HealthCheck
  */
 export function newEtcdHealth(clients: readonly EtcdClient[], prefix: string, timeoutMs: number): () => Promise<void> {
@@ -21,12 +21,12 @@ export function newEtcdHealth(clients: readonly EtcdClient[], prefix: string, ti
 }
 
 /**
- * What a reader of `/readyz?verbose` has to know of an etcd that is well enough for reads: it has no space left. Readiness
- * stays as it is, so that the deletions that make room still find a server.
- * @returns undefined when there is nothing to say, or etcd cannot be asked
+ * Detects an etcd that serves reads but has no space left, for `/readyz?verbose`. The server stays ready, so that deletions,
+ * which free the space, still reach it.
+ * @returns the warning; undefined when there is none, or etcd cannot be reached
  */
 export async function etcdWarning(clients: readonly EtcdClient[], timeoutMs: number): Promise<string | undefined> {
-  // Each for itself: the alarm is the whole cluster's, and a member that is away must not hide it.
+  // Members are queried independently: the alarm is cluster-wide, and an unreachable member must not hide it.
   const asked = clients.flatMap((client) => client.servers.map((_, i) => within(timeoutMs, client.status(i))));
   const told = (await Promise.allSettled(asked)).flatMap((answer) => (answer.status === "fulfilled" ? answer.value.errors : []));
   const full = told.some((text) => /alarm:NOSPACE/.test(text));

@@ -5,7 +5,7 @@ const goodForMs = 20_000;
 const badForMs = 3_000;
 
 /**
- * A health check that has the KMS encrypt and decrypt something, not with every probe.
+ * Health check that encrypts and decrypts with the KMS; the result is cached for `goodForMs` or `badForMs`.
  * Source: k8s.io/apiserver pkg/server/options/encryptionconfig/config.go, kmsPluginProbe
  */
 export function newKmsCheck(name: string, service: KmsService, clock: Clock): () => Promise<void> {

@@ -3,16 +3,16 @@ import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
 import protobuf from "protobufjs/minimal.js";
 import { KeyOutOfReach } from "./transformer.ts";
 
-/** A key management service: it keeps the key that the data keys are encrypted with. */
+/** A key management service, which holds the key that data keys are encrypted with. */
 export interface KmsService {
-  /** @throws Error in gRPC's words when the plugin refuses or does not answer in time */
+  /** @throws Error with a gRPC status text when the plugin refuses or does not answer in time */
   encrypt(plain: Buffer): Promise<Buffer>;
   decrypt(cipher: Buffer): Promise<Buffer>;
 }
 
-/** The plugin's own refusal, or that it does not answer, in gRPC's words. */
+/** The plugin refused or did not answer; the message has the form of a gRPC status. */
 export class KmsError extends KeyOutOfReach {
-  /** `PermissionDenied` */
+  /** gRPC code name: `PermissionDenied`. */
   readonly code: string;
 
   constructor(code: string, details: string) {
@@ -24,10 +24,10 @@ export class KmsError extends KeyOutOfReach {
 const apiVersion = "v1beta1";
 
 /**
- * The plugin behind a unix socket: gRPC v1beta1 KeyManagementService. It may be started after us and again at any time:
- * calls wait for it as long as they may take. Its version is asked once, with the first call.
- * @param endpoint `unix:///var/run/kms.sock`; `unix:///@name` is a socket without a file
- * @throws Error when the endpoint is none
+ * Client of a KMS plugin on a unix socket: gRPC v1beta1 KeyManagementService. The plugin may start later than this process
+ * and restart at any time: calls wait for it until their deadline. Its version is checked once, on the first call.
+ * @param endpoint `unix:///var/run/kms.sock`; `unix:///@name` is an abstract socket
+ * @throws Error when the endpoint is invalid
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/envelope/grpc_service.go, v1beta1/service.proto
  */
 export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
@@ -83,7 +83,7 @@ interface Channel {
   readonly metadata: Metadata;
 }
 
-/** gRPC is loaded with the first call: most servers have no KMS. */
+/** Imports grpc-js on the first call, since most servers have no KMS. */
 async function openChannel(target: string): Promise<Channel> {
   const grpc = await import("@grpc/grpc-js");
   const client = new grpc.Client(target, grpc.credentials.createInsecure(), {
@@ -102,14 +102,14 @@ function targetOf(endpoint: string): string {
   return pathname.startsWith("/@") ? `unix-abstract:${pathname.slice(2)}` : `unix:${pathname}`;
 }
 
-/** All three requests are alike: the version, and the bytes if there are any. */
+/** Encodes any of the three requests: field 1 is the API version, field 2 the bytes. */
 function message(bytes?: Buffer): Buffer {
   const writer = protobuf.Writer.create().uint32(10).string(apiVersion);
   if (bytes !== undefined) writer.uint32(18).bytes(bytes);
   return Buffer.from(writer.finish());
 }
 
-/** All three answers begin with what is wanted of them. */
+/** The relevant field of all three responses is field 1. */
 function firstField(bytes: Buffer): Buffer {
   const reader = protobuf.Reader.create(bytes);
   while (reader.pos < reader.len) {

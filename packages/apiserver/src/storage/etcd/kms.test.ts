@@ -166,12 +166,12 @@ test("a secret that the KMS does not open for a while is not gone: watches go on
   const directory = directoryOf(t);
   const prefix = `/kms-${randomUUID()}`;
   const key = randomBytes(32);
-  // Each server has a plugin of its own, over the same key.
+  // Each server has its own plugin, with the same key.
   const start = async (name: string) => {
     const path = join(directory, `${name}.sock`);
     const plugin = await startKmsPlugin({ path, key });
     const config = join(directory, `${name}.json`);
-    // The reader's has to fail; the writer's must not, however busy the machine is.
+    // The reader's calls have to time out; the writer's must not, however busy the machine is.
     const timeout = name === "reader" ? "1s" : "60s";
     const kms = { name: "vault", endpoint: `unix://${path}`, timeout };
     writeFileSync(config, configOf([{ kms }]), { mode: 0o600 });
@@ -202,13 +202,13 @@ test("a secret that the KMS does not open for a while is not gone: watches go on
           resourceVersion = object.metadata.resourceVersion;
         }
       } catch (err) {
-        // The watch goes on from etcd, where the secret cannot be read either.
+        // The watch resumes from etcd, where the secret cannot be decrypted either.
         assert.match(String(err), /unable to decode the value of|KMS/);
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
   })();
-  // A change of something else comes only after the one that was waited for.
+  // The event of a later change is delivered only after the pending one.
   await writer.server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "later" } });
   await waitFor(async () => (await reader.server.request("GET", "/api/v1/namespaces/default/configmaps/later")).code === 200);
   assert.deepEqual(seen, []);

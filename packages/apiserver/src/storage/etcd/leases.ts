@@ -3,19 +3,19 @@ import type { StorageMetrics } from "../metrics.ts";
 import type { EtcdClient } from "./client.ts";
 
 /**
- * Leases for objects that etcd forgets (events). One lease serves many objects, so that 1,000 events are one grant:
- * it is granted for somewhat longer than asked and reused while what is left still covers the ttl.
+ * Leases for objects with a TTL (events). One lease is shared by many objects, so that 1,000 events need one grant: it is
+ * granted for longer than requested and reused while the remaining time covers the TTL.
  * Source: k8s.io/apiserver pkg/storage/etcd3/lease_manager.go
  */
 export interface Leases {
-  /** @returns a lease that lives at least `ttlSeconds`. */
+  /** @returns the id of a lease that lives at least `ttlSeconds` */
   forTtl(ttlSeconds: number): Promise<bigint>;
 }
 
 export interface LeaseOptions {
   client: EtcdClient;
   clock: Clock;
-  /** --lease-reuse-duration-seconds: reused no longer than this; 60 unless given. */
+  /** --lease-reuse-duration-seconds: upper bound of the reuse time; default 60. */
   reuseSeconds?: number | undefined;
   metrics?: StorageMetrics | undefined;
 }

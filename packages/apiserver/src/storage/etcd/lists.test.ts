@@ -8,7 +8,7 @@ import type { KeyValue } from "./wire.ts";
 const pageOf = (count: number): KeyValue[] =>
   Array.from({ length: count }, (_, i) => ({ key: `/registry/pods/${i}`, value: Buffer.alloc(0), modRevision: 1 }) as KeyValue);
 
-/** @returns how many of the keys are read in one turn of the event loop, at most */
+/** @returns the maximum number of keys decoded in one event-loop turn */
 async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => void): Promise<number> {
   const client = { range: async () => ({ kvs, more: false, count: kvs.length, revision: 7 }) } as unknown as EtcdClient;
   let read = 0;

@@ -8,14 +8,14 @@ import { EtcdError } from "./errors.ts";
 import { endOfPrefix, type KeyValue, type RangeResponse } from "./wire.ts";
 
 /**
- * Reads of many keys of one resource: lists page by page at one revision, and all there is for the cache.
+ * Range reads of one resource: paged lists at one revision, and the full read that fills a cache.
  * Source: k8s.io/apiserver pkg/storage/etcd3/store.go, List
  */
 export interface EtcdLists {
   list(request: ListRequest): Promise<ListResult>;
-  /** See EtcdStore. */
+  /** See EtcdStore.readAll. */
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
-  /** @throws Timeout (Too large resource version) when etcd is not that far */
+  /** @throws Timeout (Too large resource version) when etcd has not reached `minimum` */
   assertReached(minimum: number | undefined, revision: number): void;
 }
 
@@ -23,24 +23,24 @@ export interface EtcdListsOptions {
   client: EtcdClient;
   /** `/registry/pods/`. */
   prefix: string;
-  /** @throws InternalError for a value that cannot be read, which is logged */
+  /** @throws InternalError for a value that cannot be decoded, which is logged */
   read(kv: KeyValue): Entry | Promise<Entry>;
-  /** The same for an entry that is not asked for soon: it holds the value and no object. */
+  /** As `read`, for entries not expected to be read soon: keeps the value instead of the object. */
   readCold(kv: KeyValue): Entry | Promise<Entry>;
-  /** @throws what `read` threw of a value that cannot be read for now */
+  /** Ignores an error of `read`, or rethrows it when the value may be readable later. */
   passOver(err: unknown): void;
-  /** Counts a call under the name of its operation, and makes etcd's errors the API's. */
+  /** Records the call's metrics under `operation` and converts etcd errors to Status errors. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
 }
 
-/** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
+/** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
 const pageKeys = 1_000;
-/** Values read before the event loop gets its turn: at a start, and after etcd was restored, other requests are waiting. */
+/** Values decoded before yielding to the event loop: at startup, and after a restore of etcd, other requests are waiting. */
 const turnKeys = 25;
-/** The same for large or encrypted values, a few of which take longer than that. */
+/** Time limit for the same, since a few large or encrypted values take longer. */
 const turnMs = 10;
 
-/** @returns to be awaited after each value: a promise when the event loop has to have its turn now */
+/** @returns a function to call after each value: it returns a promise to await when it is time to yield to the event loop */
 function newPace(): () => Promise<void> | undefined {
   let keys = 0;
   let began = performance.now();
@@ -64,7 +64,7 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
     const end = endOfPrefix(from);
     const selective = isSelective(request);
     let start = from;
-    /** Revision that is read; 0 until the first page has told. */
+    /** Revision to read at; 0 until the first page determines it. */
     let revision = 0;
     let minimum: number | undefined;
     if (request.continueToken) {
@@ -114,7 +114,7 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
     }
   }
 
-  /** A list of one name: a key of its own, so that nothing else is read. */
+  /** A list with a single name: reads only that key. */
   async function listOne(request: ListRequest): Promise<ListResult> {
     const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
     let answer: RangeResponse;
@@ -154,9 +154,9 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
     const revision = at === 0 ? page.revision : at;
     const pace = newPace();
     for (;;) {
-      // etcd looks for the next page while this one is decoded.
+      // Prefetch the next page while this one is decoded.
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
-      next?.catch(() => {}); // seen below, later
+      next?.catch(() => {}); // avoids an unhandled rejection; awaited below
       const entries: Entry[] = [];
       for (const kv of page.kvs) {
         const turn = pace();

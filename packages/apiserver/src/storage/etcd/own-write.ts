@@ -7,18 +7,20 @@ import type { Entry } from "../storage.ts";
 
 type WithSpec = KubeObject & { spec?: unknown };
 
-/** A write of ours: whoever hears of it first, by its answer or its event, has its entry for both. */
+/** A write of this process. Response and watch event share its entry, whichever arrives first. */
 export interface OwnWrite {
-  /** As etcd gets it. */
+  /** The bytes sent to etcd. */
   readonly value: Buffer;
-  /** Decodes while etcd writes: what waits for the event gets it sooner. */
+  /** Decodes the written object while etcd processes the write, so that the event is dispatched sooner. */
   prepare(): void;
+  /** Returns the entry at `revision`; repeated calls return the same one. */
   entry(revision: number): Entry;
 }
 
 /**
- * @param bytes what `value` holds encrypted
- * @param before what is replaced; a spec that stays the same is shared with it, and known by that (`validatePodUpdate`)
+ * @param bytes the plain bytes that `value` holds in encrypted form
+ * @param before the entry that is replaced. An equal spec is shared with it, which makes
+ * comparisons by identity possible (`validatePodUpdate`)
  */
 export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer, before: Entry | undefined): OwnWrite {
   let decoded: KubeObject | undefined;
@@ -38,14 +40,14 @@ export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: 
         try {
           decoded = decode();
         } catch {
-          // `entry` meets it again, where somebody is told; nobody would catch it here, and the process would end.
+          // `entry` decodes again and reports the error to its caller; thrown here it would be uncaught and end the process.
         }
       });
     },
     entry(revision) {
       if (made?.revision === revision) return made;
       made = newEntry(codec, key, revision, decoded ?? decode());
-      decoded = undefined; // it has this revision now
+      decoded = undefined; // owned by the entry, which has set its resourceVersion
       storedBytes(made, () => ownMemory(bytes));
       return made;
     },

@@ -36,15 +36,15 @@ for (const { name, versions, want } of [
   });
 }
 
-/** Members by name, each at `http://<name>`. */
+/** A cluster of members by name, each at `http://<name>`. */
 function aCluster(versions: Record<string, string | undefined>) {
   const idOf = (name: string): bigint => BigInt(name.charCodeAt(0));
   const cluster = {
     versions,
     asked: 0,
-    /** While it is there, nobody answers. */
+    /** While set, members do not answer until it resolves. */
     silence: undefined as Promise<void> | undefined,
-    /** Where another member is found than the one that is asked for. */
+    /** Whether a member's URL leads to a different member. */
     swapped: false,
     async members() {
       cluster.asked++;

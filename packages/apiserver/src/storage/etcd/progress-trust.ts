@@ -4,27 +4,26 @@ import type { EtcdClient } from "./client.ts";
 import type { Member } from "./wire-cluster.ts";
 
 /**
- * Whether etcd's answers to requests for progress may be believed. Older members answer with a revision whose events are
- * still to come (etcd #15220, #17507), so all of them are asked for their versions: when a watch stream has begun, which may
- * lead to another member than the last one, and every few minutes, for one that has joined. As long as anything is not
- * known the answer is no.
+ * Whether etcd's replies to progress requests are reliable. Older members reply with a revision whose events are still to
+ * come (etcd #15220, #17507), so the versions of all members are queried: when a watch stream is established, possibly to
+ * another member, and every few minutes, for members that joined. Untrusted until all versions are known.
  */
 export interface ProgressTrust {
   readonly trusted: boolean;
-  /** Ends the trust. What members have said before is forgotten. */
+  /** Withdraws the trust and discards a version query in progress. */
   doubt(): void;
-  /** The same, and asks all members. */
+  /** As `doubt`, then queries the versions of all members. */
   ask(): void;
-  /** A reply was untrue, whatever the members say they are: none is trusted any more. */
+  /** A reply was wrong regardless of the reported versions: never trust again. */
   refute(): void;
   stop(): void;
 }
 
-/** The first version of each minor line of etcd 3 whose progress replies are true; of later lines all are. */
+/** The first patch release with reliable replies of each minor version of etcd 3; later minor versions are reliable. */
 const firstTruePatch: Readonly<Record<number, number>> = { 4: 31, 5: 13 };
 const newestWithUntrue = 5;
 
-/** @param version as the member says it; undefined when it could not be asked */
+/** @param version as reported by the member; undefined when it is unreachable */
 export function repliesTruly(version: string | undefined): boolean {
   const [, major, minor, patch] = (/^(\d{1,6})\.(\d{1,6})\.(\d{1,6})$/.exec(version ?? "") ?? []).map(Number);
   if (major !== 3 || minor === undefined || patch === undefined) return false;
@@ -36,7 +35,7 @@ export const allReplyTruly = (versions: readonly (string | undefined)[]): boolea
   versions.length > 0 && versions.every(repliesTruly);
 
 const askEveryMs = 5 * 60_000;
-/** After a time when a member could not be asked. */
+/** When a member was unreachable. */
 const askAgainMs = 30_000;
 
 type Cluster = Pick<EtcdClient, "members" | "statusAt">;
@@ -46,7 +45,7 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
   let trusted = false;
   let stopped = false;
   let refuted = false;
-  /** Versions that were asked for before the last one say nothing. */
+  /** Incremented by `doubt`; versions queried before the last increment are discarded. */
   let doubts = 0;
   let asking = false;
   let next: Timer | undefined;
@@ -98,13 +97,15 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
   };
 }
 
-/** @returns one for each member; none when nobody tells who they are */
+/** @returns one version per member; empty when the member list is not available */
 async function versionsOf(client: Cluster): Promise<(string | undefined)[]> {
   const members = await client.members().catch(() => []);
   return Promise.all(members.map((member) => versionOf(client, member)));
 }
 
-/** A member may say that it is at an address where, seen from here, another one is, or nobody. */
+/**
+ * Queries a member at its client URLs and verifies the member id: seen from here the URL may lead to another member or nowhere.
+ */
 async function versionOf(client: Cluster, { id, clientUrls }: Member): Promise<string | undefined> {
   for (const url of clientUrls) {
     const status = await client.statusAt(url).catch(() => undefined);

@@ -5,14 +5,14 @@ import { etcdErrorOf } from "./errors.ts";
 import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
 
 /**
- * Calls to one member that are rare (compaction, status), through etcd3, which is loaded with the first of them: not while
- * the server starts, whose time it would take a tenth of.
- * As raw bytes over its channel: its own calls have no deadline and a circuit breaker that stays blind for 5 s.
+ * Rare calls to one member (compaction, status) through etcd3, which is imported on first use because loading it takes a
+ * tenth of the server's startup time. Uses its channel with raw bytes: its own calls have no deadline, and its circuit
+ * breaker stays open for 5 s.
  */
 export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcConnection, "unary" | "close"> {
   let channel: Promise<Channel> | undefined;
   let shown: Buffer | undefined;
-  /** Another one when the certificate was renewed: a channel keeps the first for ever. */
+  /** Reopens the channel when the certificate was renewed: grpc-js keeps the one it was created with. */
   const current = (): Promise<Channel> => {
     const identity = options.identity?.();
     if (channel !== undefined && identity !== undefined && shown?.equals(identity.cert) === false) {
@@ -50,7 +50,7 @@ interface Channel {
 async function openChannel(server: string, options: GrpcOptions): Promise<Channel> {
   const [{ Etcd3 }, { credentials }] = await Promise.all([import("etcd3"), import("@grpc/grpc-js")]);
   const ip = ipOf(server);
-  /** Reaches etcd3's gRPC clients, which it keeps to itself. */
+  /** Exposes etcd3's internal gRPC clients. */
   class RawEtcd extends Etcd3 {
     get host(): { channelCredentials: ChannelCredentials; getServiceClient(name: Service): GrpcClient } {
       return (this.pool as unknown as { hosts: RawEtcd["host"][] }).hosts[0] as RawEtcd["host"];
@@ -61,14 +61,14 @@ async function openChannel(server: string, options: GrpcOptions): Promise<Channe
     grpcOptions: {
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 3_000,
-      // Members share no connection with other clients of this process (tests open several).
+      // No shared subchannels with other clients of this process (tests open several).
       "grpc.use_local_subchannel_pool": 1,
       ...(ip !== undefined && { "grpc.ssl_target_name_override": "etcd" }),
     },
   });
   if (server.startsWith("https://")) {
-    // etcd3 takes a CA and a pair, but no check of the peer's name; and grpc-js sends the host as the TLS server name,
-    // which Node refuses for an address: there it is `etcd`, and the certificate is checked against the address.
+    // etcd3 accepts a CA and a key pair, but no custom verification of the peer. grpc-js sends the host as the TLS server
+    // name, which Node rejects for IP addresses: use `etcd` as the name then, and verify the certificate against the address.
     const verify =
       ip === undefined ? {} : { checkServerIdentity: (_host: string, peer: PeerCertificate) => checkServerIdentity(ip, peer) };
     etcd.host.channelCredentials = credentials.createSsl(options.ca ?? null, options.key ?? null, options.cert ?? null, verify);
@@ -76,7 +76,7 @@ async function openChannel(server: string, options: GrpcOptions): Promise<Channe
   return { service: (name) => etcd.host.getServiceClient(name), close: () => etcd.close() };
 }
 
-/** The address of an https server without a name. */
+/** The IP address of an https server; undefined for host names and plain http. */
 function ipOf(server: string): string | undefined {
   if (!server.startsWith("https://")) return undefined;
   const host = new URL(server).hostname.replace(/^\[|\]$/g, "");

@@ -108,7 +108,7 @@ test("an etcd without space refuses writes with 500 and its reason, goes on with
     });
     return failure !== undefined;
   };
-  // etcd looks at its size only now and then.
+  // etcd checks its size only periodically.
   await waitFor(fill, { what: "etcd to be full" });
   assert.ok(failure instanceof StatusError && failure.code === 500, String(failure));
   assert.match(failure.message, /etcdserver: mvcc: database space exceeded/);

@@ -39,8 +39,8 @@ import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
 import { endOfPrefix, type KeyValue, type Operation, type TxnResponse, type WatchEventMessage } from "./wire.ts";
 
 /**
- * One resource in etcd: every read is linearizable or at an exact revision, every write a transaction on the mod
- * revision that was read.
+ * One resource in etcd. Reads are linearizable or at an exact revision; writes are transactions on the
+ * mod revision that was read.
  * Source: k8s.io/apiserver pkg/storage/etcd3/store.go
  */
 export interface EtcdStore extends Storage {
@@ -48,15 +48,16 @@ export interface EtcdStore extends Storage {
   /** `/registry/pods/`. */
   readonly prefix: string;
   /**
-   * For the cache: turns what the watch brings into an entry, at once but for a KMS.
-   * @returns undefined when the value cannot be read, which is logged
-   * @throws when it cannot be read for now
+   * For the cache: decodes a value delivered by the watch, synchronously unless a KMS has to decrypt it.
+   * @returns undefined when the value cannot be decoded, which is logged
+   * @throws when decryption fails temporarily
    */
   decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined>;
   /**
-   * For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop.
-   * @param revision the present one unless given
-   * @param onUnreadable gets the keys of values that are passed over, which those are not that cannot be read for now
+   * For the cache: reads all entries at one revision in pages, yielding to the event loop in between.
+   * @param revision 0: the current one
+   * @param onUnreadable gets the keys of skipped values that cannot be decoded; temporary failures throw instead
+   * @returns the revision of the list
    */
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
@@ -75,20 +76,21 @@ export interface EtcdStoreOptions {
 
 const noSpaceWarningMs = 60_000;
 
-/** What was read: the entry, and the bytes that its next state is compared with. */
+/** The state read before a write: the entry, and the bytes that the next state is compared with. */
 interface State {
   entry: Entry | undefined;
   /** Plain (untransformed) stored bytes; undefined for a cached suggestion. */
   bytes: Buffer | undefined;
-  /** Written anew even if nothing changes (encryption key rotated). */
+  /** Written back even when nothing changes (the encryption key was rotated). */
   rewrite: boolean;
-  /** Came from a cache: a refusal by it does not count. */
+  /** Taken from a cache: errors of validation against it are retried on a fresh read. */
   suggested: boolean;
 }
 
 type PresentState = State & { entry: Entry };
 type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
 
+/** Creates the store of the codec's resource; it holds no connection of its own. */
 export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   const { client, codec, leases, clock, log, metrics } = options;
   const transformer = options.transformer ?? identityTransformer;
@@ -99,7 +101,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
 
   const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
-  /** Reads go on and readiness with them: the log has to tell, but not with every write. */
+  /** Time of the last warning. Reads and readiness are unaffected, so the log must show it, at a limited rate. */
   let warnedAt = Number.NEGATIVE_INFINITY;
   function warnOfNoSpace(): void {
     if (clock.monotonic() - warnedAt < noSpaceWarningMs) return;
@@ -119,7 +121,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
-  /** Writes that wait for their answer, by key. */
+  /** Own writes whose response is outstanding, by key. */
   const underWay = new TransientMap<string, OwnWrite>();
 
   function decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
@@ -133,7 +135,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
-  /** What nobody can read must not take the whole resource away; but what may be read later is not gone. */
+  /** Skips a value that can never be decoded, so that it does not disable the whole resource; rethrows temporary failures. */
   function passOver(err: unknown): undefined {
     if (isKeyOutOfReach(err)) throw err;
   }
@@ -143,7 +145,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
   }
 
-  /** One that nobody asks for soon. */
+  /** Decodes an entry that is not expected to be read soon. */
   function coldEntryOf(kv: StoredValue): Entry | Promise<Entry> {
     const state = read(kv);
     return state instanceof Promise ? state.then(coldEntry) : coldEntry(state);
@@ -181,7 +183,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return answer.kvs[0] === undefined ? absent : read(answer.kvs[0]);
   }
 
-  /** A dry run has no transaction that would notice that the suggestion is not what is there any more. */
+  /** Not for a dry run: it has no transaction that would detect a stale suggestion. */
   async function stateToBeginWith(key: string, { suggestion, dryRun }: UpdateOptions | DeleteRequest): Promise<State> {
     if (suggestion === undefined || dryRun) return readKey(key);
     return { entry: suggestion, bytes: undefined, rewrite: false, suggested: true };
@@ -205,7 +207,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
-  /** @param before what is there; @param failure done when that is not so any more @returns what was written; undefined when the comparison failed */
+  /**
+   * Creates or replaces the value of `key` in a transaction.
+   * @param before the entry to replace; undefined: the key must be absent
+   * @param failure operations executed when the comparison fails
+   * @returns the written entry, or the response of the failed comparison
+   */
   async function write(
     operation: "create" | "update",
     key: string,
@@ -239,7 +246,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return entry;
   }
 
-  /** What a dry run answers: the object as it would be read again, with the version that it was given. */
+  /** The entry that a dry run returns: the object as it would be read back, with the resourceVersion it was given. */
   function unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Entry {
     const object = codec.fromStored(bytes);
     if (metadata.resourceVersion !== undefined) object.metadata.resourceVersion = metadata.resourceVersion;
@@ -261,7 +268,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         checkPreconditions(key, current, update.preconditions);
         next = await change(current);
       } catch (err) {
-        // The cache may be behind: a refusal counts only when it was of the present state.
+        // The cached state may be stale: an error is final only for the current state.
         if (!state.suggested || update.settles?.(err)) throw err;
         const fresh = await readKey(key);
         if (fresh.entry?.revision === current?.revision) throw err;
@@ -277,7 +284,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       ) {
         if (!state.suggested) return current;
         const fresh = await readKey(key);
-        // Bytes of an older storage version are written anew, though the object stays what it is: so it is migrated.
+        // Bytes of an older storage version are rewritten even when the object is unchanged: storage migration relies on it.
         const sameBytes = fresh.bytes === undefined || bytes.equals(fresh.bytes);
         if (fresh.entry?.revision === current.revision && !fresh.rewrite && sameBytes) return fresh.entry;
         state = fresh;
@@ -323,7 +330,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
 
   function checkPreconditions(key: string, current: Entry | undefined, wanted: UpdateOptions["preconditions"]): void {
     if (wanted === undefined) return;
-    // An object that is not there has neither.
+    // An absent object has neither.
     const uid = current?.object().metadata.uid ?? "";
     const revision = current === undefined ? "" : String(current.revision);
     if (wanted.uid !== undefined && wanted.uid !== uid) {
@@ -417,7 +424,10 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   return { codec, prefix, decode, readAll, create, get, list, guaranteedUpdate, delete: remove, watch, currentRevision, count };
 }
 
-/** Compacted while the event was on its way: whether the reader knew the object cannot be told. Source: etcd3/event.go parseEvent */
+/**
+ * The previous state was compacted before the event arrived: whether the watcher knew the object cannot be determined.
+ * Source: etcd3/event.go parseEvent
+ */
 function stateBeforeIsGone({ type, kv }: WatchEventMessage): Error {
   const what = `key=${goQuote(kv.key)}, modRevision=${kv.modRevision}, type=${type.toUpperCase()}`;
   return internalError(new Error(`etcd event received with PrevKv=nil (${what})`));

@@ -1,14 +1,13 @@
 /**
- * The last step before a value reaches etcd and the first after it leaves: encryption at rest.
+ * Encryption at rest: converts values before they are written to etcd and after they are read.
  * Source: k8s.io/apiserver pkg/storage/value/transformer.go
  */
 export interface Transformer {
-  /** @param key the whole etcd key: authenticated with the value, so that a value cannot be moved to another key. */
+  /** @param key the full etcd key; authenticated together with the value, so that a value cannot be moved to another key */
   toStored(value: Buffer, key: string): Buffer | Promise<Buffer>;
   /**
-   * @returns `stale` when the value was written with a key or a provider that is not the first one: the next update
-   *   writes it even when it changes nothing. A promise only where somebody else has the key (a KMS): everything that
-   *   reads goes on at once otherwise.
+   * @returns `stale` when the value was not written with the first key of the first provider: the next update then writes it
+   * even when nothing changes. A promise only when a KMS has to decrypt the data key; synchronous otherwise.
    */
   fromStored(stored: Buffer, key: string): TransformedValue | Promise<TransformedValue>;
 }
@@ -18,15 +17,15 @@ export interface TransformedValue {
   stale: boolean;
 }
 
-/** Who has the key of a value does not give it now: the value is there, and may be read later. */
+/** The key of a value is temporarily unavailable; the value may be readable later. */
 export class KeyOutOfReach extends Error {}
 
-/** @param err or what caused it */
+/** @param err checked together with its causes */
 export function isKeyOutOfReach(err: unknown): boolean {
   return err instanceof KeyOutOfReach || (err instanceof Error && err.cause !== undefined && isKeyOutOfReach(err.cause));
 }
 
-/** Values as they are. */
+/** Stores values unchanged. */
 export const identityTransformer: Transformer = {
   toStored: (value) => value,
   fromStored: (value) => ({ value, stale: false }),

@@ -17,7 +17,7 @@ interface Answer {
   compacted?: number;
 }
 
-/** rpc.proto, WatchResponse: what etcd says of progress (watch -1), or events of these revisions. */
+/** Encodes a WatchResponse (rpc.proto): a progress reply (watch id -1), or events at these revisions. */
 function answer({ progress, events = [], fragment = false, canceled = false, compacted }: Answer): Buffer {
   const message = protobuf.Writer.create();
   message
@@ -40,7 +40,7 @@ function answer({ progress, events = [], fragment = false, canceled = false, com
   return Buffer.from(message.finish());
 }
 
-/** rpc.proto, WatchRequest: a watch from a revision, or a request for progress. */
+/** Decodes a WatchRequest (rpc.proto): a watch from a revision, or a progress request. */
 function requestText(bytes: Buffer): string {
   const reader = protobuf.Reader.create(bytes);
   const kind = reader.uint32() >>> 3;
@@ -54,7 +54,7 @@ function requestText(bytes: Buffer): string {
   return "watch from the present";
 }
 
-/** A watch after revision 10 whose answers the test gives. */
+/** A watch after revision 10 whose responses the test sends. */
 function aWatch(busy?: Promise<void>) {
   let handlers: GrpcStreamHandlers | undefined;
   let opened = 0;
@@ -104,7 +104,7 @@ test("progress moves the watch on, and events after it go on as before", () => {
   says({ events: [11] });
   says({ progress: 15 });
   says({ events: [16, 17] });
-  says({ events: [17, 18] }); // etcd may repeat itself
+  says({ events: [17, 18] }); // etcd may repeat events
   assert.deepEqual(told, ["11 to 11", "progress 15", "16,17 to 17", "18 to 18"]);
   assert.equal(watch.revision, 18);
   watch.stop();
@@ -213,7 +213,7 @@ test("a watch that was stopped hears nothing more, opens nothing more, and takes
   assert.deepEqual([told, opened()], [["canceled"], 1]);
   const lost = aWatch();
   lost.breaks();
-  lost.watch.stop(); // while it waits to open the next one
+  lost.watch.stop(); // during the backoff before the reconnect
   await lost.clock.advance(60_000);
   assert.equal(lost.opened(), 1);
 });

@@ -14,17 +14,16 @@ import {
 } from "./wire.ts";
 
 /**
- * A watch on everything below a prefix that never skips: whole revisions, in order, across reconnections.
- * It goes on after the last event's mod revision and never after a header's: a header can be ahead of events that are
- * still to come (etcd #15220). For the same reason a progress reply proves no more than that the stream lives, unless
- * every member is known to send true ones.
+ * A watch on a prefix that never skips events: whole revisions, in order, across reconnects. It resumes after the mod revision of
+ * the last event, never after a header revision, which can be ahead of events still to come (etcd #15220). For the same reason a
+ * progress reply only shows that the stream is alive, unless all members run versions with reliable replies.
  */
 export interface EtcdWatch {
-  /** Every event up to here was handed over. */
+  /** Every event up to this revision was delivered. */
   readonly revision: number;
   /**
-   * Asks how far the watch is; `onProgress` tells, unless etcd has nothing to say yet.
-   * @returns false, and does nothing, when the answer could not be trusted
+   * Requests a progress notification; `onProgress` is called unless the watch is behind.
+   * @returns false, without a request, when the reply could not be trusted
    */
   requestProgress(): boolean;
   stop(): void;
@@ -39,37 +38,38 @@ export interface EtcdWatchOptions {
   /** Events after this revision. */
   after: number;
   prevKv: boolean;
-  /** Events of whole revisions, ascending. The next ones wait for the promise, if there is one; it must not be rejected. */
+  /** Events of whole revisions, ascending. When it returns a promise the next call waits for it; the promise must not reject. */
   onEvents(events: WatchEventMessage[], revision: number): void | Promise<void>;
-  /** The wanted revision is gone; the watch is over. */
+  /** The requested revision is compacted; the watch has ended. */
   onCompacted(compactRevision: number): void;
-  /** For watches that want to know how far they are when nothing happens. Told after all events up to the revision. */
+  /** Progress of an idle watch. Called after all events up to the revision. */
   progress?: {
     trust: ProgressTrust;
     onProgress(revision: number): void;
-    /** An event came that progress had passed over: it told what is not so. The watch is over. */
+    /** An event arrived at a revision that an earlier progress reply had passed. The watch has ended. */
     onUntrue(): void;
   };
   clock: Clock;
   log: Logger;
 }
 
-/** A stream that said nothing for this long is asked for progress; one that stays silent as long again is replaced. */
+/** A stream silent for this long gets a progress request; after the same time again without a reply it is reconnected. */
 const silenceMs = 10_000;
 const firstBackoffMs = 50;
 const longestBackoffMs = 2_000;
 
+/** Starts a watch that reconnects until `stop` is called or it ends by `onCompacted` or `onUntrue`. */
 export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   const { client, clock, log } = options;
   let revision = options.after;
-  /** Of the last event; `revision` is ahead of it where etcd has said that nothing is between. */
+  /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
   let seen = options.after;
   let stopped = false;
   let turn = 0;
   let failures = 0;
   let stream: GrpcStream | undefined;
   let pending: WatchEventMessage[] = [];
-  /** Answers that wait until `onEvents` is done with those before them. */
+  /** Responses received while `onEvents` is pending. */
   let backlog: WatchResponse[] = [];
   let delivering = false;
   let heard = 0;
@@ -104,8 +104,9 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
       encodeWatchCreate({
         key: options.prefix,
         ...(!options.single && { end: endOfPrefix(options.prefix) }),
-        // Not the one after it: etcd takes a start at the very revision it compacted to, where before 3.4.34 and 3.5.16 it
-        // has forgotten a deletion (etcd #18089), and the state before it in any case. What is known comes again.
+        // Not `revision` + 1: etcd accepts a start at its compaction revision itself, where versions before 3.4.34
+        // and 3.5.16 have lost a deletion (etcd #18089), and where the previous state is gone in any case. Events
+        // already seen are filtered out.
         startRevision: Math.max(revision, 1),
         prevKv: options.prevKv,
       }),
@@ -120,7 +121,8 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
       } else lost(stream, new Error(`canceled by etcd: ${response.cancelReason}`));
       return;
     }
-    // Only now it is sure which member this is, and that it does not come back in an older version unnoticed.
+    // Queried after the stream is established: only then is the member known, and it cannot restart
+    // in an older version unnoticed.
     if (response.created) options.progress?.trust.ask();
     if (response.watchId === everyWatch && pending.length === 0 && options.progress?.trust.trusted) {
       revision = Math.max(revision, response.revision);
@@ -135,12 +137,12 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     }
     pending = [];
     const last = (events[events.length - 1] as WatchEventMessage).kv.modRevision;
-    // etcd may send again what was sent before a reconnection.
+    // etcd may repeat events from before a reconnect.
     const fresh = (events[0] as WatchEventMessage).kv.modRevision > seen ? events : events.filter((e) => e.kv.modRevision > seen);
     const first = fresh[0]?.kv.modRevision;
     if (first === undefined) return;
     if (first <= revision) {
-      // Whoever relied on the reply has read too early, and may have told clients to go on after it.
+      // Readers that relied on the reply were served too early, and clients may have resumed from it.
       log.error("etcd has told of progress before it sent an event", undefined, { progress: revision, event: first });
       stop();
       options.progress?.trust.refute();
@@ -161,7 +163,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   }
 
   function lost(which: typeof stream, err: unknown): void {
-    // Without one it is lost already: an answer that it left behind says so once more.
+    // Without a stream it is lost already, and this is a second report of the same failure.
     if (stopped || stream === undefined || which !== stream) return;
     stream = undefined;
     which?.cancel();
@@ -172,7 +174,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     const delayMs = Math.min(firstBackoffMs * 2 ** Math.min(failures, 10), longestBackoffMs);
     failures++;
     turn++;
-    // The first loss is usual (etcd restarts, connections age); one that lasts is worth a line.
+    // Single failures are normal (etcd restarts, connections age); only a persistent one is logged.
     if (failures === 3) log.warn("etcd watch is interrupted", { prefix: options.prefix, error: String(err) });
     retry = clock.after(delayMs, open);
   }

@@ -2,29 +2,29 @@ import protobuf from "protobufjs/minimal.js";
 import { readBigInt, readInt } from "./wire.ts";
 
 /**
- * etcd's messages about the cluster itself: who its members are, and how each of them is.
+ * etcd's messages about the cluster: the members, and the status of one of them.
  * Source: etcd api/etcdserverpb/rpc.proto, Cluster and Maintenance
  */
 export interface Member {
   id: bigint;
-  /** Where it says that it can be reached; none before it has started for the first time. */
+  /** The URLs it advertises; empty before its first start. */
   clientUrls: string[];
 }
 
 export interface StatusResponse {
-  /** Of the member that answers. */
+  /** Of the responding member. */
   memberId: bigint;
   /** `3.4.23` */
   version: string;
   dbSizeBytes: number;
   leader: bigint;
-  /** What is wrong with the member in its own words: `memberID:8211f1d0f64f3269 alarm:NOSPACE `. */
+  /** The member's problems, as text: `memberID:8211f1d0f64f3269 alarm:NOSPACE `. */
   errors: string[];
 }
 
 // Field tags: number << 3 | wire type (0 varint, 2 length-delimited).
 
-/** Etcd 3.4 does not know that it is asked for what the whole cluster agrees on, and answers what the member knows. */
+/** `linearizable: true`. etcd 3.4 ignores the field and answers from the member's local state. */
 export const memberListRequest: Buffer = Buffer.from([8, 1]);
 
 export function decodeMemberList(bytes: Uint8Array): Member[] {
@@ -65,7 +65,7 @@ export function decodeStatus(bytes: Uint8Array): StatusResponse {
   return status;
 }
 
-/** Of a response's header. */
+/** The member id of a response header. */
 function readMemberId(reader: protobuf.Reader): bigint {
   const end = reader.uint32() + reader.pos;
   let id = 0n;

@@ -1,8 +1,8 @@
 import protobuf from "protobufjs/minimal.js";
 
 /**
- * etcd's v3 messages as bytes, written and read by hand with protobufjs: only the fields that we use, no intermediate
- * objects, revisions as numbers (they stay below 2^53), lease ids as bigint (they do not). Unknown fields are skipped.
+ * Encoders and decoders of etcd's v3 messages, written by hand with protobufjs: only the used fields, no intermediate
+ * objects. Revisions are numbers (they stay below 2^53), lease ids bigint (they do not). Unknown fields are skipped.
  * Source: etcd api/etcdserverpb/rpc.proto, api/mvccpb/kv.proto
  */
 type Writer = protobuf.Writer;
@@ -13,14 +13,14 @@ export interface KeyValue {
   createRevision: number;
   modRevision: number;
   version: number;
-  /** A view into the message it came in; copy it to keep it. */
+  /** A view into the received message; copy it to keep it. */
   value: Buffer;
   lease: bigint;
 }
 
 export interface RangeRequest {
   key: string;
-  /** Exclusive; undefined for the one key. */
+  /** Exclusive; undefined: the single key. */
   end?: string;
   limit?: number;
   revision?: number;
@@ -30,7 +30,7 @@ export interface RangeRequest {
 }
 
 export interface RangeResponse {
-  /** The store's revision when it answered, also for reads of the past. */
+  /** The store's revision at the time of the response, also for reads at an older revision. */
   revision: number;
   kvs: KeyValue[];
   more: boolean;
@@ -45,24 +45,24 @@ export type Operation =
   | { type: "delete"; key: string };
 
 export interface TxnRequest {
-  /** All must be equal. */
+  /** All must hold. */
   compare: readonly Compare[];
   success: readonly Operation[];
   failure: readonly Operation[];
 }
 
 export interface TxnResponse {
-  /** Revision of the transaction when it wrote, otherwise the store's present one. */
+  /** Revision of the transaction when it wrote, otherwise the store's current one. */
   revision: number;
   succeeded: boolean;
-  /** One for each operation; those of range operations are filled. */
+  /** One element per operation; set for range operations. */
   ranges: (RangeResponse | undefined)[];
 }
 
 export interface WatchCreateRequest {
   key: string;
   end?: string;
-  /** First revision wanted. */
+  /** First revision to deliver. */
   startRevision: number;
   prevKv: boolean;
 }
@@ -73,7 +73,7 @@ export interface WatchEventMessage {
   prevKv: KeyValue | undefined;
 }
 
-/** The watch id of an answer to a request for progress, which is one for all watches of the stream. */
+/** The watch id of a progress reply, which applies to all watches of the stream. */
 export const everyWatch = -1;
 
 export interface WatchResponse {
@@ -83,12 +83,12 @@ export interface WatchResponse {
   canceled: boolean;
   compactRevision: number;
   cancelReason: string;
-  /** More events of the same revisions follow in the next message. */
+  /** Further events of the same revision follow in the next message. */
   fragment: boolean;
   events: WatchEventMessage[];
 }
 
-/** First key after all those that begin with `prefix` (whose last byte is not 0xff). */
+/** The first key after all keys with `prefix` (whose last byte must not be 0xff). */
 export function endOfPrefix(prefix: string): string {
   const last = prefix.length - 1;
   return prefix.slice(0, last) + String.fromCharCode(prefix.charCodeAt(last) + 1);
@@ -195,7 +195,7 @@ export function encodePut(key: string, value: Uint8Array): Buffer {
   return finish(writer);
 }
 
-/** For answers of which only the header matters: put, compaction. */
+/** The header's revision, for responses without other relevant fields: put, compaction. */
 export function decodeRevision(bytes: Uint8Array): number {
   const reader = protobuf.Reader.create(bytes);
   while (reader.pos < bytes.length) {
@@ -317,7 +317,7 @@ function readBytes(reader: Reader): Buffer {
   return Buffer.from(source.buffer, source.byteOffset + start, length);
 }
 
-/** A non-negative varint below 2^53; negative ones (`everyWatch`) come out as -1. */
+/** Reads a varint below 2^53; negative values (ten bytes, `everyWatch`) read as -1. */
 export function readInt(reader: Reader): number {
   let value = 0;
   let scale = 1;
@@ -342,7 +342,7 @@ export function readBigInt(reader: Reader): bigint {
 }
 
 function writeBigInt(writer: Writer, value: bigint): void {
-  // protobufjs takes a 64-bit number as its two halves, the shape of the `long` package.
+  // protobufjs accepts 64-bit numbers as two halves, in the shape of the `long` package.
   const bits = BigInt.asUintN(64, value);
   writer.uint64({ low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: true } as never);
 }

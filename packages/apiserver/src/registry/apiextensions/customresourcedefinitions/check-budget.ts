@@ -1,6 +1,6 @@
 /**
- * How much the check of one object by its schema may do: both come from users, and what there is to do is the product of
- * their sizes. A unit is about what it takes to look at one value, 1 µs.
+ * Cost limit of validating one object by its schema. Users control both, and the cost is the product of their sizes. A unit is
+ * about the cost of checking one value, 1 µs.
  */
 export class CheckBudget {
   #left: number;
@@ -10,14 +10,14 @@ export class CheckBudget {
     this.#left = units;
   }
 
-  /** To be called before the work is done. @throws ChecksExceeded */
+  /** Call before doing the work. @throws ChecksExceeded */
   spend(units: number): void {
     this.#left -= units;
     this.#untilYield -= units;
     if (this.#left < 0) throw new ChecksExceeded();
   }
 
-  /** Spends one unit. @returns whether a step is over, and others may have their turn. @throws ChecksExceeded */
+  /** Spends one unit. @returns true when the caller should yield to the event loop @throws ChecksExceeded */
   endsStep(): boolean {
     this.spend(1);
     if (this.#untilYield > 0) return false;
@@ -26,12 +26,13 @@ export class CheckBudget {
   }
 }
 
-/** Two seconds: an object as large as requests may be, whose values have a pattern or some alternatives each. */
+/** About 2 s; enough for an object of the maximum request size with a pattern or a few alternatives for each value. */
 export const mostUnits = 2_000_000;
 
-/** Less than a millisecond. */
+/** About 0.5 ms. */
 const unitsPerStep = 500;
 
+/** The budget of a check is used up; the message is the detail of the validation error. */
 export class ChecksExceeded extends Error {
   constructor() {
     super(

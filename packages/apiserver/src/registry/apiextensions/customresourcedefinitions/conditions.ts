@@ -2,10 +2,10 @@
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CustomResourceDefinitionCondition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 
-/** A condition before it is known since when it holds. */
+/** A condition without its lastTransitionTime. */
 export type ConditionState = Pick<CustomResourceDefinitionCondition, "type" | "status" | "reason" | "message">;
 
-/** @returns a new list; the time of a condition is that of the last change of its status. @param now ms since the epoch */
+/** Sets a condition; lastTransitionTime changes only with its status. @param now ms since the epoch @returns a new list */
 export function withCondition(
   conditions: readonly CustomResourceDefinitionCondition[],
   state: ConditionState,

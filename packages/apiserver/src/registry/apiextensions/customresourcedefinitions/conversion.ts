@@ -1,6 +1,6 @@
 /**
- * CustomResourceDefinitions in v1beta1, which is no longer served and still what etcd holds: upstream stores the shorter
- * form. What all versions have alike (schema, subresources, columns) stands once in the spec there.
+ * CustomResourceDefinitions in v1beta1, which is no longer served but still the storage version, as upstream. Schema,
+ * subresources and columns that are the same in all versions appear once in its spec.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/{v1,v1beta1}/{conversion,defaults}.go;
  * kubernetes cmd/kube-apiserver/app/apiextensions.go
  */
@@ -18,7 +18,7 @@ interface OldColumn extends Omit<CustomResourceColumnDefinition, "jsonPath"> {
   JSONPath: string;
 }
 
-/** What a version and, for all of them, the spec may have. */
+/** Fields of a version, or of the spec when they apply to all versions. */
 interface OldParts {
   subresources?: CustomResourceDefinitionVersion["subresources"];
   additionalPrinterColumns?: OldColumn[];
@@ -44,6 +44,7 @@ interface OldDefinition extends KubeObject {
   spec: OldSpec;
 }
 
+/** Converts a stored definition to v1. */
 export function definitionFromV1beta1(object: KubeObject): KubeObject {
   const { spec, ...rest } = object as OldDefinition;
   const { version, versions = [], validation, subresources, additionalPrinterColumns, conversion, ...others } = spec;
@@ -51,7 +52,7 @@ export function definitionFromV1beta1(object: KubeObject): KubeObject {
   return {
     ...rest,
     spec: {
-      // Nobody had to say it in v1beta1, where it is true unless it is said.
+      // v1beta1 defaults it to true.
       preserveUnknownFields: true,
       ...others,
       ...(conversion && { conversion: conversionFromV1beta1(conversion) }),
@@ -68,6 +69,7 @@ export function definitionFromV1beta1(object: KubeObject): KubeObject {
   } as unknown as KubeObject;
 }
 
+/** Converts a definition to the storage version; schema, subresources and columns shared by all versions move to the spec. */
 export function definitionToV1beta1(object: KubeObject): KubeObject {
   const { spec, ...rest } = object as CustomResourceDefinition;
   const { versions, conversion, preserveUnknownFields = false, ...others } = spec;

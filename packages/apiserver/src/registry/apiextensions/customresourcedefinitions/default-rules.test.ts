@@ -9,7 +9,7 @@ const withFields = (properties: object): object => ({ ...object, properties });
 const withField = (field: object): object => withFields({ spec: field });
 const at = "schema.openAPIV3Schema.properties";
 const spec = `${at}[spec].default`;
-/** At least one, below so many operators. */
+/** `minimum: 1` nested in the given number of allOf operators. */
 const deepConditions = (levels: number): object => (levels === 0 ? { minimum: 1 } : { allOf: [deepConditions(levels - 1)] });
 const dns =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";

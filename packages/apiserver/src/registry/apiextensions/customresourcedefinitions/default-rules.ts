@@ -11,10 +11,10 @@ import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema 
 const metaFields = ["metadata", "apiVersion", "kind"];
 
 /**
- * Defaults that a structural schema gives are valid by the schema they stand in, and have no fields it does not know.
+ * Validates the defaults in a structural schema: each must be valid by its schema and have no unknown fields.
  * Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults
- * @param pruned whether unknown fields are looked for
- * @param budget of all defaults of a definition
+ * @param pruned whether unknown fields are errors
+ * @param budget shared by all defaults of a definition
  */
 export function validateDefaults(schema: Schema, path: string, pruned: boolean, budget: CheckBudget): FieldError[] {
   return walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0, budget });
@@ -24,14 +24,14 @@ interface Place {
   readonly pruned: boolean;
   readonly level: number;
   readonly budget: CheckBudget;
-  /** Given: the value is a part of a resource's kind or metadata. */
+  /** Set when the value is part of the apiVersion, kind or metadata of a resource. */
   readonly within?: Surroundings;
 }
 
 interface Surroundings {
-  /** Of the resource. */
+  /** Schema of the resource. */
   readonly schema: Schema;
-  /** A resource that has the value where it belongs, and nothing else. */
+  /** Builds a minimal resource with the value in its place. */
   readonly resourceWith: (value: unknown) => Readonly<Record<string, unknown>>;
 }
 
@@ -82,7 +82,7 @@ function ownDefault(
 }
 
 /**
- * Without what the schema does not know: the value itself where there is nothing of that.
+ * Removes fields unknown to the schema. Does not modify the value; returns the value itself when there are none.
  * Source: pkg/apiserver/schema/pruning/algorithm.go
  */
 export function prune(value: unknown, schema: Schema | undefined, isResource = false): unknown {
@@ -94,7 +94,7 @@ export function prune(value: unknown, schema: Schema | undefined, isResource = f
   if (!isJsonObject(value)) return value;
   const isEmbedded = isResource || schema?.["x-kubernetes-embedded-resource"] === true;
   const names = Object.keys(value);
-  /** From the first field on that differs. */
+  /** Set from the first changed field on. */
   let kept: [string, unknown][] | undefined;
   for (const [i, name] of names.entries()) {
     const item = value[name];
@@ -116,7 +116,7 @@ function prunedField(item: unknown, name: string, schema: Schema | undefined): u
   return schema?.["x-kubernetes-preserve-unknown-fields"] === true ? item : unknownField;
 }
 
-/** Lists below a schema that keeps unknown fields, and says nothing of items, stay as they are. */
+/** The schema itself for lists below one that preserves unknown fields and specifies no items. */
 function keeping(schema: Schema | undefined): Schema | undefined {
   return schema?.["x-kubernetes-preserve-unknown-fields"] === true && !itemsOf(schema) ? schema : undefined;
 }

@@ -15,9 +15,9 @@ import { hasInside, itemsOf, knownFields, type Schema } from "./schemas.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * What is wrong with the resources that a value is or embeds, by its schema: apiVersion, kind and metadata. A field of
- * another type is told alone, for nothing else can be looked at then.
- * @param isResource whether the value itself is one
+ * Validates apiVersion, kind and metadata of a resource and of the resources embedded in it. A field of the wrong type is
+ * reported alone, because the rest cannot be decoded.
+ * @param isResource whether the value itself is a resource
  * Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/{coerce,validation}.go
  */
 export function embeddedResourceFaults(value: unknown, schema: Schema, path: string, isResource: boolean): FieldError[] {
@@ -70,7 +70,7 @@ function metadataOf({ metadata }: Fields): ObjectMeta {
   return decodeValue(structuredClone(metadata ?? {}), objectMeta);
 }
 
-/** Names are not needed here: whoever uses the resource gives it one. */
+/** A name is not required here: an embedded resource gets one when it is created. */
 function faultsOf(resource: Fields, path: string): FieldError[] {
   const { apiVersion = "", kind = "" } = resource as Readonly<Record<string, string>>;
   const metadata = metadataOf(resource);

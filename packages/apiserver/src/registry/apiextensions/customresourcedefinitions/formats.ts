@@ -3,8 +3,8 @@ import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
 
 /**
- * What texts of a `format` look like; other formats say nothing. Dashes in a format's name do not count. Every pattern here
- * takes time in proportion to the text.
+ * Validates a string by a `format`; unknown formats accept everything. Dashes in format names are ignored. All patterns here
+ * match in linear time.
  * Source: k8s.io/kube-openapi pkg/validation/strfmt, asaskevich/govalidator
  */
 export function hasFormat(format: string, text: string): boolean {
@@ -21,7 +21,7 @@ const matches =
   (text: string): boolean =>
     pattern.test(text);
 
-/** A UUID whose third and fourth groups begin so. */
+/** Matches a UUID. @param version, variant: first digit of the third and fourth group */
 const uuid = (version: string, variant: string): ((text: string) => boolean) =>
   matches(new RegExp(`^[0-9a-f]{8}-?[0-9a-f]{4}-?${version}[0-9a-f]{3}-?${variant}[0-9a-f]{3}-?[0-9a-f]{12}$`, "i"));
 const colorPart = "\\s*(?:0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*";
@@ -53,7 +53,7 @@ const formats: ReadonlyMap<string, (text: string) => boolean> = new Map([
   ["uuid5", uuid("5", "[89ab]")],
 ]);
 
-/** Of the usual issuers, with a digit that checks the others (Luhn). */
+/** Number ranges of the usual issuers, with a valid Luhn check digit. */
 function isCreditCard(text: string): boolean {
   const digits = text.replace(/[^0-9]/g, "");
   const issued =
@@ -82,7 +82,7 @@ function isDateTime(text: string): boolean {
 
 const timeUnit = /^(?:ns|nano.*|us|µs|micro.*|ms|milli.*|s|sec.*|m|min.*|h|hr|hour.*|d|day.*|w|wk|week.*)$/i;
 
-/** As Go writes them, or in words: `3 weeks 2 days`, where one unit that is known is enough. */
+/** A Go duration, or words: `3 weeks 2 days`. Of several units, one known unit is sufficient. */
 function isDuration(text: string): boolean {
   if (parseDuration(text) !== undefined) return true;
   const part = /\s*\d+\s*([A-Za-zµ]+)\s*/y;
@@ -95,7 +95,7 @@ function isDuration(text: string): boolean {
   return isKnown;
 }
 
-/** An address alone, or behind a name in angle brackets. Source: RFC 5322, as net/mail reads it */
+/** An address, or a display name followed by an address in angle brackets. Source: RFC 5322 as parsed by net/mail */
 function isEmail(text: string): boolean {
   const open = text.endsWith(">") ? text.lastIndexOf("<") : -1;
   const address = (open < 0 ? text : text.slice(open + 1, -1)).trim();
@@ -106,7 +106,7 @@ function isEmail(text: string): boolean {
   return at > 0 && (quoted || dotted(local)) && dotted(address.slice(at + 1));
 }
 
-/** Labels as those of RFC 1123, in any script; the last of several has at least two characters. */
+/** RFC 1123 labels, with letters of any script; the last of several labels has at least two characters. */
 function isHostname(text: string): boolean {
   const labels = text.split(".");
   const label = /^[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9\p{S}\p{L}-]*[a-zA-Z0-9\p{S}\p{L}])?$/u;
@@ -131,7 +131,7 @@ function isIsbn13(text: string): boolean {
   );
 }
 
-/** 6, 8 or 20 bytes: pairs with colons or dashes, fours with dots. */
+/** 6, 8 or 20 bytes: pairs of digits separated by colons or dashes, or groups of four separated by dots. */
 function isMac(text: string): boolean {
   return [6, 8, 20].some((bytes) =>
     [
@@ -142,7 +142,7 @@ function isMac(text: string): boolean {
   );
 }
 
-/** A path from the root, or anything behind a scheme. */
+/** An absolute path, or a URI with a scheme. */
 function isRequestUri(text: string): boolean {
   const clean = !/[\u0000-\u001f\u007f]|%(?![0-9a-f]{2})/i.test(text);
   return clean && (text === "*" || text.startsWith("/") || /^[a-z][a-z0-9+.-]*:/i.test(text));

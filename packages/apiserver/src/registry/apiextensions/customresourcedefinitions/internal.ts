@@ -10,8 +10,8 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 
 /**
- * A definition as upstream's internal version has it, which is what its refusals speak of: a schema, subresources or
- * columns that all versions share stand beside the versions (`spec.validation.openAPIV3Schema`), not in each of them.
+ * The spec in upstream's internal version, whose field paths appear in error texts: a schema, subresources or columns shared
+ * by all versions are fields of the spec (`spec.validation.openAPIV3Schema`) instead of each version.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go
  */
 export interface InternalSpec {
@@ -39,14 +39,15 @@ export function internalSpecOf(spec: CustomResourceDefinitionSpec): InternalSpec
   };
 }
 
-/** Where its schemas stand. */
+/** All schemas of a definition. */
 export function schemasOf({ versions, validation }: InternalSpec): CustomResourceValidation[] {
   return [validation, ...versions.map((version) => version.schema)].filter((schema) => schema !== undefined && schema !== null);
 }
 
-/** A version in Go's syntax; its schemas are behind pointers. */
+/** A version in Go syntax, for error texts. */
 export const goVersion = (version: CustomResourceDefinitionVersion): GoText =>
   goStruct("apiextensions/v1.CustomResourceDefinitionVersion", version);
 
+/** Versions in Go syntax, for error texts. */
 export const goVersions = (versions: readonly CustomResourceDefinitionVersion[]): GoText =>
   goStruct("[]apiextensions/v1.CustomResourceDefinitionVersion", versions.length === 0 ? undefined : versions);

@@ -7,7 +7,7 @@ import { hasDefault, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 const listTypes = ["atomic", "set", "map"];
 
-/** What makes a list a set or a map. Source: ValidateCustomResourceDefinitionOpenAPISchema */
+/** Validates x-kubernetes-list-type and list-map-keys. Source: ValidateCustomResourceDefinitionOpenAPISchema */
 export function listRules(schema: Schema, path: string, atomicSets: boolean): FieldError[] {
   const at = child(path, "x-kubernetes-list-type");
   const listType = schema["x-kubernetes-list-type"] ?? undefined;
@@ -23,13 +23,13 @@ export function listRules(schema: Schema, path: string, atomicSets: boolean): Fi
   return listType === "map" ? [...errors, ...mapRules(schema, keys, path)] : errors;
 }
 
-/** What stands in a set is compared as a whole. */
+/** Items of a set are compared as a whole, so lists and maps among them must be atomic. */
 function setRules(schema: Schema, path: string): FieldError[] {
   const items = itemsOf(schema);
   if (schema["x-kubernetes-list-type"] !== "set" || !items) return [];
   const text = "must be atomic as item of a list with x-kubernetes-list-type=set";
   const listType = items["x-kubernetes-list-type"] ?? undefined;
-  // Upstream shows the list type also where it means the map type.
+  // Upstream reports the list type as the bad value of the map type, too.
   if (items.type === "array" && listType !== undefined && listType !== "atomic")
     return [invalidValue(child(path, "items", "x-kubernetes-list-type"), listType, text)];
   if (items.type === "object" && items["x-kubernetes-map-type"] !== "atomic")
@@ -63,7 +63,7 @@ function mapRules(schema: Schema, keys: readonly string[], path: string): FieldE
   return errors;
 }
 
-/** Items of sets and maps, and the keys of maps, are always there. Source: validateMapListKeysMapSet */
+/** Items of sets and maps must not be nullable; map keys must be required or have a default. Source: validateMapListKeysMapSet */
 export function listMapKeyRules(schema: Schema, path: string): FieldError[] {
   const items = itemsOf(schema);
   const listType = schema["x-kubernetes-list-type"];
@@ -86,6 +86,7 @@ export function listMapKeyRules(schema: Schema, path: string): FieldError[] {
   return errors;
 }
 
+/** Error when a keyword requires another type. @param word the keyword, e.g. `x-kubernetes-list-type` */
 export function typeMustBe(type: string, schema: Schema, path: string, word: string): FieldError {
   const at = child(path, "type");
   const text = `must be ${type} if ${word} is specified`;

@@ -15,7 +15,7 @@ export function validateGroup(group: string | undefined, path: string): FieldErr
   return group.includes(".") ? [] : [invalidValue(path, group, "should be a domain with at least one dot")];
 }
 
-/** Some names are needed in a spec; the status takes what it gets. */
+/** Names that are required in the spec, but not in the status. */
 export function needNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
   return (["plural", "singular", "kind", "listKind"] as const).flatMap((field) => need(names[field], child(path, field)));
 }
@@ -43,11 +43,11 @@ export function validateNames(names: CustomResourceDefinitionNames, path: string
 }
 
 export const approvalKey = "api-approved.kubernetes.io";
-/** Where the policy of protected groups is written down. */
+/** Suffix of the error texts: the policy for protected groups. */
 export const seeApprovalPolicy = "see https://github.com/kubernetes/enhancements/pull/1111";
 type Approval = "missing" | "bypassed" | "invalid" | "approved";
 
-/** Groups of the project itself need its leave; one that stands as it stood is not asked for again. Source: validateAPIApproval */
+/** Protected groups need an approval annotation; no error when its state did not change. Source: validateAPIApproval */
 export function validateApproval(next: CustomResourceDefinition, current: CustomResourceDefinition | undefined): FieldError[] {
   if (!isProtectedGroup(next.spec?.group ?? "")) return [];
   const state = approvalOf(next);

@@ -8,7 +8,7 @@ import { hasStructureThroughout, type SchemaOptions, schemaTypes } from "./schem
 import { anySchema, hasDefault, type Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
 
-/** What an update asks less of, because the stored definition has it already. Source: validationOptions */
+/** Ratcheting: true enables a check; false on updates whose stored definition already violates it. Source: validationOptions */
 export interface Options extends SchemaOptions {
   readonly everySchema: boolean;
   readonly structural: boolean;
@@ -16,6 +16,7 @@ export interface Options extends SchemaOptions {
   readonly knownReviewVersion: boolean;
 }
 
+/** All checks, for new definitions. */
 export const strict: Options = {
   everySchema: true,
   structural: true,
@@ -26,7 +27,10 @@ export const strict: Options = {
   safeMapKeys: true,
 };
 
-/** Source: requireOpenAPISchema, requireStructuralSchema, requirePrunedDefaults, requireAtomicSetType, … */
+/**
+ * The checks that a stored definition passes and an update must therefore pass too.
+ * Source: requireOpenAPISchema, requireStructuralSchema, requirePrunedDefaults, requireAtomicSetType, …
+ */
 export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
   const schemas = schemasIn(spec);
   const none = (is: (schema: Schema) => boolean): boolean => !schemas.some((schema) => anySchema(schema, is));
@@ -43,7 +47,7 @@ export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
 }
 
 /**
- * What an update asks all the same: an object that is pruned or defaulted by its schema needs a structural one.
+ * Requires structural schemas regardless of ratcheting when objects are pruned or defaulted or the schema uses extensions.
  * Source: validateCustomResourceDefinitionSpec
  */
 export function optionsFor(spec: CustomResourceDefinitionSpec, options: Options): Options {
@@ -59,7 +63,7 @@ function schemasIn(spec: CustomResourceDefinitionSpec): Schema[] {
   return schemasOf(internalSpecOf(spec)).flatMap(({ openAPIV3Schema }) => (openAPIV3Schema ? [openAPIV3Schema as Schema] : []));
 }
 
-/** Words of Kubernetes' own; that of maps came too late to count. Source: schemaHasKubernetesExtensions */
+/** Kubernetes extensions that require a structural schema; upstream leaves out map-type. Source: schemaHasKubernetesExtensions */
 const extensionWords = ["embedded-resource", "int-or-string", "list-map-keys", "list-type", "validations"];
 
 function hasExtension(schema: Schema): boolean {

@@ -1,4 +1,4 @@
-/** Patterns come from whoever may write a definition, values from whoever may write its objects: neither holds the server. */
+/** Patterns and values come from different users: no combination of them blocks the event loop. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";

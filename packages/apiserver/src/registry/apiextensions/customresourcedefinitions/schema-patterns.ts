@@ -1,9 +1,9 @@
-/** Patterns of schemas, compiled once for each: a definition is checked by several, and a served one checks many values. */
+/** Compiled patterns of schemas, cached: several checks of a definition and each validated value use them. */
 import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
 import type { Schema } from "./schemas.ts";
 import { perSchema } from "./validation-rules/rule-types.ts";
 
-/** @returns undefined for a schema without a pattern */
+/** @returns undefined for a schema without a pattern; a PatternError when it does not compile */
 export function patternOf(schema: Schema): Pattern | PatternError | undefined {
   return schema.pattern ? compiledOf(schema).pattern : undefined;
 }

@@ -7,19 +7,19 @@ import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
 import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schemas.ts";
 import { rulesOf, validateRules } from "./validation-rules/rules.ts";
 
-/** What an update asks less of, because the stored definition has it already. Source: validationOptions */
+/** Ratcheting: true enables a check; false on updates whose stored definition already violates it. Source: validationOptions */
 export interface SchemaOptions {
   readonly validTypes: boolean;
   readonly atomicSets: boolean;
   readonly safeMapKeys: boolean;
 }
 
-/** Where in a definition a schema stands. */
+/** Position of a schema in the definition. */
 interface Place {
   readonly options: SchemaOptions;
-  /** Why there may be no default. */
+  /** Why a default is not allowed, for the error text. */
   readonly noDefault?: string;
-  /** Within the metadata of a resource. */
+  /** The schema is inside of the metadata of a resource. */
   readonly insideMeta?: boolean;
   readonly level: number;
 }
@@ -29,7 +29,7 @@ const metaFields = ["metadata", "kind", "apiVersion"];
 const nested = ["allOf", "oneOf", "anyOf"] as const;
 
 /**
- * The words that a schema is made of.
+ * Validates the keywords of a schema.
  * @param path `spec.validation.openAPIV3Schema`
  * Source: ValidateCustomResourceDefinitionOpenAPISchema
  */
@@ -72,7 +72,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
   return [...errors, ...extensions(schema, path, place.options, isRoot)];
 }
 
-/** Words of OpenAPI that custom resources do not have; how empty each must be. */
+/** OpenAPI keywords that custom resources do not support, and whether a value counts as set. */
 const unsupported: readonly [field: string, isSet: (value: unknown) => boolean][] = [
   ["id", (value) => value !== ""],
   ["additionalItems", () => true],
@@ -120,7 +120,7 @@ function extensions(schema: Schema, path: string, options: SchemaOptions, isRoot
 }
 
 /**
- * Whether a schema's structure can be told at all: when not, its other words say what is wrong.
+ * False when a schema has keywords that cannot be converted to a structural schema; validation reports those separately.
  * Source: pkg/apiserver/schema/convert.go NewStructural
  */
 export function hasStructureThroughout(schema: Schema): boolean {

@@ -2,17 +2,17 @@ import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import { type Schema, sizeOf } from "./schemas.ts";
 
-/** Each schema takes a kilobyte in Go's syntax: a refusal that quotes more of them is nothing that anybody reads. */
+/** Limit of schemas printed in an error text; each takes about 1 KB in Go syntax. */
 const mostQuoted = 200;
 
-/** A schema as refusals quote it; of a large one only that it is there. */
+/** A schema in Go syntax for error texts; elided when it contains too many schemas. */
 export function goSchema(schema: Schema): GoText {
   return sizeOf(schema) > mostQuoted
     ? new GoText("apiextensions.JSONSchemaProps{…}")
     : goStruct("apiextensions/v1.JSONSchemaProps", schema);
 }
 
-/** The `items` of a list that has a schema for each place. */
+/** `items` with a list of schemas, in Go syntax. */
 export function goSchemas(schemas: readonly Schema[]): GoText {
   const items = schemas.map((schema) => goSchema(schema).text).join(", ");
   const list = `[]apiextensions.JSONSchemaProps{${items}}`;

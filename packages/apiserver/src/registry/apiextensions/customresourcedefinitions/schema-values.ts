@@ -14,15 +14,15 @@ import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 import { perSchema } from "./validation-rules/rule-types.ts";
 
 /**
- * A value checked by a schema, in the words of the validator that upstream uses.
- * @param path where the value stands; within it, errors name the field alone: `spec.replicas in body must be …`
+ * Validates a value by a schema, with the error texts of the go-openapi validator that upstream uses.
+ * @param path of the value; error texts name fields relative to it: `spec.replicas in body must be …`
  * Source: k8s.io/kube-openapi pkg/validation/validate, apiextensions-apiserver pkg/apiserver/validation/validation.go
  */
 export function schemaFaults(value: unknown, schema: Schema, path: string, budget = new CheckBudget()): FieldError[] {
   return atOnce(schemaFaultSteps(value, schema, path, budget));
 }
 
-/** The same in steps, between which others may have their turn. */
+/** Same as `schemaFaults`, but yields to the event loop between steps. */
 export function* schemaFaultSteps(value: unknown, schema: Schema, path: string, budget = new CheckBudget()): Steps<FieldError[]> {
   let result: Result;
   try {
@@ -39,10 +39,10 @@ export function* schemaFaultSteps(value: unknown, schema: Schema, path: string, 
   });
 }
 
-/** No more are told of one object: a schema may have as many alternatives as the object has values. */
+/** Limit of errors reported for one object: each value can fail in every alternative of the schema. */
 const mostFaultsOfObject = 10_000;
 
-/** What is wrong; and how much was looked at and right, by which the alternative is chosen whose faults are told. */
+/** Errors, and the number of successful checks: of failed alternatives, the one with the most matches reports its errors. */
 interface Result {
   readonly faults: readonly Fault[];
   readonly matches: number;
@@ -56,14 +56,14 @@ interface Fault {
   readonly allowed?: readonly string[];
 }
 
-/** One kind of word in schemas; undefined where it says nothing of such a value. */
+/** Checks a group of schema keywords; returns undefined when they do not apply to the value. */
 type Checker = (value: unknown, schema: Schema, name: string, budget: CheckBudget) => Result | Steps<Result> | undefined;
 
 const isNumber = (value: unknown): value is number | bigint => typeof value === "number" || typeof value === "bigint";
 const right = (matches: number): Result => ({ faults: [], matches });
 const wrong = (...faults: Fault[]): Result => ({ faults, matches: 0 });
 
-/** In upstream's order, which its refusals have. */
+/** In upstream's order, which determines the order of errors. */
 const checkers: readonly Checker[] = [
   (value, schema, name) => (schema.type || schema.format || isIntOrString(schema) ? typeCheck(value, schema, name) : undefined),
   logicCheck,
@@ -81,7 +81,7 @@ function* check(value: unknown, schema: Schema, name: string, budget: CheckBudge
   return plainResult(value, schema) ?? (yield* checkFully(value, schema, name, budget));
 }
 
-/** To be told, and to be compared with others at each level above. */
+/** Cost of an error: formatting it, and comparing it with others at each level above. */
 const unitsPerFault = 10;
 
 function* checkFully(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
@@ -97,16 +97,16 @@ function* checkFully(value: unknown, schema: Schema, name: string, budget: Check
   return result;
 }
 
-/** Words that ask nothing of a scalar, or that its type is the only thing asked. */
+/** Keywords that do not restrict a scalar beyond its type. */
 const plainWords: ReadonlySet<string> = new Set([
   ...["type", "title", "description", "default", "example", "externalDocs", "nullable"],
   ...["x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"],
 ]);
 
-/** By the type of a scalar, what is found of each that has it; undefined for schemas that ask for more than a type. */
+/** Per schema: results of valid scalars by their type, or `asks for more` when the schema restricts more than the type. */
 const plainResults = new WeakMap<Schema, Map<string, Result> | "asks for more">();
 
-/** A list may have a million items of one type: those that are right are told by it alone. */
+/** Fast path for lists with a million scalars: valid ones share one cached result per type. */
 function plainResult(value: unknown, schema: Schema): Result | undefined {
   if (value === null || typeof value === "object") return undefined;
   let results = plainResults.get(schema);
@@ -124,11 +124,11 @@ function plainResult(value: unknown, schema: Schema): Result | undefined {
   return found;
 }
 
-/** What is said of the same field in the same words is said once. */
+/** Combines results and removes errors with the same field and text. */
 function merged(results: readonly Result[], more = 0): Result {
   const faulty = results.filter((result) => result.faults.length > 0);
   const matches = results.reduce((sum, result) => sum + result.matches, more);
-  // Within one result all differ: what is far down is not compared again at each level above.
+  // Errors within one result are distinct already; not comparing them again keeps deep nesting linear.
   if (faulty.length < 2) return { faults: faulty[0]?.faults ?? [], matches };
   const faults = faulty.flatMap((result) => result.faults);
   const distinct = new Map(faults.map((fault) => [JSON.stringify([fault.name, fault.kind, fault.text, fault.allowed]), fault]));
@@ -146,7 +146,7 @@ function isIntOrString(schema: Schema): boolean {
   return schema["x-kubernetes-int-or-string"] === true && !schema.type;
 }
 
-/** A format takes lists and texts whatever the type is, and is told for other values instead of it. */
+/** With a format, lists and strings pass regardless of the type; errors of other values name the format instead of the type. */
 function typeCheck(value: unknown, schema: Schema, name: string): Result {
   const wanted = isIntOrString(schema) ? ["integer", "string"] : schema.type ? [schema.type] : [];
   const actual = typeOf(value);
@@ -160,7 +160,7 @@ function typeCheck(value: unknown, schema: Schema, name: string): Result {
   return schema.format && !isListOrText ? told(schema.format, format) : told(wanted.join(","), actual);
 }
 
-/** Of Go's numbers. */
+/** Formats that upstream derives from Go's number types. */
 const nativeFormats: Readonly<Record<string, string>> = { integer: "int64", number: "float64" };
 
 function typeOf(value: unknown): string {
@@ -170,14 +170,14 @@ function typeOf(value: unknown): string {
   return typeof value === "bigint" ? "integer" : typeof value;
 }
 
-/** Of alternatives that all fail, the one that fits best tells why. */
+/** anyOf, oneOf, allOf and not. When all alternatives fail, the errors of the best match are reported. */
 function logicCheck(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> | Result {
   const isAsked = schema.anyOf || schema.oneOf || schema.allOf || schema.not;
   return isAsked ? logicSteps(value, schema, name, budget) : right(1);
 }
 
 function* logicSteps(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
-  // These are no faults of one field: they stand where the whole value stands.
+  // These errors have the path of the validated root value, not that of a field.
   const whole = (text: string): Result => wrong({ name: "", kind: "invalid", shown: "", text: `${goQuote(name)} ${text}` });
   const of = function* (parts: readonly unknown[] | undefined): Steps<Result[]> {
     const results: Result[] = [];
@@ -185,7 +185,7 @@ function* logicSteps(value: unknown, schema: Schema, name: string, budget: Check
     return results;
   };
   const isValid = (result: Result): boolean => result.faults.length === 0;
-  // Each part is looked at once, or deep schemas would take for ever.
+  // Each part is checked once; otherwise the cost would be exponential in the depth of the schema.
   const [any, one, all] = [yield* of(schema.anyOf), yield* of(schema.oneOf), yield* of(schema.allOf)];
   const results: Result[] = [];
   if (any.length > 0) {
@@ -199,7 +199,7 @@ function* logicSteps(value: unknown, schema: Schema, name: string, budget: Check
     if (valid.length !== 1) results.push(whole(`must validate one and only one schema (oneOf). ${how}`));
     if (valid.length < 2) results.push(valid[0] ?? best(one));
   }
-  results.push(...all);
+  for (const result of all) results.push(result);
   if (!all.every(isValid)) {
     const how = all.some(isValid) ? "" : ". None validated";
     results.push(whole(`must validate all the schemas (allOf)${how}`));
@@ -213,7 +213,7 @@ function best(results: readonly Result[]): Result {
   return results.reduce((winner, result) => (result.matches > winner.matches ? result : winner));
 }
 
-/** Only the first is told. */
+/** Reports only the first error. */
 function stringFaults(value: string, schema: Schema, name: string, budget: CheckBudget): Fault[] {
   const { maxLength, minLength } = schema;
   const length = isBound(maxLength) || isBound(minLength) ? [...value].length : 0;
@@ -223,11 +223,11 @@ function stringFaults(value: string, schema: Schema, name: string, budget: Check
   return fault === undefined ? [] : [invalid(name, value, fault)];
 }
 
-/** Of a match: a step takes 5 to 40 ns, of a small program mostly less than one. */
+/** Pattern steps per budget unit: a step takes 5 to 40 ns, with a small program usually less than 1 ns. */
 const stepsPerUnit = 100;
 const fastStepsPerUnit = 1000;
 
-/** A definition that an older server stored may have a pattern that is none here. */
+/** A definition stored by an older server may have a pattern that does not compile here; this is an error of the value. */
 function patternFault(value: string, schema: Schema, budget: CheckBudget): string | undefined {
   const pattern = patternOf(schema);
   if (pattern === undefined) return undefined;
@@ -244,7 +244,7 @@ function formatCheck(value: string, { format = "" }: Schema, name: string): Resu
   return hasFormat(format, value) ? right(0) : wrong(invalid(name, value, `must be of type ${format}: ${goQuote(value)}`));
 }
 
-/** Bounds of an integer are integers too. */
+/** Bounds are truncated to integers when the value is an integer, as upstream does. */
 function numberFaults(value: number | bigint, schema: Schema, name: string): Fault[] {
   const own = Number(value);
   const bound = (limit: unknown): number | undefined =>
@@ -263,7 +263,7 @@ function numberFaults(value: number | bigint, schema: Schema, name: string): Fau
   return found;
 }
 
-/** As far as floating point can tell. */
+/** Within floating-point tolerance. */
 function isMultiple(value: number, of: number): boolean {
   const times = value / of;
   return Math.abs(times - Math.round(times)) <= 1e-9;
@@ -280,7 +280,7 @@ function* listCheck(value: readonly unknown[], schema: Schema, name: string, bud
   return merged([...(items ? [yield* itemsCheck(value, items, name, budget)] : []), wrong(...sizes)], 1);
 }
 
-/** No more are told of one list, or of one object's fields: the rest is not looked at, as it is wrong whatever it is. */
+/** Limit of errors in one list or in the fields of one object; the remaining values are not checked. */
 const mostFaults = 1000;
 
 function* itemsCheck(list: readonly unknown[], items: Schema, name: string, budget: CheckBudget): Steps<Result> {
@@ -288,7 +288,7 @@ function* itemsCheck(list: readonly unknown[], items: Schema, name: string, budg
   let matches = 0;
   let faults = 0;
   for (const [i, item] of list.entries()) {
-    // First without the name, which takes longer to make than the rest.
+    // The fast path does not need the name, and formatting the name costs more than the check.
     if (budget.endsStep()) yield;
     const result = plainResult(item, items) ?? (yield* checkFully(item, items, `${name}[${i}]`, budget));
     matches += result.matches;
@@ -305,16 +305,16 @@ const allowedBy = perSchema((schema) => {
   return { allowed, length: allowed.reduce((sum, text) => sum + text.length, 0) };
 });
 
-/** Of one of the values that are allowed. */
+/** Cost of comparing with one allowed value. */
 const unitsPerScalar = 0.05;
 const unitsPerComparison = 0.5;
 
 function enumCheck(value: unknown, schema: Schema, name: string, budget: CheckBudget): Result {
   const values = schema.enum ?? [];
   budget.spend(values.length * (typeof value === "object" ? unitsPerComparison : unitsPerScalar));
-  // No null is equal to another one, in Go.
+  // In upstream's comparison null is never equal to null.
   if (values.length === 0 || (value !== null && values.some((allowed) => deepEqual(allowed, value)))) return right(0);
-  // A refusal shows the value and all that is allowed, and a list may have a thousand refusals.
+  // The error contains the value and all allowed values, and a list may have a thousand such errors.
   const { allowed, length } = allowedBy(schema);
   budget.spend(length + (typeof value === "object" ? (JSON.stringify(value)?.length ?? 0) : 0));
   return wrong({ name, kind: "enum", shown: value, allowed });
@@ -340,9 +340,10 @@ function* objectCheck(
   const results: Result[] = forbidden.map((field) =>
     wrong({ name, kind: "invalid", shown: field, text: `${below(field)} in body is a forbidden property` }),
   );
-  if (additional) results.push(...(yield* fieldsCheck(value, others, additional, below, budget)));
+  // Pushed one by one: spreading them as call arguments may overflow the stack.
+  if (additional) for (const result of yield* fieldsCheck(value, others, additional, below, budget)) results.push(result);
   const { properties, order, required } = fieldsOf(schema);
-  // Whichever are fewer are walked: a list may have as many objects as its schema has properties.
+  // Iterates over the smaller set: a list may have many small objects and a schema with many properties.
   const present =
     count < properties.length
       ? fields.filter((field) => order.has(field)).sort((a, b) => (order.get(a) as number) - (order.get(b) as number))
@@ -355,7 +356,7 @@ function* objectCheck(
   return merged(results);
 }
 
-/** What a schema says of fields, worked out once: the names of properties with their places, and of those that must be there. */
+/** Property names with their order, and required names; computed once per schema. */
 const fieldsOf = perSchema((schema) => {
   const properties = Object.keys(schema.properties ?? {});
   return {

@@ -1,7 +1,7 @@
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { JSONSchemaProps } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 
-/** A schema, its words by their JSON names. */
+/** A JSONSchemaProps with its keywords accessible by JSON name. */
 export type Schema = Omit<JSONSchemaProps, "items" | "additionalProperties" | "properties" | "not"> & {
   readonly items?: Schema | Schema[];
   readonly additionalProperties?: Schema | boolean;
@@ -9,28 +9,30 @@ export type Schema = Omit<JSONSchemaProps, "items" | "additionalProperties" | "p
   readonly not?: Schema;
 } & Readonly<Record<string, unknown>>;
 
-/** How deep a schema may go; deeper ones are refused before anything else walks them. */
+/** Maximum nesting of schemas; validation rejects deeper ones before other code walks them. */
 export const mostLevels = 200;
 
-/** The one schema of all items; undefined for none, and for a list of schemas. */
+/** The schema of list items; undefined when there is none or when `items` is a list of schemas. */
 export function itemsOf(schema: Schema): Schema | undefined {
   return isJsonObject(schema.items) ? (schema.items as Schema) : undefined;
 }
 
+/** The schema of `additionalProperties`; undefined when it is absent or a boolean. */
 export function additionalOf(schema: Schema): Schema | undefined {
   return isJsonObject(schema.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
 }
 
+/** The schema of a property; ignores inherited names such as `constructor`. */
 export function propertyOf(schema: Schema | undefined, name: string): Schema | undefined {
   return Object.hasOwn(schema?.properties ?? {}, name) ? schema?.properties?.[name] : undefined;
 }
 
-/** Whether a schema says anything of what its values hold: of a scalar's there is nothing to walk to. */
+/** Whether a schema describes nested values; false for scalars, whose values need not be walked. */
 export function hasInside(schema: Schema): boolean {
   return isJsonObject(schema.items) || isJsonObject(schema.additionalProperties) || isJsonObject(schema.properties);
 }
 
-/** The fields of an object that its schema knows, in the object's order; a large object may have few of them. */
+/** The fields of an object that have a schema, in the object's order. */
 export function* knownFields(
   value: Readonly<Record<string, unknown>>,
   schema: Schema,
@@ -44,7 +46,7 @@ export function* knownFields(
   }
 }
 
-/** The schemas right below one, of every kind. */
+/** Direct subschemas of all kinds. */
 function partsOf(schema: Schema): Schema[] {
   const lists = [schema.allOf, schema.anyOf, schema.oneOf, schema.items, schema["not"], schema.additionalItems].flat();
   const maps = [schema.properties, schema.patternProperties, schema.definitions, schema.dependencies];
@@ -52,18 +54,18 @@ function partsOf(schema: Schema): Schema[] {
   return all.filter((part) => isJsonObject(part)) as Schema[];
 }
 
-/** A schema and all within it, as deep as schemas may go. */
+/** A schema and all of its subschemas, up to `mostLevels`. */
 export function* schemasWithin(schema: Schema, level = 0): Generator<Schema> {
   yield schema;
   if (level < mostLevels) for (const part of partsOf(schema)) yield* schemasWithin(part, level + 1);
 }
 
-/** How many schemas there are in one, itself among them. */
+/** Number of schemas, including the schema itself. */
 export function sizeOf(schema: Schema): number {
   return partsOf(schema).reduce((size, part) => size + sizeOf(part), 1);
 }
 
-/** Whether a schema or one within it is as asked. Source: SchemaHas */
+/** Whether the predicate holds for a schema or any of its subschemas. Source: SchemaHas */
 export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level = 0): boolean {
   return is(schema) || (level <= mostLevels && partsOf(schema).some((part) => anySchema(part, is, level + 1)));
 }

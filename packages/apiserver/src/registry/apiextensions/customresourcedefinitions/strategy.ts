@@ -13,7 +13,7 @@ import {
 
 type Status = NonNullable<CustomResourceDefinition["status"]>;
 
-/** The first request to delete adds it, and deletion waits for it until the custom resources are gone. */
+/** Added by the first delete request; removed by crd_finalizer when all custom resources are gone. */
 export const customResourceCleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 
 const deletionPending = {
@@ -23,7 +23,7 @@ const deletionPending = {
   message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
 } as const;
 
-/** Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go and, of deletions, etcd.go */
+/** Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go; deletion: etcd.go */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = strategyOf<CustomResourceDefinition>({
   namespaced: false,
   status: true,
@@ -36,7 +36,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     dropDisabledFields(next, undefined, ctx);
   },
   prepareForUpdate(next, current, ctx) {
-    // Every version that was ever the storage version may still be in etcd.
+    // Objects in any former storage version may still be in etcd.
     const storage = (next.spec?.versions ?? []).find((version) => version.storage)?.name;
     const stored = current.status?.storedVersions ?? [];
     if (storage !== undefined && !stored.includes(storage)) {
@@ -56,12 +56,12 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
       } as Status,
     };
   },
-  // An update has rules of its own that include those of a creation.
+  // The update validation includes that of a create.
   validate: (next, _ctx, current) =>
     current ? validateCustomResourceDefinitionUpdate(next, current) : validateCustomResourceDefinition(next),
 });
 
-/** Rules in a language of their own are an alpha feature. Source: dropDisabledFields */
+/** Drops x-kubernetes-validations unless the feature gate is on or the stored object uses them. Source: dropDisabledFields */
 function dropDisabledFields(
   next: CustomResourceDefinition,
   current: CustomResourceDefinition | undefined,

@@ -7,11 +7,18 @@ const integerOrString = [{ type: "integer" }, text];
 const embedded = { ...object, "x-kubernetes-embedded-resource": true };
 const withField = (field: object): object => ({ ...object, properties: { spec: field } });
 const spec = "s.properties[spec]";
+/** `depth` nested operators with a type in the innermost one. */
+const nested = (operator: string, depth: number): object => ({ [operator]: [depth === 0 ? text : nested(operator, depth - 1)] });
 const metaText = "must not specify anything other than name and generateName, but metadata is implicitly specified";
 
 testRefusals<object>(
   (schema) => validateStructural(schema as never, "s"),
   [
+    ...(["allOf", "anyOf", "oneOf"] as const).map((operator) => ({
+      name: `nothing behind the last level of ${operator}`,
+      input: withField({ ...text, ...nested(operator, 210) }),
+      want: [],
+    })),
     {
       name: "items and maps without a type, nested",
       input: withField({
@@ -164,7 +171,7 @@ testRefusals<object>(
   ],
 );
 
-/** Of metadata's words. */
+/** Errors for a metadata schema with these keywords. */
 function expect(more: object): string[] {
   const items =
     "items" in more ? ["s.properties[metadata].items.type: Required value: must not be empty for specified array items"] : [];

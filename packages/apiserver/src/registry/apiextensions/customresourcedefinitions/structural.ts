@@ -16,9 +16,9 @@ const emptyTypeTexts: Readonly<Record<Level, string>> = {
 };
 
 /**
- * A structural schema says the type of everything outside of logical operators, so that objects can be pruned and
- * defaulted by it alone. Schemas that are too deep have their own error.
- * @returns sorted by their text
+ * Checks that a schema is structural: types and structure are specified outside of logical operators, as pruning and
+ * defaulting require. Schemas nested too deeply are not followed; `validateSchema` rejects them.
+ * @returns errors sorted by their text
  * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural, complete.go
  */
 export function validateStructural(schema: Schema, path: string): FieldError[] {
@@ -83,7 +83,7 @@ function typeRules(schema: Schema, level: Level, path: string): FieldError[] {
   return errors;
 }
 
-/** What every resource has is not for its schema to say: of metadata it restricts the names alone. */
+/** apiVersion, kind and metadata are implicit: their types are fixed, and metadata may only restrict name and generateName. */
 function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const embedded = isSet(schema, "embedded-resource");
@@ -109,10 +109,10 @@ function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
   return errors;
 }
 
-/** These a structural schema does not keep, or checks elsewhere. */
+/** Keywords that are not part of the structural schema or are checked elsewhere. */
 const elsewhere = ["type", "default", "externalDocs", "example"];
 
-/** An empty schema says something here. */
+/** Keywords for which an empty schema counts as set. */
 const pointers = ["additionalProperties", "items", "not"];
 
 function restrictsNamesAlone(metadata: Schema): boolean {
@@ -130,7 +130,7 @@ function isEmpty(value: unknown): boolean {
 
 const integerOrString = [{ type: "integer" }, { type: "string" }];
 
-/** Where a schema says that its value is an integer or a string, which operators otherwise do not say. */
+/** Places where upstream allows `anyOf` of types integer and string, for x-kubernetes-int-or-string. */
 interface TypedOperators {
   /** Its own anyOf. */
   readonly anyOf?: boolean;
@@ -138,7 +138,7 @@ interface TypedOperators {
   readonly allOf?: boolean;
 }
 
-/** The logical operators of one schema, and its pattern. */
+/** Checks logical operators and the pattern of one schema. */
 function valueRules(schema: Schema, path: string, depth: number, typed: TypedOperators): FieldError[] {
   const errors: FieldError[] = [];
   if (!typed.anyOf)
@@ -159,7 +159,7 @@ function valueRules(schema: Schema, path: string, depth: number, typed: TypedOpe
   return errors;
 }
 
-/** Words that say what a value is belong outside of the operators; inside they only restrict. How empty each must be. */
+/** Keywords that are not allowed inside of logical operators, with the word of the error text for the allowed value. */
 const structuralWords: readonly [word: string, empty: "empty" | "undefined" | "false"][] = [
   ["type", "empty"],
   ["additionalProperties", "undefined"],
@@ -193,7 +193,7 @@ function restriction(part: Schema, path: string, depth: number, typed: TypedOper
   return errors;
 }
 
-/** What the operators at the root speak of has its structure outside of them. @param outer says the structure */
+/** Every field mentioned inside of operators must also be specified outside. @param outer the schema outside of the operators */
 function complete(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
   if (depth > mostLevels) return [];
   const operands = [

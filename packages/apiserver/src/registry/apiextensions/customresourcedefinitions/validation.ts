@@ -32,7 +32,8 @@ export function validateCustomResourceDefinition(crd: CustomResourceDefinition):
 }
 
 /**
- * Once users can see a kind, its name and scope stay. What the stored definition has wrong already may stay wrong.
+ * Names and scope are immutable once the definition is established. Errors that the stored definition already has are
+ * tolerated.
  * Source: ValidateCustomResourceDefinitionUpdate
  */
 export function validateCustomResourceDefinitionUpdate(
@@ -136,12 +137,12 @@ function validateVersions(
     errors.push(invalidValue(at, goVersions(versions), "must contain unique version names"));
   if (versions.filter((version) => version.storage).length !== 1)
     errors.push(invalidValue(at, goVersions(versions), "must have exactly one version marked as storage version"));
-  // The first version is also told in a field of its own, which v1 does not have.
+  // The internal version has a `version` field with the first version's name; an invalid name is reported for it, too.
   if (spec.versions?.[0]?.name) errors.push(...label(spec.versions[0].name, child(path, "version")));
   return errors;
 }
 
-/** Webhooks are told below the names that the internal version has. Source: validateCustomResourceConversion */
+/** Error paths use the field names of the internal version (webhookClientConfig). Source: validateCustomResourceConversion */
 function validateConversion(spec: CustomResourceDefinitionSpec, path: string, options: Options): FieldError[] {
   const conversion: CustomResourceConversion | undefined = spec.conversion;
   if (!conversion) return [];
@@ -166,7 +167,7 @@ function validateConversion(spec: CustomResourceDefinitionSpec, path: string, op
   return errors;
 }
 
-/** What was ever stored may still be in etcd: it must stay readable. Source: ValidateCustomResourceDefinitionStoredVersions */
+/** Versions that may still be in etcd must not be removed. Source: ValidateCustomResourceDefinitionStoredVersions */
 function validateStoredVersions({ versions }: InternalSpec, stored: readonly string[], path: string): FieldError[] {
   if (stored.length === 0) return [invalidValue(path, new GoText("[]string(nil)"), "must have at least one stored version")];
   const unstored = versions.filter((version) => version.storage && !stored.includes(version.name));

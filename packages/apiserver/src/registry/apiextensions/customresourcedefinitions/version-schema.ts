@@ -10,7 +10,7 @@ import { goSchema } from "./schema-text.ts";
 import type { Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
 
-/** For the defaults of all versions of one definition: a fifth of a second, as they are checked at once. */
+/** Budget for the defaults of all versions of one definition: about 0.2 s, because they are validated without yielding. */
 export const definitionBudget = (): CheckBudget => new CheckBudget(200_000);
 
 /** @param path of the object that has the schema. Source: validateCustomResourceDefinitionValidation */
@@ -28,19 +28,19 @@ export function validateVersionSchema(
   if (schema.nullable) errors.push(forbiddenField(child(at, "nullable"), "nullable cannot be true at the root"));
   addErrors(errors, validateSchema(schema, at, options));
   if (!options.structural) return errors;
-  // Of what takes a schema its structure, `$schema` is the one word that nothing else refuses.
+  // Of the keywords that make a schema non-structural, only `$schema` is not rejected above.
   if (!hasStructureThroughout(schema))
     return errors.length > 0 ? errors : [invalidValue(at, "", "OpenAPIV3Schema 'schema' is not supported")];
   const structure = validateStructural(schema, at);
   return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults, budget))];
 }
 
-/** Words that a schema may have at its root beside a schema for status, in Go's names, as the refusal lists them. */
+/** Go names of the keywords allowed at the root when the status subresource is enabled, in the order of the error text. */
 const rootFields =
   "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations";
 const rootText = `only [${rootFields}] fields are allowed at the root of the schema if the status subresource is enabled`;
 
-/** The first that is wrong, in the order of the fields in Go. */
+/** Reports only the first error, in the order of the Go struct fields. */
 function rootWords(schema: Schema, path: string): FieldError[] {
   const allowed = rootFields.split(" ");
   const others = Object.entries(schema).flatMap(([word, value]) =>
@@ -60,7 +60,7 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === "" || value === false;
 }
 
-/** `maxItems` is MaxItems, `x-kubernetes-preserve-unknown-fields` XPreserveUnknownFields. */
+/** Go field name: MaxItems for `maxItems`, XPreserveUnknownFields for `x-kubernetes-preserve-unknown-fields`. */
 function goField(word: string): string {
   const steps = word.replace("x-kubernetes-", "x-").split("-");
   return steps.map((step) => step.slice(0, 1).toUpperCase() + step.slice(1)).join("");

@@ -30,7 +30,7 @@ function warningFaults(deprecated: boolean, warning: string): string[] {
   return faults;
 }
 
-/** Only the beginning of such a path is checked; one that leads nowhere shows nothing. Source: validateSimpleJSONPath */
+/** Checks only the prefix of a path, like upstream. Source: validateSimpleJSONPath */
 function simplePath(value: string, path: string): FieldError[] {
   return value.startsWith(".") ? [] : [invalidValue(path, value, "must be a simple json path starting with .")];
 }

@@ -17,7 +17,7 @@ export const apiServiceStrategy: Strategy<APIService> = strategyOf<APIService>({
   allowUnconditionalUpdate: false,
   validateName: pathSegmentFaults, // `v1.` names the core group
   prepareForCreate(next, ctx) {
-    // Without a service the group is served right here.
+    // Without a service reference the group is served by this server and is always available.
     next.status = next.spec?.service ? {} : { conditions: [localCondition(ctx.now)] };
   },
   validate: (next) => validateApiService(next),
@@ -52,7 +52,7 @@ function validateApiService(service: APIService): FieldError[] {
   const errors: FieldError[] = [];
   const { spec } = service;
   const required_ = `${spec?.version ?? ""}.${spec?.group ?? ""}`;
-  // A name that is missing is told by the rules of all kinds.
+  // Missing and malformed names are reported by the metadata validation.
   if (service.metadata.name && service.metadata.name !== required_ && pathSegmentFaults(service.metadata.name).length === 0) {
     errors.push(
       invalidValue("metadata.name", service.metadata.name ?? "", `must be \`spec.version+"."+spec.group\`: "${required_}"`),

@@ -1,6 +1,6 @@
 /**
- * How often the pod template changed: a field of the spec before apps/v1, since then an annotation that every DaemonSet
- * has and nobody sets. Node agents and controllers of old find their pods by it.
+ * Number of changes of the pod template: a field of the spec before apps/v1, and an annotation maintained by the server since
+ * then. Older clients and controllers match pods by it.
  * Source: pkg/registry/apps/daemonset/strategy.go, pkg/apis/apps/v1/conversion.go
  */
 
@@ -11,29 +11,30 @@ import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 
 const annotation = "deprecated.daemonset.template.generation";
 
-/** Every writer has the annotation, also in `managedFields`: conversion upstream knows no DaemonSet without it. */
+/** Sets the annotation when it is missing. Upstream's conversion always does, so every writer owns it in managedFields. */
 export function nameTemplateGeneration(daemonSet: DaemonSet): void {
   if (daemonSet.metadata.annotations?.[annotation] === undefined) setTemplateGeneration(daemonSet, 0);
 }
 
-/** What a client gives counts on from there. */
+/** On create: keeps a value given by the client, at least 1. @throws BadRequest when it is not an integer */
 export function startTemplateGeneration(next: DaemonSet): void {
   refuseOther(next);
   setTemplateGeneration(next, Math.max(1, templateGenerationOf(next)));
 }
 
-/** One more when the template is another. */
+/** On update: increments the stored value when the template changed. @throws BadRequest when the client's is not an integer */
 export function countTemplateGeneration(next: DaemonSet, current: DaemonSet): void {
   refuseOther(next);
   const changed = !semanticEqual(next.spec?.template, current.spec?.template);
   setTemplateGeneration(next, templateGenerationOf(current) + (changed ? 1 : 0));
 }
 
+/** On updates of the status: restores the stored value. */
 export function keepTemplateGeneration(next: DaemonSet, current: DaemonSet): void {
   setTemplateGeneration(next, templateGenerationOf(current));
 }
 
-/** Upstream reads it as it converts the object. @throws BadRequest */
+/** Upstream parses the annotation during conversion, hence a decoding error. @throws BadRequest */
 function refuseOther({ metadata }: DaemonSet): void {
   const value = metadata.annotations?.[annotation];
   if (value === undefined || /^[+-]?\d{1,18}$/.test(value)) return;

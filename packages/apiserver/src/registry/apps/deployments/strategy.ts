@@ -12,7 +12,7 @@ export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
   status: true,
   generation: true,
   prepareForUpdate(next, current) {
-    // Annotations of a deployment are copied to its replica sets: a change is one of what is wanted.
+    // The controller copies annotations to ReplicaSets, so changing them counts as a change of the spec.
     if (!semanticEqual(next.metadata.annotations, current.metadata.annotations)) {
       next.metadata.generation = (current.metadata.generation ?? 0) + 1;
     }

@@ -19,7 +19,7 @@ export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidatio
   return errors;
 }
 
-/** Of a template whose selector cannot be read no more is said. */
+/** Validates a template and its selector; an invalid selector is the only error reported. */
 export function validateReplicatedTemplate(
   { template, selector, replicas = 0 }: Partial<ReplicaSetSpec>,
   path: string,
@@ -31,7 +31,7 @@ export function validateReplicatedTemplate(
   return validateSelectedTemplate(selected, child(path, "template"), options);
 }
 
-/** A selector that is needed and must not match everything. */
+/** A required selector that must not be empty. @param emptyText error text for an empty selector */
 export function checkSelector(selector: LabelSelector | undefined, path: string, emptyText: string): FieldError[] {
   if (!selector) return [required(path, "")];
   const errors = checkLabelSelector(selector, path);
@@ -39,7 +39,7 @@ export function checkSelector(selector: LabelSelector | undefined, path: string,
   return errors;
 }
 
-/** The selector of a workload in apps/v1 stays as it was made. */
+/** Selectors are immutable in apps/v1. */
 export function immutableSelector(
   next: LabelSelector | undefined,
   current: LabelSelector | undefined,
@@ -74,7 +74,7 @@ export function validateReplicaCounts(next: Counts | undefined): FieldError[] {
   return errors;
 }
 
-/** How often names clashed is only ever counted up. @param current the stored count */
+/** collisionCount must not decrease. @param current the stored count */
 export function neverDecremented(next: number | undefined, current: number | undefined): FieldError[] {
   const decremented = current !== undefined && (next === undefined || next < current);
   return decremented ? [invalidValue("status.collisionCount", next ?? 0, "cannot be decremented")] : [];

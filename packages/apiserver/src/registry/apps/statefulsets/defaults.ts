@@ -20,7 +20,7 @@ export function defaultStatefulSet(object: KubeObject): void {
   spec.revisionHistoryLimit ??= 10;
   defaultTemplateOf(spec);
   for (const claim of spec.volumeClaimTemplates ?? []) {
-    // Whatever was written there.
+    // Overwrites the values given by the client.
     claim.apiVersion = "v1";
     claim.kind = "PersistentVolumeClaim";
     defaultPersistentVolumeClaim(claim);

@@ -24,7 +24,7 @@ export const statefulSetStatusStrategy: Strategy<StatefulSet> = statusStrategyOf
   validateUpdate: (next, current, ctx) => validateStatefulSetStatus(next, current, ctx.featureEnabled),
 });
 
-/** Fields of features that are off are dropped, unless they are there already; those of features that are on have defaults. */
+/** Drops fields of disabled features unless the stored object has them; sets defaults for those of enabled features. */
 function settleGated(next: StatefulSet, current: StatefulSet | undefined, featureEnabled: (gate: string) => boolean): void {
   const { spec } = next;
   if (featureEnabled("StatefulSetAutoDeletePVC")) {

@@ -67,7 +67,7 @@ function validateRetention(spec: Spec, path: string): FieldError[] {
   );
 }
 
-/** The containers are not looked at here: some of their volumes come from the claim templates. */
+/** Does not validate the containers: their mounts may refer to volumes of the claim templates. */
 function validateTemplate({ template, selector }: Spec, path: string, options: PodValidationOptions): FieldError[] {
   const annotations = template?.metadata?.annotations;
   const always = runsForEver(template, "StatefulSet", path);

@@ -6,7 +6,7 @@ import { reviewToken } from "./review.ts";
 const robot = { name: "robot", uid: "", groups: [] };
 const person = { name: "person", uid: "7", groups: ["g"], extra: { scopes: ["a", "b"] } };
 
-/** One answer of the authenticators, and what the review says of it. */
+/** Results of the authenticators and the resulting status of the review. */
 const rows: readonly { name: string; answer: () => unknown; spec?: object; want: object }[] = [
   { name: "a token that nobody knows", answer: () => undefined, want: {} },
   {

@@ -2,11 +2,11 @@ import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TokenReview } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 
 /**
- * Asks the authenticators of this server who a token belongs to; stores nothing. A token that nobody knows is an answer,
- * not an error.
+ * Authenticates a token with the authenticators of this server; stores nothing. An unknown token is reported in the status,
+ * not as an error.
  * Source: pkg/registry/authentication/tokenreview/storage.go
  */
 export async function reviewToken(call: SubresourceCall): Promise<KubeObject> {

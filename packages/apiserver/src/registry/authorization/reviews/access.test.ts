@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 import { reviewLocalSubjectAccess, reviewSelfSubjectAccess, reviewSubjectAccess } from "./access.ts";
 import { reviewSelfSubjectRules } from "./rules.ts";
 
@@ -11,7 +11,7 @@ type Review = (call: SubresourceCall) => Promise<KubeObject>;
 const pods = { resource: "pods", verb: "get", namespace: "a" };
 const path = { path: "/x", verb: "get" };
 
-/** Every review is granted; what is tested are those that are refused before. */
+/** The authorizer allows everything; these tests cover the validation before it. */
 async function faultsOf(review: Review, body: object, namespace = ""): Promise<string[]> {
   const services = { authorize: async () => ({ decision: "allow" }) };
   const call = { body: { metadata: {}, ...body }, namespace, services, ctx: { user: { name: "u", groups: [] } } };

@@ -11,10 +11,10 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
 import type { Attributes } from "../../../authorization/authorizer.ts";
 import type { UserInfo } from "../../../request/context.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 
 /**
- * "May this user do that?", answered by this server's own authorizers and stored nowhere.
+ * Access reviews: evaluated by the authorizers of this server and not stored.
  * Source: pkg/registry/authorization/{subjectaccessreview,selfsubjectaccessreview,localsubjectaccessreview}/rest.go
  */
 export async function reviewSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
@@ -52,7 +52,7 @@ export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<Ku
   return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) } as KubeObject;
 }
 
-/** Of no kind: what is decoded no longer says which it is. */
+/** The kind is empty in this error, as upstream, where the decoded object has none. */
 const refusal = (errors: readonly FieldError[]): Error => invalid({ group: "authorization.k8s.io", kind: "" }, "", errors);
 
 type Spec = NonNullable<SubjectAccessReview["spec"]>;
@@ -84,7 +84,7 @@ async function decide(call: SubresourceCall, asked: Asked, user: UserInfo) {
   return status;
 }
 
-/** Only managed fields may be set; on the local form the namespace must be that of the path. */
+/** The metadata must be empty except for managedFields and, in a LocalSubjectAccessReview, the namespace of the path. */
 function metadataErrors(review: KubeObject, namespace: string): FieldError[] {
   const { managedFields: _managed, ...metadata } = review.metadata ?? {};
   const { namespace: given = "", creationTimestamp: _time, ...rest } = metadata;

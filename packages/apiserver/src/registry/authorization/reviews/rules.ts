@@ -2,9 +2,9 @@ import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { SelfSubjectRulesReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
 import type { PolicyRule } from "../../../authorization/authorizer.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 
-/** "What may I do in this namespace?" Source: pkg/registry/authorization/selfsubjectrulesreview/rest.go */
+/** Rules of the user in a namespace. Source: pkg/registry/authorization/selfsubjectrulesreview/rest.go */
 export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<KubeObject> {
   const review = call.body as SelfSubjectRulesReview | undefined;
   if (!review) throw badRequest("not a SelfSubjectRulesReview");
@@ -19,7 +19,7 @@ export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<Kub
     incomplete: resolved.incomplete,
   };
   if (resolved.errors.length > 0) status.evaluationError = resolved.errors.map((err) => err.message).join("\n");
-  return { apiVersion: review.apiVersion, kind: review.kind, metadata: {}, spec: {}, status } as KubeObject; // no echo, as upstream
+  return { apiVersion: review.apiVersion, kind: review.kind, metadata: {}, spec: {}, status } as KubeObject; // upstream does not return the requested spec either
 }
 
 function resourceRule(rule: PolicyRule) {

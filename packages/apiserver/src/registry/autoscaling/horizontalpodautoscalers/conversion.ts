@@ -1,7 +1,7 @@
 /**
- * HorizontalPodAutoscalers between their versions, with v2 in the middle. v1 knows one cpu target and keeps the rest in
- * annotations, in v1's own metric types; v2beta1 keeps only the behavior there. What these annotations say when they come
- * in with another version, or are no JSON, is dropped.
+ * Conversion between the versions of HorizontalPodAutoscaler; v2 is the hub. v1 has a single cpu target and keeps everything
+ * else in annotations, in v1 metric types; v2beta1 keeps only the behavior in an annotation. These annotations are dropped
+ * when they are set in other versions or are invalid.
  * Source: pkg/apis/autoscaling/{v1,v2beta1,v2beta2}/conversion.go, pkg/apis/autoscaling/helpers.go
  */
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
@@ -31,7 +31,7 @@ const ours: readonly string[] = Object.values(annotation);
 
 type Annotations = Record<string, string>;
 
-/** v2 and v2beta2 have a field for everything: the annotations mean nothing there. */
+/** Drops the annotations, which have no meaning in v2 and v2beta2. */
 export function autoscalerWithoutAnnotations(object: KubeObject): KubeObject {
   return withAnnotations(object, withoutOurs(object.metadata?.annotations));
 }
@@ -41,7 +41,7 @@ export function autoscalerToV1(object: KubeObject): KubeObject {
   const { metrics = [], behavior, ...spec } = hub.spec;
   const { currentMetrics = [], conditions = [], ...status } = hub.status ?? {};
   const annotations = withoutOurs(hub.metadata.annotations);
-  // The first of cpu shows, if it has a percentage; more of the kind have no place in v1.
+  // v1 has one field for the first cpu utilization target; further ones are lost.
   const cpu = metrics.find((metric) => metric.type === "Resource" && metric.resource?.name === "cpu")?.resource;
   const others = metrics.filter((metric) => !isCpuUtilization(metric));
   if (others.length > 0) annotations[annotation.metrics] = listText("MetricSpec", others.map(flatSpec));
@@ -125,7 +125,7 @@ function listText(typeName: string, items: readonly object[]): string {
   return `[${items.map((item) => encodeValue(decodeValue(structuredClone(item), type), type)).join(",")}]`;
 }
 
-/** @returns undefined for a text that is no list of the type: annotations are user input. */
+/** Decodes an annotation. @returns undefined when it is missing or invalid, because annotations are user input */
 function listOf(typeName: string, text: string | undefined): object[] | undefined {
   const list = parsed(text);
   if (!Array.isArray(list)) return undefined;
@@ -145,7 +145,7 @@ function parsed(text: string | undefined): unknown {
   }
 }
 
-/** The annotation holds upstream's internal struct, whose fields have no JSON names of their own. */
+/** The annotation contains upstream's internal struct, which has no JSON tags: field names are those of Go. */
 function behaviorText(behavior: HorizontalPodAutoscalerBehavior): string {
   const rules = (of: HPAScalingRules | undefined): string => {
     if (of === undefined) return "null";
@@ -175,7 +175,7 @@ function behaviorOf(text: string | undefined): HorizontalPodAutoscalerBehavior |
   }
 }
 
-/** `ScaleUp` to `scaleUp`, all the way down. Five levels is what the struct has. */
+/** Changes Go field names to JSON names (`ScaleUp` to `scaleUp`) recursively; the struct is at most five levels deep. */
 function lowerCaseNames(value: unknown, levels = 5): unknown {
   if (typeof value !== "object" || value === null || levels === 0) return value;
   if (Array.isArray(value)) return value.map((item) => lowerCaseNames(item, levels - 1));

@@ -18,7 +18,7 @@ export function defaultAutoscaler(object: KubeObject): void {
   defaultBehavior(spec);
 }
 
-/** Rules are completed only where the user wrote a behavior at all. */
+/** Scaling rules get defaults only when `behavior` is set. */
 function defaultBehavior(spec: { behavior?: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } }): void {
   const { behavior } = spec;
   if (!behavior) return;
@@ -42,7 +42,7 @@ function given(rules: HPAScalingRules | undefined): HPAScalingRules {
   return Object.fromEntries(Object.entries(rules ?? {}).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** The target is defaulted after conversion, where metrics from annotations are known. */
+/** The default CPU target is set by the conversion to v2, after the metrics were read from the annotations. */
 export function defaultAutoscalerV1(object: KubeObject): void {
   const { spec } = object as HpaV1;
   if (spec) spec.minReplicas ??= 1;

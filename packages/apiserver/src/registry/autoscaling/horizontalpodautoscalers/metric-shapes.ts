@@ -2,10 +2,10 @@ import type { MetricSpec, MetricStatus } from "@coxswain/apimachinery/schema/kin
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Each kind of source: where a field is in v2, and what the flat shape of v2beta1 and v1 calls it. */
+/** For each metric source: field paths in v2 and field names in the flat form of v2beta1 and v1. */
 type Shape = Readonly<Record<string, readonly (readonly [path: string, flat: string])[]>>;
 
-/** Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, which agree on this. */
+/** Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, the same in both */
 const specShape: Shape = {
   resource: [
     ["name", "name"],
@@ -70,7 +70,7 @@ const statusShape: Shape = {
   ],
 };
 
-/** The flat shape does not say of what type a target is; what it has tells. */
+/** The flat form has no target type; it is derived from the fields that are set. */
 const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {
   resource: (flat) => (flat["targetAverageUtilization"] === undefined ? "AverageValue" : "Utilization"),
   containerResource: (flat) => (flat["targetAverageUtilization"] === undefined ? "AverageValue" : "Utilization"),
@@ -79,11 +79,11 @@ const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {
   external: (flat) => (flat["targetValue"] === undefined ? "AverageValue" : "Value"),
 };
 
-/** Metrics as v2beta1 and the annotations of v1 have them; not yet in canonical form. */
+/** Metrics in the flat form of v2beta1 and of the annotations of v1; not in canonical form. */
 export const flatSpec = (metric: MetricSpec): object => flattened(metric as unknown as Fields, specShape);
 export const flatStatus = (status: MetricStatus): object => flattened(status as unknown as Fields, statusShape);
 
-/** The reverse. @param flat in canonical form. */
+/** From the flat form to v2. @param flat in canonical form */
 export const statusOfFlat = (flat: object): MetricStatus => unflattened(flat as Fields, statusShape) as unknown as MetricStatus;
 
 export function specOfFlat(flat: object): MetricSpec {

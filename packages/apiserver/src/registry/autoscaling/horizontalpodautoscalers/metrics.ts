@@ -13,14 +13,14 @@ import { dns1123Label, quantityOf } from "../../field-checks.ts";
 import { isPathSegmentName } from "../../rbac/names.ts";
 import { type Check, need, saying } from "../../rules.ts";
 
-/** What one kind of metric is measured at. */
+/** Validation of one type of metric. */
 interface Source {
   readonly type: string;
   readonly field: "containerResource" | "external" | "object" | "pods" | "resource";
   readonly check: Check<MetricSpec>;
 }
 
-/** In the order in which upstream looks at them: only the first that is there is checked. */
+/** In upstream's order; only the first source that is set is validated. */
 const sources: readonly Source[] = [
   {
     type: "Object",
@@ -87,7 +87,7 @@ const sources: readonly Source[] = [
 const gateText = " (only allowed when HPAContainerMetrics feature is enabled)";
 const types = sources.map(({ type }) => type).sort();
 
-/** @param containers metrics of single containers are allowed. Source: pkg/apis/autoscaling/validation validateMetricSpec */
+/** @param containers ContainerResource metrics are allowed. Source: pkg/apis/autoscaling/validation validateMetricSpec */
 export function validateMetric(metric: MetricSpec, path: string, containers: boolean): FieldError[] {
   const type: string = metric.type ?? "";
   const at = child(path, "type");
@@ -104,7 +104,7 @@ export function validateMetric(metric: MetricSpec, path: string, containers: boo
     ...unknown,
     ...(first?.check(metric, child(path, first.field)) ?? []),
     ...(missing ? [required(child(path, expected), missingText)] : []),
-    ...unknown, // upstream looks at the type twice
+    ...unknown, // upstream reports an unknown type twice
     ...others.map(({ field }) => forbiddenField(child(path, field), "must populate the given metric source only")),
   ];
 }
@@ -140,7 +140,7 @@ function validateValue(target: MetricTarget | undefined, path: string, text: str
   return target?.value == null && target?.averageValue == null ? [required(child(path, "averageValue"), text)] : [];
 }
 
-/** Of resources, which have one of the two. */
+/** A resource target has either averageUtilization or averageValue. */
 function validateUtilization(target: MetricTarget | undefined, path: string): FieldError[] {
   const [hasShare, hasAmount] = [target?.averageUtilization != null, target?.averageValue != null];
   const both = "may not set both a target raw value and a target utilization";

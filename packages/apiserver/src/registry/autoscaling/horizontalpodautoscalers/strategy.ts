@@ -35,12 +35,12 @@ export const autoscalerStatusStrategy: Strategy<Autoscaler> = statusStrategyOf({
   },
 });
 
-/** Their types stay, and make validation ask for what was dropped. */
+/** Keeps the metric type, so that validation reports the dropped source as missing. */
 function dropContainerSources({ spec }: Autoscaler): void {
   for (const metric of spec?.metrics ?? []) delete metric.containerResource;
 }
 
-/** @param current what is scaled to nothing already may stay so without its gate */
+/** @param current the stored object; minReplicas 0 stays allowed when it has it, even when the gate is off */
 function validateAutoscaler(
   autoscaler: Autoscaler,
   featureEnabled: (gate: string) => boolean,

@@ -10,7 +10,7 @@ import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateJobSpec } from "../jobs/validation.ts";
 
-/** Names of its jobs get eleven characters more and must stay labels. */
+/** 63, the limit of a label, less the 11 characters that the controller appends to names of jobs. */
 const longestName = 52;
 
 /** Source: pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/validation ValidateCronJob */
@@ -21,7 +21,7 @@ export const cronJobStrategy: Strategy<CronJob> = {
     generation: true,
     template: { path: "spec.jobTemplate.spec.template", of: ({ spec }) => spec?.jobTemplate?.spec?.template },
   }),
-  // As the beta version always did.
+  // v1beta1 keeps its former default.
   defaultGarbageCollection: ({ requestVersion }) => (requestVersion === "v1beta1" ? "Orphan" : "Background"),
   validate(next, ctx) {
     const errors = validateCronJob(next, podValidationOptions(ctx.featureEnabled));

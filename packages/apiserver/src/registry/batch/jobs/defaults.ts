@@ -7,14 +7,14 @@ export function defaultJob(object: KubeObject): void {
   const job = object as Job;
   job.spec ??= {} as JobSpec;
   const { spec } = job;
-  // One pod that has to succeed, unless either number says more.
+  // With neither of the two set, the job runs one pod.
   if (spec.completions == null && spec.parallelism == null) {
     spec.completions = 1;
     spec.parallelism = 1;
   }
   spec.parallelism ??= 1;
   spec.backoffLimit ??= 6;
-  // The same map, as upstream has it: what the selector adds to the pods' labels is then on the job too.
+  // Shares the map, like upstream: labels that generateSelector adds to the template then appear on the job, too.
   const labels = spec.template?.metadata?.labels;
   if (labels && Object.keys(job.metadata.labels ?? {}).length === 0 && Object.keys(labels).length > 0)
     job.metadata.labels = labels;

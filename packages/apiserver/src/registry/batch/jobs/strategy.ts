@@ -28,7 +28,7 @@ export const jobStrategy: Strategy<Job> = {
     },
     prepareForUpdate(next, current, ctx) {
       if (!ctx.featureEnabled("IndexedJob") && !current.spec.completionMode) delete next.spec.completionMode;
-      // What is suspended may be resumed, nothing else may change.
+      // With the gate off, a suspended job may still be resumed.
       if (!ctx.featureEnabled("SuspendJob") && current.spec.suspend !== true) keepSuspend(next, current);
       if (ctx.featureEnabled("JobTrackingWithFinalizers") || isTracked(current)) return;
       const { [trackingAnnotation]: dropped, ...rest } = next.metadata.annotations ?? {};
@@ -36,10 +36,10 @@ export const jobStrategy: Strategy<Job> = {
     },
     template: specTemplate,
   }),
-  // Pods of a job are kept when an old client deletes it without saying what it wants.
+  // Deleting a job without a propagation policy keeps its pods, for compatibility with older clients.
   defaultGarbageCollection: "Orphan",
   validate(next, ctx) {
-    generateSelector(next); // here, because only now the job has its uid
+    generateSelector(next); // not in prepareForCreate: the uid is assigned after it
     return validateJob(next, optionsOf(ctx));
   },
   validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, optionsOf(ctx, current)),
@@ -50,7 +50,7 @@ export const jobStatusStrategy: Strategy<Job> = statusStrategyOf({
   validateUpdate: (next) => validateJobStatusUpdate(next),
 });
 
-/** Tracking is for the whole life of a job: one that began without it does not get it. */
+/** Tracking with finalizers cannot be enabled for an existing job. */
 function optionsOf(ctx: StrategyContext, current?: Job): JobValidationOptions {
   return {
     pod: podValidationOptions(ctx.featureEnabled, current?.spec?.template),
@@ -67,7 +67,7 @@ function isTracked({ metadata }: Job): boolean {
   return metadata.annotations?.[trackingAnnotation] !== undefined;
 }
 
-/** The selector finds the pods by the job's uid; `manualSelector` leaves that to the user. */
+/** Generates a selector for the uid of the job, unless `manualSelector` is set. */
 function generateSelector(job: Job): void {
   const { spec } = job;
   if (!spec || spec.manualSelector) return;
@@ -76,7 +76,7 @@ function generateSelector(job: Job): void {
   spec.template.metadata.labels ??= {};
   const { labels } = spec.template.metadata;
   const uid = job.metadata.uid ?? "";
-  // A label that the user wrote differently is left for validation to refuse.
+  // Conflicting labels of the user are kept; validation rejects them.
   labels["controller-uid"] ??= uid;
   labels["job-name"] ??= job.metadata.name ?? "";
   const selector: LabelSelector = { ...spec.selector, matchLabels: { ...spec.selector?.matchLabels } };

@@ -12,7 +12,7 @@ import { each, optionalOneOf } from "../../rules.ts";
 const mostParallelIndexed = 100_000;
 export const trackingAnnotation = "batch.kubernetes.io/job-tracking";
 
-/** What may be in a job because of gates, or because the stored one has it already. */
+/** Features allowed by gates or because the stored job already uses them. */
 export interface JobValidationOptions {
   readonly pod: PodValidationOptions;
   readonly trackingAnnotation: boolean;
@@ -33,7 +33,7 @@ export function validateJob(job: Job, options: JobValidationOptions): FieldError
   return errors;
 }
 
-/** Unless the user wrote the selector, it finds the pods by the job's uid. */
+/** A generated selector must contain the uid and name labels of the job. */
 function validateGeneratedSelector(job: Job): FieldError[] {
   const spec = job.spec ?? ({} as JobSpec);
   if (spec.manualSelector || !spec.selector) return [];
@@ -51,7 +51,7 @@ function validateGeneratedSelector(job: Job): FieldError[] {
   return errors;
 }
 
-/** The job's spec with the selector that jobs in the cluster have, and those in templates do not. Source: ValidateJobSpec */
+/** The spec of a job including its selector, which job templates do not have. Source: ValidateJobSpec */
 function validateSelectedJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
   const errors = validateJobSpec(spec, path, options);
   if (!spec.selector) errors.push(required(child(path, "selector")));
@@ -95,7 +95,7 @@ export function validateJobUpdate(next: Job, current: Job, options: JobValidatio
   ];
 }
 
-/** Where the pods of a job that has not begun may run can still be changed while it is suspended. */
+/** The template is immutable, except for scheduling directives while the job is suspended and was never started. */
 function immutableTemplate(
   next: JobSpec,
   old: JobSpec,

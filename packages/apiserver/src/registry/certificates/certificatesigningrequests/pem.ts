@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
-/** What is wrong with PEM data that users send. Source: encoding/pem; pkg/apis/certificates/helpers.go ParseCSR */
+/** A decoded PEM block. Source: encoding/pem; pkg/apis/certificates/helpers.go ParseCSR */
 interface PemBlock {
   readonly type: string;
   readonly headers: boolean;
@@ -14,8 +14,8 @@ const endMark = "\n-----END ";
 const dashes = "-----";
 
 /**
- * The blocks of a text, what stands between them is skipped. A block goes to the next end, whatever that is the end of;
- * looked for once, or a text of beginnings would be read as often as it has them.
+ * Decodes all PEM blocks and skips text between them. A block ends at the next END line of any type. The position of that
+ * line is reused for all BEGIN lines before it; otherwise many BEGIN lines would take quadratic time.
  */
 function pemBlocks(data: Buffer): PemBlock[] {
   const text = data.toString("latin1").replaceAll("\r\n", "\n");
@@ -41,7 +41,7 @@ function pemBlocks(data: Buffer): PemBlock[] {
   return blocks;
 }
 
-/** @returns why this is no request for a certificate */
+/** @returns the error text for an invalid certificate request; undefined when it is valid */
 export function certificateRequestFault(data: Buffer): string | undefined {
   const [block] = pemBlocks(data);
   if (block?.type !== "CERTIFICATE REQUEST") return "PEM block type must be CERTIFICATE REQUEST";
@@ -50,7 +50,7 @@ export function certificateRequestFault(data: Buffer): string | undefined {
 
 const [sequence, integer, bitString] = [0x30, 0x02, 0x03];
 
-/** The outline of PKCS #10: what is asked (version, subject, key), the algorithm, the signature. RFC 2986 */
+/** Checks the ASN.1 structure of a PKCS #10 request: info (version, subject, key), algorithm and signature. RFC 2986 */
 function requestFault(bytes: Buffer): string | undefined {
   const outer = element(bytes, 0);
   if (outer === undefined) return "asn1: syntax error: data truncated";
@@ -78,7 +78,7 @@ interface Element {
   readonly end: number;
 }
 
-/** One element of DER, undefined when there is not all of it. */
+/** Parses one DER element; undefined when it is truncated. */
 function element(bytes: Buffer, at: number): Element | undefined {
   const [tag, first] = [bytes[at], bytes[at + 1]];
   if (tag === undefined || first === undefined) return undefined;
@@ -105,7 +105,7 @@ function elements(bytes: Buffer): Element[] | undefined {
   return list;
 }
 
-/** @returns why these are no certificates. Source: pkg/apis/certificates/validation validateCertificate */
+/** @returns the error text for invalid certificates, if any. Source: pkg/apis/certificates/validation validateCertificate */
 export function certificateFault(data: Buffer): string | undefined {
   const blocks = pemBlocks(data);
   if (blocks.length === 0) return "must contain at least one CERTIFICATE PEM block";
@@ -121,7 +121,7 @@ export function certificateFault(data: Buffer): string | undefined {
   return undefined;
 }
 
-/** Bytes as Go's `%#v` writes them. */
+/** Bytes formatted like Go's `%#v`. */
 export function goBytes(bytes: Uint8Array): GoText {
   if (bytes.length === 0) return new GoText("[]byte(nil)");
   return new GoText(`[]byte{${[...bytes].map((byte) => `0x${byte.toString(16)}`).join(", ")}}`);

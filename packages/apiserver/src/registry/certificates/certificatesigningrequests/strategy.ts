@@ -13,7 +13,7 @@ import {
 type Csr = CertificateSigningRequest;
 
 /**
- * The server says who asks; the spec never changes afterwards.
+ * The requester's identity is set by the server; the spec is immutable.
  * Source: pkg/registry/certificates/certificates/strategy.go
  */
 export const certificateSigningRequestStrategy: Strategy<Csr> = {
@@ -46,7 +46,7 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
   validateUpdate: (next, current) => validateCertificateSigningRequestUpdate(next, current),
 };
 
-/** The signer's part: the certificate and conditions other than Approved and Denied, which stay as they are worded. */
+/** `/status`, for signers: the certificate, and conditions other than Approved and Denied. */
 export const certificateSigningRequestStatusStrategy: Strategy<Csr> = {
   ...statusStrategyOf<Csr>({ namespaced: false }),
   prepareForUpdate(next, current, ctx) {
@@ -57,7 +57,7 @@ export const certificateSigningRequestStatusStrategy: Strategy<Csr> = {
   validateUpdate: (next, current) => validateStatusUpdate(next, current),
 };
 
-/** The approver's part: Approved and Denied, nothing else. */
+/** `/approval`, for approvers: only the conditions. */
 export const certificateApprovalStrategy: Strategy<Csr> = {
   ...statusStrategyOf<Csr>({ namespaced: false }),
   prepareForUpdate(next, current, ctx) {
@@ -71,7 +71,7 @@ export const certificateApprovalStrategy: Strategy<Csr> = {
   validateUpdate: (next, current) => validateApprovalUpdate(next, current),
 };
 
-/** Where there are as many as before; that one came or went is refused later. */
+/** Restores the stored conditions of a type when their number is unchanged; validation rejects added or removed ones. */
 function keepConditions(next: Csr, current: Csr, type: string): void {
   const conditions = next.status?.conditions ?? [];
   const old = (current.status?.conditions ?? []).filter((condition) => condition.type === type);
@@ -80,7 +80,7 @@ function keepConditions(next: Csr, current: Csr, type: string): void {
   for (const [i, condition] of old.entries()) conditions[places[i] as number] = { ...condition };
 }
 
-/** Fills the times that nobody gave. */
+/** Sets missing timestamps. */
 function stampConditions(next: Csr, current: Csr, now: number): void {
   const time = formatTime(now);
   for (const condition of next.status?.conditions ?? []) {

@@ -39,11 +39,11 @@ const knownUsages = [
 
 const legacySigner = "kubernetes.io/legacy-unknown";
 
-/** What the subresources may do. */
+/** Permissions of the subresource. */
 interface Options {
-  /** The approver's part. */
+  /** May add and change Approved and Denied conditions (`/approval`). */
   readonly mayApprove?: boolean;
-  /** The signer's part. */
+  /** May set the certificate (`/status`). */
   readonly mayIssue?: boolean;
 }
 
@@ -55,7 +55,7 @@ export const validateStatusUpdate = (next: Csr, current: Csr): FieldError[] => v
 export const validateApprovalUpdate = (next: Csr, current: Csr): FieldError[] =>
   validateUpdate(next, current, { mayApprove: true });
 
-/** @param current what it has wrong already may stay wrong */
+/** @param current the stored object; errors that it already has are tolerated */
 function validateCsr(csr: Csr, current: Csr | undefined): FieldError[] {
   const errors: FieldError[] = [];
   const { spec } = csr;
@@ -140,11 +140,11 @@ function checkConditions(next: Csr, current: Csr | undefined): FieldError[] {
 }
 
 const maxDomainLength = 253;
-/** A domain, a slash, a label, a dot and a subdomain. */
+/** `<domain>/<label>.<subdomain>` */
 const maxSignerNameLength = maxDomainLength + 1 + 63 + 1 + 253;
 
 /**
- * `example.com/signer-name`: a domain of at least two labels, a slash, subdomains with dots between.
+ * `example.com/signer-name`: a domain of at least two labels, a slash, and labels separated by dots.
  * Source: pkg/apis/certificates/validation/validation.go
  */
 function checkSignerName(name: string, path: string): FieldError[] {

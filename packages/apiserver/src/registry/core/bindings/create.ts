@@ -1,8 +1,8 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 import { createPodBinding } from "../pods/binding.ts";
 
-/** POST /api/v1/namespaces/{ns}/bindings: the old way to bind the pod that the binding is named after. */
+/** POST /api/v1/namespaces/{ns}/bindings: legacy form of pods/binding; metadata.name is the name of the pod. */
 export function createBinding(call: SubresourceCall): Promise<KubeObject> {
   return createPodBinding({ ...call, name: call.body?.metadata.name ?? "" });
 }

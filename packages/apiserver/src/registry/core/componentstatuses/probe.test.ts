@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 import { componentStatusSubresource } from "./probe.ts";
 
 const etcdHealth = '{"health":"true","reason":""}';

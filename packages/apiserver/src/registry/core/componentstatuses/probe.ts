@@ -12,13 +12,13 @@ interface Component {
   readonly name: string;
   readonly url: URL;
   readonly tls?: { readonly ca?: Buffer | undefined; readonly cert?: Buffer | undefined; readonly key?: Buffer | undefined };
-  /** @returns what is wrong with a good answer. */
+  /** Checks the body of a 200 response. @returns an error text, or undefined when healthy */
   check?(body: string): string | undefined;
 }
 
 /**
- * The components of a single-host control plane where they answer by default, and every etcd server. Never stored: each
- * request asks them.
+ * Health of the control plane components, at their default loopback addresses, and of all etcd servers. Not stored: each
+ * request probes them.
  * Source: pkg/registry/core/rest/storage_core.go, pkg/registry/core/componentstatus/{rest,validator}.go
  */
 export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): SubresourceDefinition {
@@ -48,7 +48,7 @@ export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): Subre
 }
 
 /**
- * etcd answers 200 with `{"health":"true"}`, and says `false` in the same way.
+ * etcd responds with 200 and `{"health":"true"}` or `{"health":"false"}`.
  * Source: k8s.io/apiserver pkg/storage/etcd3/healthcheck.go
  */
 function etcdFault(body: string): string | undefined {
@@ -97,7 +97,7 @@ async function probe({ url, tls, check }: Component): Promise<Answer> {
   }
 }
 
-/** A health answer carries no secret, and the components' certificates are self-signed. */
+/** Certificates are not verified: those of the components are self-signed, and health responses are not confidential. */
 function get(url: URL, tls: Component["tls"]): Promise<{ code: number; body: string }> {
   return new Promise((resolve, reject) => {
     const options = { timeout: patienceMs, agent: false, rejectUnauthorized: false, ...tls };

@@ -34,7 +34,7 @@ function validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): FieldErro
   return errors;
 }
 
-/** There may be many texts: measuring each takes longer than measuring all at once. */
+/** Total UTF-8 length. Measuring the joined string is faster than many small strings. */
 function bytesOf(texts: readonly string[]): number {
   return texts.length === 0 ? 0 : Buffer.byteLength(texts.join("\n")) - (texts.length - 1);
 }

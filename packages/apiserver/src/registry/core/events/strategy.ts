@@ -7,7 +7,7 @@ import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**
- * Events as core v1 and events.k8s.io/v1beta1 take them, from old recorders and new ones.
+ * Events of core v1 and events.k8s.io/v1beta1, from legacy and new recorders.
  * Source: pkg/registry/core/event/strategy.go, pkg/apis/core/validation/events.go legacyValidateEvent
  */
 export const eventStrategy: Strategy<Event> = {
@@ -22,11 +22,11 @@ export const eventStrategy: Strategy<Event> = {
   validateUpdate: (next) => validateEvent(next),
 };
 
-/** One that fills `eventTime` speaks the new way, whatever the version. */
+/** Events with `eventTime` are validated as new-style events, regardless of the version. */
 export function validateEvent(event: Event): FieldError[] {
   const involved = event.involvedObject ?? {};
   const namespace = event.metadata.namespace ?? "";
-  // Events of cluster-scoped objects go to `default`, new ones also to `kube-system`.
+  // Events of cluster-scoped objects are in namespace `default`, new-style ones also in `kube-system`.
   const elsewhere = event.eventTime ? ["default", "kube-system"] : ["", "default"];
   const fits = involved.namespace ? Boolean(event.eventTime) || involved.namespace === namespace : elsewhere.includes(namespace);
   const mismatch = invalidValue("involvedObject.namespace", involved.namespace ?? "", "does not match event.namespace");
@@ -34,8 +34,8 @@ export function validateEvent(event: Event): FieldError[] {
 }
 
 /**
- * What events.k8s.io/v1 asks of its recorders when they make an event. Updates are free: 1.23 means to hold all but
- * `series` as it was, but compares the new event with itself.
+ * Additional checks on create in events.k8s.io/v1. Updates are not restricted: upstream 1.23 means to make all fields except
+ * `series` immutable, but compares the new event with itself.
  * Source: pkg/apis/core/validation/events.go ValidateEventCreate, pkg/registry/core/event/strategy.go ValidateUpdate
  */
 export function validateNewEvent(event: Event): FieldError[] {

@@ -29,9 +29,9 @@ export const eventTable = tableOf<Event>(
     let count = event.count ?? 0;
     if (event.series) {
       last = translate(event.series.lastObservedTime, now) ?? "<unknown>";
-      count = (event.series.count ?? 0) + 1; // the one before the series is not counted in it
+      count = (event.series.count ?? 0) + 1; // series.count does not include the first event
     } else if (count === 0) {
-      count = 1; // recorded once, by a recorder that does not count
+      count = 1; // a single event of a recorder that does not set count
     }
     const involved = event.involvedObject ?? {};
     const target = involved.name

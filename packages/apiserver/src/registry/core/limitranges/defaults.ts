@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { LimitRange, ResourceList } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** A container's limits follow from each other. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
+/** Derives default and defaultRequest of containers. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
 export function defaultLimitRange(object: KubeObject): void {
   for (const item of (object as LimitRange).spec?.limits ?? []) {
     if (item.type !== "Container") continue;

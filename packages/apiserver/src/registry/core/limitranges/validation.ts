@@ -51,7 +51,7 @@ function validateItem(item: LimitRangeItem, path: string): FieldError[] {
   return errors;
 }
 
-/** Which amount may not be above which: `low` > `high` is an error at `at`, showing `shows`. */
+/** Ordering constraints: `low` > `high` is an error at field `at` with the value of field `shows`. */
 const orders: readonly { low: Field; high: Field; at: Field; shows: Field; names: readonly [string, string] }[] = [
   { low: "min", high: "max", at: "min", shows: "min", names: ["min value", "max value"] },
   {
@@ -81,7 +81,7 @@ const orders: readonly { low: Field; high: Field; at: Field; shows: Field; names
 
 function validateOrder(item: LimitRangeItem, name: string, path: string): FieldError[] {
   const textOf = (field: Field): string | undefined => {
-    // What pods may not have does not count for them.
+    // These fields are forbidden for pods (reported above) and are not compared.
     if (item.type === "Pod" && (field === "default" || field === "defaultRequest")) return undefined;
     const list = item[field];
     return list && Object.hasOwn(list, name) ? String(list[name]) : undefined;

@@ -8,7 +8,7 @@ export function defaultNamespace(object: KubeObject): void {
   const namespace = object as Namespace;
   namespace.status ??= {};
   namespace.status.phase ||= "Active";
-  // A generated name is not known yet; the strategy writes the label then.
+  // A generated name is not known yet; the strategy sets the label in that case.
   if (namespace.metadata.name)
     namespace.metadata.labels = { ...namespace.metadata.labels, [namespaceNameLabel]: namespace.metadata.name };
 }

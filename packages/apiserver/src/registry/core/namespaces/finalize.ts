@@ -5,7 +5,7 @@ import { keep } from "../../strategies.ts";
 import { validateFinalizer } from "./finalizers.ts";
 import { isFinalized } from "./strategy.ts";
 
-/** PUT /finalize writes spec.finalizers and nothing else. Source: pkg/registry/core/namespace/strategy.go */
+/** `/finalize`: changes only spec.finalizers. Source: pkg/registry/core/namespace/strategy.go */
 export const namespaceFinalizeStrategy: Strategy<Namespace> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,

@@ -2,7 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { validateKubeFinalizer } from "@coxswain/apimachinery/validation/object-meta";
 import { qualifiedName } from "../../field-checks.ts";
 
-/** What may wait for a namespace's contents to go. Source: pkg/apis/core/validation validateFinalizerName */
+/** Validates an item of spec.finalizers. Source: pkg/apis/core/validation validateFinalizerName */
 export const validateFinalizer = (name: string, path: string): FieldError[] => [
   ...qualifiedName(name, path),
   ...validateKubeFinalizer(name, path),

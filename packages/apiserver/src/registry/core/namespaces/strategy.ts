@@ -9,8 +9,8 @@ import { namespaceNameLabel } from "./defaults.ts";
 import { validateFinalizer } from "./finalizers.ts";
 
 /**
- * A namespace is deleted in two steps: it turns Terminating and keeps `kubernetes` in spec.finalizers until the
- * namespace controller has emptied it and says so through /finalize.
+ * A namespace is deleted in two phases: it becomes Terminating and keeps `kubernetes` in spec.finalizers until the namespace
+ * controller has deleted its contents and removes the finalizer through /finalize.
  * Source: pkg/registry/core/namespace/strategy.go, storage/storage.go
  */
 export const namespaceStrategy: Strategy<Namespace> = {
@@ -46,7 +46,7 @@ export const namespaceStrategy: Strategy<Namespace> = {
   defaultGarbageCollection: "Background",
 };
 
-/** Nothing waits any more for the namespace's contents. */
+/** Whether the contents of the namespace are deleted: spec.finalizers is empty. */
 export function isFinalized(namespace: Namespace): boolean {
   return (namespace.spec?.finalizers?.length ?? 0) === 0;
 }

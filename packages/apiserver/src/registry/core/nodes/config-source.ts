@@ -6,7 +6,7 @@ import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } fr
 import { isConfigMapKey, isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
 
-/** Where a node agent takes its configuration from. Source: pkg/apis/core/validation validateNodeConfigSourceSpec */
+/** Dynamic kubelet configuration. Source: pkg/apis/core/validation validateNodeConfigSourceSpec */
 export function validateConfigSource(source: NodeConfigSource, path: string): FieldError[] {
   return oneReference(source, path, (map, at) => [
     ...(map.uid ? [forbiddenField(child(at, "uid"), "uid must not be set in spec")] : []),

@@ -4,10 +4,10 @@ import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { checkNonSpecialIp } from "../../field-checks.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 
 /**
- * Where a node's kubelet listens: the first address of a preferred type, the port the node reports.
+ * URL of a node's kubelet: the first address of a preferred type and the port that the node reports.
  * Source: pkg/kubelet/client/kubelet_client.go NodeConnectionInfoGetter, pkg/util/node/node.go GetPreferredNodeAddress
  */
 export async function kubeletOf(
@@ -21,7 +21,7 @@ export async function kubeletOf(
   return hostUrl("https", address, port);
 }
 
-/** @throws NotFound of the resource that was asked for, whose name upstream's stores take from the request */
+/** @throws NotFound that names the requested resource instead of nodes, like upstream */
 async function nodeOf(call: SubresourceCall, name: string): Promise<Node> {
   try {
     return (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object() as Node;
@@ -32,12 +32,17 @@ async function nodeOf(call: SubresourceCall, name: string): Promise<Node> {
   }
 }
 
+/**
+ * The first address of a node in the order of the preferred types.
+ * @param types address types of --kubelet-preferred-address-types
+ * @throws 500 when the node has no address of these types
+ */
 export function preferredAddress(node: Node, types: readonly string[]): string {
   const addresses = node.status?.addresses ?? [];
   for (const type of types) {
     const found = addresses.find((address) => address.type === type);
     if (found?.address) return found.address;
-    // The label is what nodes without a host name entry go by.
+    // Fallback for nodes without a Hostname address.
     if (type === "Hostname" && node.metadata.labels?.["kubernetes.io/hostname"])
       return node.metadata.labels["kubernetes.io/hostname"];
   }
@@ -45,12 +50,13 @@ export function preferredAddress(node: Node, types: readonly string[]): string {
   throw plainError(`no preferred addresses found; known addresses: [${known}]`);
 }
 
+/** `<scheme>://<host>:<port>/`, with brackets around IPv6 addresses. */
 export function hostUrl(scheme: string, host: string, port: number | string): URL {
   const at = host.includes(":") ? `[${host}]` : host;
   return new URL(`${scheme}://${at}:${port}/`);
 }
 
-/** Refuses addresses that users could point at this very host or its metadata service. */
+/** Rejects loopback, link-local and similar addresses, which could point at this host or its metadata service. */
 export function refuseSpecialAddress(host: string): void {
   if (parseIp(host) === undefined) return;
   const errors = checkNonSpecialIp(host, "address");

@@ -1,14 +1,14 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Node, NodeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** What a node can give is what it has, until it says otherwise. Source: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus */
+/** Allocatable defaults to capacity. Source: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus */
 export function defaultNode(object: KubeObject): void {
   const { spec, status } = object as Node;
   if (spec) mirrorPodCidrs(spec);
   if (status?.capacity && status.allocatable === undefined) status.allocatable = { ...status.capacity };
 }
 
-/** `podCIDR` is the first of `podCIDRs`, and wins where they differ. Source: pkg/apis/core/v1/conversion.go */
+/** `podCIDR` mirrors the first of `podCIDRs` and wins when they differ. Source: pkg/apis/core/v1/conversion.go */
 function mirrorPodCidrs(spec: NodeSpec): void {
   if (spec.podCIDR && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR];
   else if (spec.podCIDRs?.[0]) spec.podCIDR = spec.podCIDRs[0];

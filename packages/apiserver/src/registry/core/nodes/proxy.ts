@@ -1,12 +1,12 @@
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
-import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";
 import { hostUrl, kubeletOf, preferredAddress, refuseSpecialAddress } from "./connection.ts";
 
 /**
- * HTTP to a node: with no port, or the kubelet's, to the kubelet with this server's client certificate; to any other
- * port without it.
+ * HTTP proxy to a node. Without a port, or with the kubelet's port, it connects to the kubelet with this server's client
+ * certificate; to any other port without it.
  * Source: pkg/registry/core/node/strategy.go ResourceLocation
  */
 export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path: string) => Promise<ConnectTarget> {

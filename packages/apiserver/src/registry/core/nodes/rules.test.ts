@@ -210,7 +210,7 @@ testKindRules("nodes", {}, [
       "spec.taints": [{ key: "a b", effect: "NoSchedule" }],
     },
     want: [
-      // An update is validated as what it becomes, too.
+      // The update validation includes that of a create, hence the repeated error.
       'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go value of type []core.Taint',
       "metadata.taints[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
       'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go value of type []core.Taint',

@@ -19,7 +19,7 @@ import { validateConfigSource, validateConfigStatus } from "./config-source.ts";
 
 const taintsKey = "scheduler.alpha.kubernetes.io/taints";
 const avoidPodsKey = "scheduler.alpha.kubernetes.io/preferAvoidPods";
-/** Upstream tells of taints below the metadata. */
+/** Error path of taints, as upstream. */
 const taintsPath = "metadata.taints";
 
 /** Source: pkg/apis/core/validation ValidateNode */
@@ -58,7 +58,7 @@ function goAvoidPods(value: unknown): AvoidPods {
   return decodeValue(value ?? {}, typeOf("AvoidPods")) as unknown as AvoidPods;
 }
 
-/** An annotation that holds JSON. @param decode throws what Go would say of a value of another type */
+/** Parses an annotation that contains JSON. @param decode throws an error with Go's text for a value of another type */
 function parsed<T>(
   annotations: Readonly<Record<string, string>>,
   key: string,
@@ -100,7 +100,7 @@ function validateAmounts(node: Node): FieldError[] {
   );
 }
 
-/** At most one range of each family. */
+/** At most one CIDR per IP family. */
 function validatePodCidrs(cidrs: readonly string[], path: string): FieldError[] {
   const errors = each(cidrs, path, (cidr, at) => (parseCidr(cidr) ? [] : [invalidValue(at, cidrs, "must be valid CIDR")]));
   if (cidrs.length < 2) return errors;
@@ -153,7 +153,7 @@ function duplicateAddresses(addresses: readonly NodeAddress[]): FieldError[] {
   });
 }
 
-/** The spec without what updates may change; what may be set once counts until it is set. */
+/** The immutable part of the spec. Fields that may be set once are left out while they are unset in the stored object. */
 function fixedPart(spec: NodeSpec, old: NodeSpec): Partial<NodeSpec> {
   const { configSource: _source, unschedulable: _unschedulable, taints: _taints, ...rest } = spec;
   if ((old.podCIDRs ?? []).length === 0) {

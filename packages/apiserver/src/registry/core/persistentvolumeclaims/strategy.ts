@@ -40,8 +40,8 @@ export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim
 });
 
 /**
- * What is neither a claim nor a snapshot is dropped where only the older of the two forms names it: clients that know but
- * that form have always seen it dropped. With the gate both forms say the same.
+ * dataSource: references other than claims and snapshots are dropped, as they always were, unless dataSourceRef is set, too.
+ * With the AnyVolumeDataSource gate (`any`), dataSource and dataSourceRef mirror each other.
  * Source: pkg/api/persistentvolumeclaim/util.go
  */
 function normalizeDataSources(next: PersistentVolumeClaim, current: PersistentVolumeClaim | undefined, any: boolean): void {

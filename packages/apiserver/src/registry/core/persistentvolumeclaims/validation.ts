@@ -16,7 +16,7 @@ import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts
 const sharedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
 const oncePodMode = "ReadWriteOncePod";
 
-/** @param oncePod the gate is on, or the stored object has the mode already */
+/** @param oncePod ReadWriteOncePod is allowed: the gate is on, or the stored object has it */
 export function checkAccessModes(modes: readonly string[] | undefined, path: string, oncePod: boolean): FieldError[] {
   const known = oncePod ? [...sharedModes, oncePodMode] : sharedModes;
   const errors: FieldError[] = [];
@@ -61,11 +61,11 @@ function validateDataSource(source: TypedLocalObjectReference | undefined, path:
 
 const classAnnotation = "volume.beta.kubernetes.io/storage-class";
 
-/** With it a claim whose volume would not grow may ask for less again, as long as that is more than it has. */
+/** With this gate the requested size may be reduced after a failed expansion, but not below the current capacity. */
 export const recoveryGate = "RecoverVolumeExpansionFailure";
 
 /**
- * After creation only the requested size of a bound claim may grow, and the volume be named once.
+ * The spec is immutable, except that a bound claim may request more storage and volumeName may be set once.
  * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimUpdate
  */
 export function validatePersistentVolumeClaimUpdate(
@@ -77,7 +77,7 @@ export function validatePersistentVolumeClaimUpdate(
   const errors = validatePersistentVolumeClaim(next, oncePod);
   const munged = deepClone(next.spec ?? {});
   const old = deepClone(current.spec ?? {});
-  // The binder fills the volume of a claim once.
+  // The volume binder sets volumeName once.
   if (!old.volumeName) {
     if (munged.volumeName === undefined) delete old.volumeName;
     else old.volumeName = munged.volumeName;
@@ -124,7 +124,7 @@ export function validatePersistentVolumeClaimStatusUpdate(
   return errors;
 }
 
-/** The empty one: nothing grows. */
+/** The empty status means that no resize is in progress. */
 const resizeStatuses = [
   "",
   "ControllerExpansionFailed",

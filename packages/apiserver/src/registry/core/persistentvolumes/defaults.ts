@@ -13,7 +13,7 @@ export function defaultPersistentVolume(object: KubeObject): void {
   defaultSource(spec);
 }
 
-/** What the kind of storage leaves open; volumes that attachments describe have it too. */
+/** Defaults of the volume source; also used for inline volumes of VolumeAttachments. */
 export function defaultSource(spec: PersistentVolumeSpec): void {
   if (spec.hostPath) spec.hostPath.type ??= "";
   if (spec.iscsi) spec.iscsi.iscsiInterface ||= "default";

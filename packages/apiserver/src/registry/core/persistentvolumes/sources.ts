@@ -30,7 +30,7 @@ import { initiatorLengthText } from "../pods/validation/volumes.ts";
 const initiatorText = "must be valid format";
 
 /**
- * What persistent volumes can be, in upstream's order. Secrets have a namespace here, unlike those of pods.
+ * Volume sources of persistent volumes, in upstream's order. Unlike in pods, secret references have a namespace.
  * Source: pkg/apis/core/validation ValidatePersistentVolumeSpec
  */
 export const sources = (volumeName: string): readonly Member<PersistentVolumeSpec>[] => [
@@ -115,7 +115,7 @@ export const sources = (volumeName: string): readonly Member<PersistentVolumeSpe
       ...need(csi?.volumeHandle, child(at, "volumeHandle")),
       ...csiSecret(csi?.controllerPublishSecretRef, "controllerPublishSecretRef", at),
       ...csiSecret(csi?.controllerExpandSecretRef, "controllerExpandSecretRef", at),
-      // The blank in this path is upstream's.
+      // The trailing blank in this path is upstream's.
       ...csiSecret(csi?.nodePublishSecretRef, "nodePublishSecretRef ", at),
     ],
   },
@@ -126,7 +126,7 @@ function secretNames(secret: SecretReference | undefined, path: string): FieldEr
   return [...need(secret.name, child(path, "name")), ...need(secret.namespace, child(path, "namespace"))];
 }
 
-/** A missing name is told with the secret's field, a bad one without. */
+/** The error path of a missing part includes the field of the secret, that of an invalid one does not. */
 function csiSecret(secret: SecretReference | undefined, field: string, path: string): FieldError[] {
   if (!secret) return [];
   return (["name", "namespace"] as const).flatMap((part) => {
@@ -137,7 +137,7 @@ function csiSecret(secret: SecretReference | undefined, field: string, path: str
 
 const fields = sources("").map(({ field }) => field);
 
-/** The part of a spec that says what the volume is. */
+/** The volume source fields of a spec. */
 export function sourceOf(spec: PersistentVolumeSpec): Record<string, unknown> {
   return Object.fromEntries(fields.flatMap((field) => (spec[field] == null ? [] : [[field, spec[field]]])));
 }

@@ -45,12 +45,12 @@ function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, 
   return [...errors, ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode"))];
 }
 
-/** However it is written: `/a/..`. */
+/** Whether a path resolves to the root directory, e.g. `/a/..`. */
 function isRoot(path: string): boolean {
   return path.startsWith("/") && posix.resolve(path) === "/";
 }
 
-/** A volume that an attachment describes by itself: only what attaching needs. Source: ValidatePersistentVolumeSpec, inline */
+/** Inline volume of a VolumeAttachment: only fields needed for attaching. Source: ValidatePersistentVolumeSpec, inline */
 export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, oncePod: boolean): FieldError[] {
   const text = "may not be specified in the context of inline volumes";
   const unwanted = (field: keyof PersistentVolumeSpec): FieldError[] =>
@@ -88,7 +88,7 @@ function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: stri
   return validateNodeSelector(nodeAffinity.required, at);
 }
 
-/** What a volume is stays as it was; two of these paths lack `spec` upstream too. Source: ValidatePersistentVolumeUpdate */
+/** The source is immutable. Two error paths lack `spec`, like upstream's. Source: ValidatePersistentVolumeUpdate */
 export function validatePersistentVolumeUpdate(
   next: PersistentVolume,
   current: PersistentVolume,
@@ -96,7 +96,7 @@ export function validatePersistentVolumeUpdate(
 ): FieldError[] {
   const [spec, old] = [deepClone(next.spec ?? {}), current.spec ?? {}];
   const errors = validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod" as never));
-  // This secret may be added once.
+  // This secret may be added later, but not changed.
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
   if (!semanticEqual(source, oldSource)) {

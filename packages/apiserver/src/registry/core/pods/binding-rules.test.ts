@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 import { createPodBinding } from "./binding.ts";
 import { createEviction } from "./eviction.ts";
 
-/** What is refused before anything is read. */
+/** Validation that happens before the pod is read. */
 const call = (body: object | undefined): SubresourceCall =>
   ({ body, name: "p", namespace: "default", admit: async () => {} }) as unknown as SubresourceCall;
 

@@ -6,13 +6,13 @@ import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
 import type { Binding, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Entry } from "../../../storage/storage.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 
-/** As what refusals name it. */
+/** Resource named in error texts. */
 const podBindings = { group: "", resource: "pods/binding" };
 
 /**
- * Gives a pod its node. A pod gets one once; whoever comes second is told so by a conflict.
+ * Assigns a pod to a node. A second binding fails with Conflict.
  * Source: pkg/registry/core/pod/storage/storage.go BindingREST
  */
 export async function createPodBinding(call: SubresourceCall): Promise<KubeObject> {
@@ -52,7 +52,7 @@ function validateBinding(binding: Binding): FieldError[] {
   return errors;
 }
 
-/** The pod with its node. Pure but for what it throws. */
+/** A copy of the pod assigned to the node. @throws Conflict when it is already assigned or being deleted */
 export function bind(current: Pod, binding: Binding, now: number): Pod {
   const name = current.metadata.name ?? "";
   if (current.metadata.deletionTimestamp) {

@@ -6,8 +6,8 @@ interface Named {
 }
 
 /**
- * The container a request is about: the one that is named, or the only one.
- * @throws 400 with the choices.
+ * The container of a request: the named one, or the only one.
+ * @throws 400 with the names to choose from
  * Source: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, getContainerNames
  */
 export function chooseContainer(pod: Pod, asked: string): string {

@@ -15,14 +15,14 @@ import { parseImageReference } from "@coxswain/apimachinery/validation/image-ref
 import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
 
 /**
- * Fills what a pod leaves open. A field of Go's value type counts as left open when it is zero (`||=`), one of pointer
- * type only when it is absent (`??=`).
+ * Sets defaults of a pod. Fields that are values in Go get the default when they are zero (`||=`), pointers only when they are
+ * absent (`??=`).
  * Source: pkg/apis/core/v1/defaults.go
  */
 export function defaultPod(object: KubeObject): void {
   const pod = object as Pod;
   pod.spec ??= {} as PodSpec;
-  // A limit without a request asks for what it limits; pods only, templates keep what was written.
+  // Requests default to limits, in pods but not in templates.
   for (const container of [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]) {
     requestsFromLimits(container);
   }
@@ -32,7 +32,7 @@ export function defaultPod(object: KubeObject): void {
 }
 
 /**
- * `podIP` is the first of `podIPs`. A kubelet that knows only the one is believed where they differ.
+ * `podIP` mirrors the first of `podIPs` and wins when they differ, for kubelets that only set `podIP`.
  * Source: pkg/apis/core/v1/conversion.go Convert_v1_PodStatus_To_core_PodStatus and back
  */
 function mirrorPodIps(status: NonNullable<Pod["status"]>): void {
@@ -47,7 +47,7 @@ export function defaultPodTemplate(template: PodTemplateSpec | undefined | null)
   defaultPodSpec(template.spec);
 }
 
-/** Of kinds that have a template always, if an empty one. */
+/** Sets defaults of a template, creating an empty one when it is missing. */
 export function defaultTemplateOf(spec: { template?: PodTemplateSpec }): void {
   spec.template ??= {} as PodTemplateSpec;
   defaultPodTemplate(spec.template);
@@ -59,7 +59,7 @@ function defaultPodSpec(spec: PodSpec): void {
   spec.terminationGracePeriodSeconds ??= 30;
   spec.securityContext ??= {};
   spec.schedulerName ||= "default-scheduler";
-  // The old name of the field always says the same.
+  // The deprecated serviceAccount mirrors serviceAccountName.
   if (!spec.serviceAccountName && spec.serviceAccount) spec.serviceAccountName = spec.serviceAccount;
   if (spec.serviceAccountName) spec.serviceAccount = spec.serviceAccountName;
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
@@ -97,10 +97,10 @@ function defaultContainer(container: ContainerLike): void {
   if (container.resources.requests) roundUpToMilli(container.resources.requests);
 }
 
-/** `:latest` and no tag at all are pulled always. */
+/** Always for the tag `latest` and for references without tag and digest. */
 export function pullPolicyOf(image: string): "Always" | "IfNotPresent" {
   const reference = parseImageReference(image);
-  if (reference === undefined) return "IfNotPresent"; // no name, no tag: nothing to read a policy from
+  if (reference === undefined) return "IfNotPresent"; // invalid reference: no tag to derive a policy from
   const { tag, digest } = reference;
   return tag === "latest" || (tag === undefined && digest === undefined) ? "Always" : "IfNotPresent";
 }
@@ -123,7 +123,7 @@ function defaultHttpGet(action: { path?: string; scheme?: string }): void {
   action.scheme ||= "HTTP";
 }
 
-/** On the host's network a container port is the host's port. */
+/** With hostNetwork, host ports default to the container ports. */
 function useHostPorts(container: Container): void {
   for (const port of container.ports ?? []) {
     if (!port.hostPort && port.containerPort) port.hostPort = port.containerPort;
@@ -170,7 +170,7 @@ function defaultVolume(volume: Volume): void {
   if (volume.ephemeral?.volumeClaimTemplate?.spec) defaultClaimSpec(volume.ephemeral.volumeClaimTemplate.spec);
 }
 
-/** Rounds amounts below a thousandth up; finer ones are not kept. */
+/** Rounds quantities finer than a milli unit up, in place. */
 export function roundUpToMilli(list: ResourceList): void {
   for (const [name, value] of Object.entries(list)) {
     if (typeof value !== "string" || !/[nu.e]/i.test(value)) continue;

@@ -1,7 +1,7 @@
 import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * Takes out what a gate that is off governs, unless the stored object uses it already.
+ * Drops fields of disabled feature gates, unless the stored object uses them.
  * Source: pkg/api/pod/util.go DropDisabledPodFields
  */
 export function dropDisabledFields(spec: PodSpec, old: PodSpec | undefined, featureEnabled: (gate: string) => boolean): void {
@@ -12,7 +12,7 @@ export function dropDisabledFields(spec: PodSpec, old: PodSpec | undefined, feat
     !featureEnabled("ProcMountType") &&
     !containers(old).some((c) => (c.securityContext?.procMount ?? "Default") !== "Default")
   ) {
-    // Not taken out: 1.12 filled it, and what it stored must not look changed.
+    // Reset instead of dropped: 1.12 set a default, and objects stored by it must not appear changed.
     for (const { securityContext } of containers(spec))
       if (securityContext?.procMount !== undefined) securityContext.procMount = "Default";
   }

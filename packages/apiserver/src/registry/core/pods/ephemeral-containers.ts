@@ -5,7 +5,7 @@ import { podValidationOptions } from "./validation/options.ts";
 import { validateEphemeralContainersUpdate } from "./validation/update.ts";
 
 /**
- * `/ephemeralcontainers`: adds containers to a running pod; nothing else of the pod changes here.
+ * `/ephemeralcontainers`: adds ephemeral containers to a pod; all other fields are kept.
  * Source: pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy
  */
 export function newEphemeralContainersStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {

@@ -15,11 +15,11 @@ let made = 0;
 interface World {
   phase?: string;
   isReady?: boolean;
-  /** Of each budget that is about the pod. */
+  /** Status of each budget that matches the pod. */
   healthy?: readonly { currentHealthy: number; desiredHealthy: number; disruptionsAllowed: number }[];
 }
 
-/** A pod of its own, with budgets about it. @returns its name, and what an eviction is answered */
+/** Creates a pod with matching budgets and evicts it. @returns its name and the response */
 async function evict({ phase = "Running", isReady = true, healthy = [] }: World, deleteOptions?: object) {
   const name = `p${made++}`;
   const labels = { app: name };

@@ -14,19 +14,20 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import type { Entry } from "../../../storage/storage.ts";
 import { validateDeleteOptions } from "../../generic/delete-options.ts";
+import type { SubresourceCall } from "../../generic/resource.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
 import { readSelector } from "./validation/pod-template.ts";
 
-/** More deletions than this in flight means that nobody keeps the status up to date. */
+/** Limit of evictions not yet observed by the disruption controller; more indicate that it is not running. */
 const mostDisruptedPods = 2000;
 const retryAfterSeconds = 10;
 
-/** So often a pod that changes again and again is looked at. Source: eviction.go EvictionsRetry */
+/** Limit of retries for a pod that keeps changing. Source: eviction.go EvictionsRetry */
 const mostTries = 20;
 
 /**
- * Deletes a pod if its disruption budget allows one more disruption, or if nobody will miss it; 429 otherwise.
+ * Deletes a pod if its PodDisruptionBudget allows a disruption, or if the pod does not count as healthy.
+ * @throws 429 when the budget does not allow it
  * Source: pkg/registry/core/pod/storage/eviction.go
  */
 export async function createEviction(call: SubresourceCall): Promise<KubeObject> {
@@ -49,7 +50,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
       if (!isConflict(err)) throw err;
       if (permission.because === "unready" && asked.preconditions?.resourceVersion === undefined) {
         if (permission.budget !== undefined) throw stillProcessed(permission.budget);
-        if (attempt < mostTries) continue; // it may count by now
+        if (attempt < mostTries) continue; // the pod may have become ready
       }
       if (asked.preconditions !== undefined) throw err;
       throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);
@@ -63,11 +64,11 @@ function success(): KubeObject {
 }
 
 type Permission =
-  /** It is over or on its way out, or no budget is about it. */
+  /** The pod has terminated, is being deleted, or matches no budget. */
   | { readonly because: "uncounted" }
-  /** It is no part of what is healthy: as it is now. @param budget undefined: none need be asked */
+  /** The pod is not ready and therefore not counted as healthy, in its current state. `budget` is undefined for pending pods. */
   | { readonly because: "unready"; readonly budget?: string }
-  /** One that the budget allowed, and counts no more. */
+  /** The budget allowed the disruption and was decremented. */
   | { readonly because: "disruption" };
 
 async function permit(call: SubresourceCall, pod: Pod): Promise<Permission> {
@@ -84,7 +85,7 @@ async function permit(call: SubresourceCall, pod: Pod): Promise<Permission> {
   return { because: "disruption" };
 }
 
-/** The pod that was judged is the one that goes; where its state was judged, in that state. */
+/** Ensures that the examined pod is deleted and, when the decision depends on its state, only in that state. */
 function preconditionsOf({ because }: Permission, { metadata }: Pod): DeleteOptions["preconditions"] {
   if (because === "uncounted") return undefined;
   return because === "disruption" ? { uid: metadata.uid ?? "" } : { resourceVersion: metadata.resourceVersion ?? "" };
@@ -94,7 +95,7 @@ function isReady({ status }: Pod): boolean {
   return (status?.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }
 
-/** Those of the eviction, where nothing else is asked for by the request. @throws 500 when the two do not agree */
+/** Delete options of the eviction with the request's dryRun. @throws 500 when the two contradict each other */
 function optionsOf({ deleteOptions = {} }: Eviction, dryRun: boolean): DeleteOptions {
   const given = deleteOptions.dryRun ?? [];
   if (dryRun && given.length > 0 && given.join() !== "All")
@@ -123,7 +124,7 @@ async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod): P
     );
 }
 
-/** The budget with one disruption less. @throws 429 when there is none left, or the status is out of date. */
+/** A copy of the budget with one disruption less. @throws 429 when none is left or the status is outdated; 403 */
 export function countDisruption(current: PodDisruptionBudget, podName: string, now: number): PodDisruptionBudget {
   const status = current.status;
   const name = current.metadata.name ?? "";
@@ -146,7 +147,7 @@ export function countDisruption(current: PodDisruptionBudget, podName: string, n
   const next = budget.status as NonNullable<PodDisruptionBudget["status"]>;
   next.disruptionsAllowed = allowed - 1;
   next.disruptedPods = { ...disrupted, [podName]: formatTime(now) };
-  // The controller has not seen this deletion; say so in the condition at once.
+  // Updates the condition immediately; the disruption controller observes the eviction only later.
   if (next.disruptionsAllowed === 0 && next.conditions) {
     next.conditions = next.conditions.map((condition) =>
       condition.type === "DisruptionAllowed" && condition.status !== "False"

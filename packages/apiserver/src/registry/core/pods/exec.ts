@@ -1,15 +1,15 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
-import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { kubeletOf } from "../nodes/connection.ts";
 import { chooseContainer } from "./container-choice.ts";
 
 type Connect = (call: SubresourceCall, path: string) => Promise<ConnectTarget>;
 
 /**
- * exec, attach and port-forward: upgraded streams to the kubelet of the pod's node. Streams are asked for under other
- * names there (`stdin` is `input`).
+ * exec, attach and port-forward: upgraded connections to the kubelet of the pod's node, whose query parameters have other names
+ * (`input` for `stdin`).
  * Source: pkg/registry/core/pod/rest/subresources.go, pkg/registry/core/pod/strategy.go streamLocation
  */
 export function connectExec(config: CatalogueConfig): Connect {
@@ -56,6 +56,7 @@ function parsePort(text: string): number {
   throw badRequest(`cannot convert to []int32: strconv.ParseUint: parsing ${JSON.stringify(text)}: ${why}`);
 }
 
+/** The pod of the request; may be read from the watch cache. @throws NotFound */
 export async function podOf(call: SubresourceCall): Promise<Pod> {
   return (await call.services.store("", "pods").get(call.namespace, call.name, { minimumRevision: 0 })).object() as Pod;
 }
@@ -67,7 +68,7 @@ function nodeNameOf(pod: Pod): string {
 
 function streamQuery(query: URLSearchParams, command: readonly string[]): URLSearchParams {
   const isOn = (name: string): boolean => ["1", "true", "True", "TRUE", "t", "T"].includes(query.get(name) ?? "");
-  // Left out altogether, output and error are on, as kubectl's older clients expect.
+  // stdout and stderr default to true, for older clients.
   const on = (name: string, byDefault: boolean): boolean => (query.has(name) ? isOn(name) : byDefault);
   const params = new URLSearchParams();
   if (on("stdin", false)) params.append("input", "1");

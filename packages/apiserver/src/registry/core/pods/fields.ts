@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Fields of pods that field selectors may name. Source: pkg/registry/core/pod/strategy.go ToSelectableFields */
+/** Selectable fields of pods. Source: pkg/registry/core/pod/strategy.go ToSelectableFields */
 export function podFields(object: KubeObject): Record<string, string> {
   const { spec, status } = object as Pod;
   return {
@@ -10,7 +10,7 @@ export function podFields(object: KubeObject): Record<string, string> {
     "spec.schedulerName": spec?.schedulerName ?? "",
     "spec.serviceAccountName": spec?.serviceAccountName ?? "",
     "status.phase": status?.phase ?? "",
-    // Taken, and never filled.
+    // Accepted in selectors, but never set, like upstream.
     "status.podIPs": "",
     "status.podIP": status?.podIPs?.[0]?.ip ?? status?.podIP ?? "",
     "status.nominatedNodeName": status?.nominatedNodeName ?? "",

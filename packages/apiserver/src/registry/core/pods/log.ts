@@ -4,13 +4,13 @@ import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/fiel
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { CatalogueConfig } from "../../config.ts";
 import { isNegativeText } from "../../field-checks.ts";
-import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { kubeletOf } from "../nodes/connection.ts";
 import { chooseContainer } from "./container-choice.ts";
 import { podOf } from "./exec.ts";
 
 /**
- * A container's log, streamed from the kubelet. A pod without a node has an empty one.
+ * Streams the log of a container from the kubelet. The log of a pod without a node is empty.
  * Source: pkg/registry/core/pod/rest/log.go, pkg/registry/core/pod/strategy.go LogLocation
  */
 export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => Promise<ConnectTarget | undefined> {
@@ -41,7 +41,7 @@ export interface LogOptions {
   limitBytes?: number;
 }
 
-/** @throws BadRequest for numbers, booleans and times that are none. */
+/** @throws BadRequest for invalid numbers, booleans and times */
 export function logOptions(query: URLSearchParams): LogOptions {
   const options: LogOptions = {
     container: query.get("container") ?? "",
@@ -59,7 +59,7 @@ export function logOptions(query: URLSearchParams): LogOptions {
   return options;
 }
 
-/** @throws BadRequest in the words of Go's time.Parse */
+/** @throws BadRequest with the error text of Go's time.Parse */
 function timeOf(text: string): string {
   try {
     canonicalTime(text);
@@ -98,7 +98,7 @@ function kubeletQuery(options: LogOptions): URLSearchParams {
   return params;
 }
 
-/** Conversion of query values: anything but `false` and `0` is true. Source: k8s.io/apimachinery pkg/runtime/converter */
+/** Boolean query value: anything but `false` and `0` is true. Source: k8s.io/apimachinery pkg/runtime/converter */
 function bool(query: URLSearchParams, name: string): boolean {
   const value = query.get(name);
   return value !== null && value.toLowerCase() !== "false" && value !== "0";

@@ -1,11 +1,11 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
 import { podOf } from "./exec.ts";
 
 /**
- * HTTP to a pod: the name may be `scheme:name:port`. Without a port, the first container port.
+ * HTTP proxy to a pod; the name may be `scheme:name:port`. Without a port, the first container port is used.
  * Source: pkg/registry/core/pod/strategy.go ResourceLocation
  */
 export async function connectPodProxy(call: SubresourceCall, path: string): Promise<ConnectTarget> {

@@ -3,8 +3,7 @@ import type { Pod, SeccompProfile } from "@coxswain/apimachinery/schema/kinds/co
 import { containerLists } from "./validation/options.ts";
 
 /**
- * A new pod that names its seccomp profiles in annotations gets the fields, and one that has the fields gets the
- * annotations, so that older kubelets hold it to them too.
+ * Mirrors seccomp annotations and fields of a new pod in both directions, so that older kubelets enforce them, too.
  * Source: pkg/registry/core/pod/strategy.go applySeccompVersionSkew
  */
 export function mirrorSeccomp(pod: Pod): void {

@@ -29,14 +29,14 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     },
     validate: (next, ctx) => validatePod(next, options(ctx)),
     validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, options(ctx, current)),
-    // Not on updates: people rarely make them, and machines often.
+    // Not on updates, which are mostly made by controllers.
     warningsOnCreate: (next) => podWarnings(next),
     gracePeriod: podGracePeriod,
     defaultGarbageCollection: "Background",
   };
 }
 
-/** How long a deleted pod may take: none at all when it never reached a node or is over. */
+/** Grace period in seconds: 0 for pods that are not scheduled or have terminated. */
 function podGracePeriod(current: Pod, requested: number | undefined): number {
   let period = requested ?? current.spec.terminationGracePeriodSeconds ?? 0;
   const { phase } = current.status ?? {};
@@ -44,7 +44,7 @@ function podGracePeriod(current: Pod, requested: number | undefined): number {
   return period < 0 ? 1 : period;
 }
 
-/** `/status`: what the node agent says of a pod. */
+/** `/status`, written by the kubelet. */
 export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
   return {
     namespaceScoped: true,
@@ -55,7 +55,7 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
       next.spec = current.spec;
       delete next.metadata.deletionTimestamp;
       if (current.metadata.deletionTimestamp) next.metadata.deletionTimestamp = current.metadata.deletionTimestamp;
-      // Owners are not the node agent's to change.
+      // The kubelet must not change owner references.
       if (current.metadata.ownerReferences === undefined) delete next.metadata.ownerReferences;
       else next.metadata.ownerReferences = current.metadata.ownerReferences;
       next.status ??= {};

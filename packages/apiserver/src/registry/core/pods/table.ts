@@ -52,7 +52,7 @@ interface Summary {
   reason: string;
 }
 
-/** What READY, STATUS and RESTARTS say. */
+/** Values of the columns Ready, Status and Restarts. */
 function summarize(pod: Pod): Summary {
   const status = pod.status ?? {};
   const summary: Summary = {
@@ -70,7 +70,7 @@ function summarize(pod: Pod): Summary {
   return summary;
 }
 
-/** @returns true while init containers run. */
+/** @returns true while init containers are running */
 function summarizeInit(pod: Pod, summary: Summary): boolean {
   const statuses = pod.status?.initContainerStatuses ?? [];
   for (const [i, container] of statuses.entries()) {

@@ -13,7 +13,7 @@ import type {
 import { quantityOf } from "../../field-checks.ts";
 import { containerLists } from "./validation/options.ts";
 
-/** Node labels that go away, and what takes their place. Source: pkg/api/pod/warnings.go */
+/** Deprecated node labels and their replacements. Source: pkg/api/pod/warnings.go */
 const deprecatedNodeLabels: Readonly<Record<string, string>> = {
   "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
   "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -41,7 +41,7 @@ export function podWarnings(pod: Pod): string[] {
   return templateWarnings({ metadata: pod.metadata, spec: pod.spec }, "");
 }
 
-/** @param path of the template, `spec.template`; `""` for a pod. Source: pkg/api/pod/warnings.go */
+/** Warnings for a pod or template. @param path `spec.template`; `""` for a pod. Source: pkg/api/pod/warnings.go */
 export function templateWarnings(template: PodTemplateSpec | undefined, path: string): string[] {
   if (!template?.spec) return [];
   const { metadata, spec } = template;
@@ -103,7 +103,7 @@ function labelWarning(label: string, path: string, subject = `${label} is `): st
   return Object.hasOwn(deprecatedNodeLabels, label) ? [`${path}: ${subject}${deprecatedNodeLabels[label]}`] : [];
 }
 
-/** What stands twice in a list, told at its second place. */
+/** Warnings for duplicate items, at the second occurrence. */
 function repeated<K extends "ip" | "name">(
   list: readonly { [key in K]?: string }[] | undefined,
   path: string,

@@ -18,7 +18,7 @@ export const replicationControllerStrategy: Strategy<ReplicationController> = st
   prepareForCreate(next) {
     next.status = { replicas: 0 };
   },
-  // Pods outlive a controller that is deleted through the first API.
+  // v1 deletes a controller without its pods by default.
   defaultGarbageCollection: "Orphan",
   validate: (next, ctx, current) => validateController(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
 });
@@ -35,7 +35,7 @@ function validateController(controller: ReplicationController, options: PodValid
   if (Object.keys(spec.selector ?? {}).length === 0) errors.push(required("spec.selector", ""));
   errors.push(...nonNegative(spec.replicas, "spec.replicas"));
   const { template, replicas = 0 } = spec;
-  const selector = LabelSelector.fromSet(spec.selector); // as it is written, valid or not
+  const selector = LabelSelector.fromSet(spec.selector); // not validated, like upstream
   const selected = { template, selector, replicated: replicas > 1, kind: "ReplicationController" };
   errors.push(...validateSelectedTemplate(selected, "spec.template", options));
   return errors;

@@ -75,7 +75,7 @@ const conflicts = [
   ["Terminating", "NotTerminating"],
 ] as const;
 
-/** Scopes are about pods: only their number, and mostly what they ask for, can be limited by them. */
+/** Whether a scope can limit a resource: the number of pods and, except for BestEffort, their compute resources. */
 function scopeFits(scope: string, resource: string): boolean {
   if (!standardScopes.includes(scope) || podCounts.includes(resource)) return true;
   return scope !== "BestEffort" && podAmounts.includes(resource);
@@ -102,7 +102,7 @@ function conflicting(scopes: readonly string[], shown: GoText, path: string): Fi
     .map(() => invalidValue(path, shown, "conflicting scopes"));
 }
 
-/** Upstream's paths lack the index. */
+/** Error paths lack the index, like upstream's. */
 function validateSelector(spec: ResourceQuotaSpec, path: string): FieldError[] {
   const terms = spec.scopeSelector?.matchExpressions ?? [];
   const names = terms.map((term) => term.scopeName as string);

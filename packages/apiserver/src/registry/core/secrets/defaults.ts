@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** `stringData` is written into `data` and never read back. Source: pkg/apis/core/v1/{defaults,conversion}.go */
+/** Merges the write-only `stringData` into `data`. Source: pkg/apis/core/v1/{defaults,conversion}.go */
 export function defaultSecret(object: KubeObject): void {
   const secret = object as Secret;
   secret.type ||= "Opaque";

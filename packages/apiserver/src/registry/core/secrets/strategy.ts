@@ -8,7 +8,7 @@ export const secretStrategy: Strategy<Secret> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   prepareForUpdate(next, current) {
-    // Without a type an update keeps the one that is there.
+    // An update without a type keeps the stored one.
     if (!next.type && current.type) next.type = current.type;
   },
   validate: (next) => validateSecret(next),

@@ -23,10 +23,10 @@ export function validateSecret(secret: Secret): FieldError[] {
 }
 
 const accountName = "kubernetes.io/service-account.name";
-/** Upstream forgot to fill in the key in two places; what clients see is this. */
+/** Upstream does not substitute the key in two error paths; clients see this text. */
 const oddPath = "data[%s]";
 
-/** What has to be in a secret of a type that means something. */
+/** Required contents by secret type. */
 const byType: Readonly<Record<string, (data: Data, secret: Secret) => FieldError[]>> = {
   "kubernetes.io/service-account-token": (_data, secret) =>
     secret.metadata.annotations?.[accountName] ? [] : [required(mapKey("metadata.annotations", accountName))],
@@ -46,11 +46,11 @@ function jsonUnder(data: Data, key: string): FieldError[] {
   const at = mapKey("data", key);
   if (!Object.hasOwn(data, key)) return [required(at)];
   const fault = objectFault(Buffer.from(data[key] as string, "base64").toString("utf8"));
-  // The error must not show what the secret holds.
+  // The error must not contain the secret data.
   return fault === undefined ? [] : [invalidValue(at, "<secret contents redacted>", fault)];
 }
 
-/** @returns why a text is no JSON object, in Go's words. */
+/** @returns Go's error text when the text is not a JSON object */
 function objectFault(text: string): string | undefined {
   let value: unknown;
   try {

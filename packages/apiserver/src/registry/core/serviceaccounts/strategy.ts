@@ -10,7 +10,7 @@ export const serviceAccountStrategy: Strategy<ServiceAccount> = {
   prepareForUpdate: withoutSecretFields,
 };
 
-/** Of a reference to a secret only the name counts. */
+/** Drops everything but the name from secret references. */
 function withoutSecretFields(account: ServiceAccount): void {
   if (!account.secrets) return;
   account.secrets = account.secrets.map((reference) => (reference.name === undefined ? {} : { name: reference.name }));

@@ -6,18 +6,18 @@ import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
 import type { Pod, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { SubresourceCall, TokenIssuer } from "../../generic/subresource.ts";
+import type { SubresourceCall, TokenIssuer } from "../../generic/resource.ts";
 
 const shortestSeconds = 10 * 60;
 const longestSeconds = 2 ** 32;
 const defaultSeconds = 60 * 60;
-/** What admission asks for; such tokens live longer while clients that do not reload them exist. */
+/** Lifetime requested by the ServiceAccount admission plugin; such tokens are extended for clients that do not reload them. */
 const warnAfterSeconds = 60 * 60 + 7;
 const extendedSeconds = 365 * 24 * 60 * 60;
 
 /**
- * POST serviceaccounts/{name}/token: a signed token for an account, bound to a pod or secret when asked. The request's own
- * name means nothing; what it asks for is judged before the account is looked for.
+ * POST serviceaccounts/{name}/token: issues a signed token, optionally bound to a pod or secret. The metadata.name of the
+ * request is ignored. The request is validated before the account is read.
  * Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go
  */
 export async function createToken(call: SubresourceCall): Promise<KubeObject> {
@@ -37,7 +37,7 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
   const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());
   request.spec.expirationSeconds = seconds;
-  // A dry run gets one too: nothing of it is stored.
+  // Also in a dry run: nothing is stored.
   const token = await issuer.sign(claims);
   return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } } as KubeObject;
 }
@@ -85,7 +85,7 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
   return { kind: kind === "Pod" ? "pod" : "secret", name, uid: object.metadata.uid };
 }
 
-/** What is signed. Pure. */
+/** Claims of the token. Pure function. */
 function tokenClaims(
   request: TokenRequest,
   account: ServiceAccount,

@@ -1,21 +1,21 @@
 /**
- * Which numbers of a range are taken: bit n of one big number, written big-endian without leading zeros, as upstream
- * stores it. Source: pkg/registry/core/service/allocator/bitmap.go
+ * Allocated numbers of a range, encoded like upstream: bit n of a big-endian integer without leading zeros.
+ * Source: pkg/registry/core/service/allocator/bitmap.go
  */
 export interface Bitmap {
   has(offset: number): boolean;
   set(offset: number): void;
   clear(offset: number): void;
   count(): number;
-  /** Those that are taken, lowest first. */
+  /** Allocated numbers, lowest first. */
   offsets(): Generator<number>;
   /** base64. */
   encode(): string;
 }
 
-/** @param size how many numbers the range has. Bits beyond it are dropped. */
+/** @param size of the range; bits beyond it are dropped */
 export function decodeBitmap(base64: string, size: number): Bitmap {
-  const bytes = Buffer.alloc(Math.ceil(size / 8)); // bytes[0] holds the lowest eight
+  const bytes = Buffer.alloc(Math.ceil(size / 8)); // little-endian: bytes[0] has the lowest eight bits
   const stored = Buffer.from(base64, "base64");
   for (let i = 0; i < Math.min(stored.length, bytes.length); i++) bytes[i] = stored[stored.length - 1 - i] as number;
   const at = (offset: number): [number, number] => [offset >> 3, 1 << (offset & 7)];

@@ -9,7 +9,7 @@ import { isHeadless, needsClusterIp } from "./fields.ts";
 const [ipsPath, familiesPath, policyPath] = ["spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy"];
 const policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 
-/** Addresses, their families, and how many there may be. Source: ValidateServiceClusterIPsRelatedFields */
+/** Validates cluster IPs, IP families and the policy. Source: ValidateServiceClusterIPsRelatedFields */
 export function validateClusterIps(service: Service): FieldError[] {
   if (!needsClusterIp(service)) return [];
   const { spec } = service;
@@ -36,7 +36,7 @@ export function validateClusterIps(service: Service): FieldError[] {
   const addresses = validateAddresses(ips);
   errors.push(...addresses);
   if (ips.length > 2) errors.push(invalidValue(ipsPath, ips, "may only hold up to 2 values"));
-  // With an address that is none, what follows would only mislead.
+  // With an invalid address, further errors would be misleading.
   if (addresses.length > 0) return errors;
   if (ips.length > 1 && new Set(ips.map(isIpv4Text)).size < 2)
     errors.push(invalidValue(ipsPath, ips, "may specify no more than one IP for each IP family"));
@@ -62,7 +62,7 @@ function validateAddresses(ips: readonly string[]): FieldError[] {
 const onceText = "may not change once set";
 
 /**
- * The first address and family never change; a second one may be added, and taken away by asking for a single stack.
+ * The primary address and family are immutable; secondary ones may be added, and removed by changing to SingleStack.
  * Source: validateUpgradeDowngradeClusterIPs, validateUpgradeDowngradeIPFamilies
  */
 export function validateClusterIpsUpdate(next: Service, current: Service): FieldError[] {

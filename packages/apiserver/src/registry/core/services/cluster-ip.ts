@@ -7,11 +7,11 @@ import type { Storage } from "../../../storage/storage.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";
 
-/** Beyond this a range is not used to its end: the bitmap is one value in etcd. */
+/** Limit for IPv6 ranges: the bitmap is one value in etcd. */
 const mostAddresses = 65536;
 
 /**
- * Addresses of services out of --service-cluster-ip-range.
+ * Allocates cluster IPs from --service-cluster-ip-range.
  * Source: pkg/registry/core/service/ipallocator/allocator.go, pkg/registry/core/service/storage/alloc.go
  */
 export interface ClusterIpAllocator {
@@ -23,14 +23,14 @@ export interface ClusterIpAllocator {
   readonly range: RangeAllocator;
 }
 
-/** @param storage of the RangeAllocations. Secondary ranges have a key of their own. */
+/** @param storage of the RangeAllocations @param secondary the range has its own key in etcd @throws Error for an invalid CIDR */
 export function newClusterIpAllocator(cidr: string, storage: () => Storage, secondary = false): ClusterIpAllocator {
   const parsed = parseCidr(cidr);
   if (parsed === undefined) throw new Error(`invalid service cluster IP range ${cidr}`);
   const hostBits = BigInt((parsed.family === 4 ? 32 : 128) - parsed.bits);
   const network = (ipToBigInt(parsed.ip) >> hostBits) << hostBits;
   const all = hostBits > 62n ? BigInt(Number.MAX_SAFE_INTEGER) : 1n << hostBits;
-  // Neither the address of the network nor, in IPv4, the broadcast address is given to anybody.
+  // The network address and, in IPv4, the broadcast address are not allocated.
   const reserved = parsed.family === 4 ? 2n : 1n;
   const capped = parsed.family === 6 && all > BigInt(mostAddresses) ? BigInt(mostAddresses) : all;
   const size = Math.max(Number(capped - reserved), 0);
@@ -58,9 +58,9 @@ export function newClusterIpAllocator(cidr: string, storage: () => Storage, seco
 }
 
 /**
- * Gives a service the addresses it needs and has not yet: writes `clusterIP` and `clusterIPs`.
- * @param fixed addresses that it has already and keeps.
- * @throws 422 for addresses that are taken or outside the range; 500 when the range is full.
+ * Allocates missing addresses of a service and sets `clusterIP` and `clusterIPs`.
+ * @param fixed addresses that the service already has and keeps
+ * @throws 422 for addresses that are allocated or outside the range; 500 when the range is full
  */
 export async function allocateClusterIps(
   service: Service,
@@ -122,6 +122,7 @@ function refused(service: Service, ip: string, reason: string): Error {
   ]);
 }
 
+/** Releases addresses to the allocators of their ranges; ignores `None` and addresses outside of all ranges. Never fails. */
 export async function releaseClusterIps(ips: readonly string[], allocators: Iterable<ClusterIpAllocator>): Promise<void> {
   for (const allocator of allocators) {
     const offsets = ips.filter((ip) => ip !== "None" && ip !== "" && allocator.contains(ip)).map((ip) => allocator.offsetOf(ip));

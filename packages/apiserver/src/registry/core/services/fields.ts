@@ -1,7 +1,7 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Which types of services have which fields. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
+/** Fields that depend on the type of a service. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
 export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";
 export const isHeadless = (service: Service): boolean =>
   service.spec.clusterIP === "None" || service.spec.clusterIPs?.[0] === "None";
@@ -18,7 +18,7 @@ export function needsHealthCheckPort(service: Service): boolean {
   return service.spec.type === "LoadBalancer" && service.spec.externalTrafficPolicy === "Local";
 }
 
-/** What a client that knows only `clusterIP` means for `clusterIPs`; who writes those writes both. Source: normalizeClusterIPs */
+/** Derives `clusterIPs` for clients that only know `clusterIP`. Source: normalizeClusterIPs */
 export function normalizeClusterIps(next: Service, current: Service | undefined): void {
   const { spec } = next;
   if (current === undefined) {
@@ -31,7 +31,7 @@ export function normalizeClusterIps(next: Service, current: Service | undefined)
   else if (spec.clusterIP !== old.clusterIP && spec.clusterIP && sameList) spec.clusterIPs = [spec.clusterIP];
 }
 
-/** What an update does not say is what it was. Source: patchAllocatedValues */
+/** Copies allocated addresses and ports that an update leaves out. Source: patchAllocatedValues */
 export function keepAllocated(next: Service, current: Service): void {
   const [spec, old] = [next.spec, current.spec];
   if (needsClusterIp(next) && needsClusterIp(current)) {
@@ -51,7 +51,7 @@ export function keepAllocated(next: Service, current: Service): void {
   }
 }
 
-/** A change of type drops what only the old type has, unless the client changed it too. Source: dropTypeDependentFields */
+/** On a change of type, drops unchanged fields that only the old type has. Source: dropTypeDependentFields */
 export function dropForeignFields(next: Service, current: Service): void {
   const [spec, old] = [next.spec, current.spec];
   if (needsClusterIp(current) && !needsClusterIp(next)) {
@@ -63,7 +63,7 @@ export function dropForeignFields(next: Service, current: Service): void {
     if (spec.ipFamilyPolicy === old.ipFamilyPolicy) delete spec.ipFamilyPolicy;
   }
   if (mayHaveNodePort(current) && !mayHaveNodePort(next)) {
-    // Ports may come and go with the change of type, as long as none is asked for that was not there.
+    // Node ports are dropped only when the update requests no new ones.
     const nodePortsOf = (service: Service) => (service.spec.ports ?? []).map(({ nodePort }) => nodePort ?? 0);
     const held = new Set([0, ...nodePortsOf(current)]);
     if (nodePortsOf(next).every((nodePort) => held.has(nodePort))) for (const port of spec.ports ?? []) delete port.nodePort;

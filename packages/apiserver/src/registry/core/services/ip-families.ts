@@ -10,11 +10,10 @@ import { isHeadless } from "./fields.ts";
 type Family = "IPv4" | "IPv6";
 
 /**
- * Fills ipFamilies and ipFamilyPolicy from what the user wrote, what the service had, and what the cluster has. A
- * service changes between one and two stacks only when its policy, families or addresses ask for it: never because the
- * cluster did.
- * @param available the cluster's families, the primary one first.
- * @returns what contradicts itself, or what the cluster cannot give.
+ * Sets ipFamilies and ipFamilyPolicy from the request, the stored service and the cluster's families. A service changes between
+ * single and dual stack only when its policy, families or addresses request it, never because the cluster changed.
+ * @param available families of the cluster, the primary one first
+ * @returns errors for contradictions and for families that the cluster does not have
  * Source: pkg/registry/core/service/storage/alloc.go initIPFamilyFields
  */
 export function defaultIpFamilies(next: Service, current: Service | undefined, available: readonly Family[]): FieldError[] {
@@ -30,7 +29,7 @@ export function defaultIpFamilies(next: Service, current: Service | undefined, a
     ...inferFamilies(next, available),
   ];
   if (errors.length > 0) return errors;
-  // Nobody but the user knows where the endpoints of a service without address and selector are: any family may be.
+  // Endpoints of a headless service without selector are managed by the user and may be of any family.
   if (!anywhere) {
     const missing = notOfCluster(next, available);
     if (missing.length > 0) return missing;
@@ -47,7 +46,7 @@ function staysPreferDualStack({ spec }: Service, { spec: old }: Service): boolea
   return preferred && spec.type === old.type && same(spec.clusterIPs, old.clusterIPs) && same(spec.ipFamilies, old.ipFamilies);
 }
 
-/** Down to one stack the second family and address go, by the policy alone or with it; never without. */
+/** Changing the policy to SingleStack drops the unchanged secondary family and address; without it they must not be removed. */
 function releaseSecond({ spec }: Service, { spec: old }: Service): FieldError[] {
   if (spec.ipFamilyPolicy === "SingleStack") {
     if (same(spec.clusterIPs, old.clusterIPs) && spec.clusterIPs) spec.clusterIPs = spec.clusterIPs.slice(0, 1);
@@ -74,7 +73,7 @@ function badPolicy(spec: Service["spec"], wanted: string): FieldError {
   return invalidValue("spec.ipFamilyPolicy", spec.ipFamilyPolicy ?? "", `must be ${wanted}`);
 }
 
-/** An address says its family where the user does not. */
+/** Infers missing ipFamilies from the addresses. */
 function inferFamilies({ spec }: Service, available: readonly Family[]): FieldError[] {
   const errors: FieldError[] = [];
   if (isHeadless({ spec } as Service)) return errors;

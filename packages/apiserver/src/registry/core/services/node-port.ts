@@ -5,7 +5,7 @@ import type { Storage } from "../../../storage/storage.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";
 
-/** Ports on every node, out of --service-node-port-range. Source: pkg/registry/core/service/portallocator/allocator.go */
+/** Allocates ports from --service-node-port-range. Source: pkg/registry/core/service/portallocator/allocator.go */
 export interface NodePortAllocator {
   readonly from: number;
   readonly to: number;
@@ -24,7 +24,7 @@ export function newNodePortAllocator(portRange: { from: number; to: number }, st
   return { from, to, range };
 }
 
-/** Every port number a service holds on the nodes, health check included. */
+/** All node ports of a service, including the health check port. */
 export function nodePortsOf(service: Service): number[] {
   const ports = new Set((service.spec.ports ?? []).map((port) => port.nodePort ?? 0));
   ports.add(service.spec.healthCheckNodePort ?? 0);
@@ -33,10 +33,9 @@ export function nodePortsOf(service: Service): number[] {
 }
 
 /**
- * Fills `nodePort` of every port, and `healthCheckNodePort` when it is needed. TCP and UDP of one port number share
- * theirs.
- * @param held what the service has already and keeps.
- * @throws 422 for ports that are taken or outside the range; 500 when the range is full.
+ * Sets `nodePort` of all ports, and `healthCheckNodePort` when needed. TCP and UDP with the same port number share a node port.
+ * @param held ports that the service already has and keeps
+ * @throws 422 for ports that are allocated or outside the range; 500 when the range is full
  */
 export async function allocateNodePorts(
   service: Service,
@@ -81,7 +80,7 @@ export async function allocateNodePorts(
   };
   try {
     const ports: ServicePort[] = needs.ports ? (service.spec.ports ?? []) : [];
-    // Those that were asked for come first, so that none of them is given to another port.
+    // Requested ports first, so that none of them is assigned to another port.
     for (const [i, port] of ports.entries()) if (port.nodePort) await take(port.nodePort, `spec.ports[${i}].nodePort`);
     for (const port of ports) {
       if (port.nodePort) continue;

@@ -2,13 +2,13 @@ import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { EndpointAddress, Endpoints, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";
 
 /**
- * HTTP to one of a service's ready endpoints, picked at random among those that are a pod's. The port is a name or a
- * number of the service; without one it is the port that has no name.
+ * HTTP proxy to a random ready endpoint of a service; only endpoints that belong to a pod are used. The port is a name or
+ * number of a service port; without one, the unnamed port is used.
  * Source: pkg/registry/core/service/storage/storage.go ResourceLocation
  */
 export async function serviceProxy(call: SubresourceCall, path: string): Promise<ConnectTarget> {
@@ -35,7 +35,7 @@ async function readyAddress(call: SubresourceCall, name: string, portName: strin
   throw serviceUnavailable(`no endpoints available for service ${goQuote(call.name)}`);
 }
 
-/** Upstream names what the request is about, not what was looked for. */
+/** @throws NotFound that names the service instead of its Endpoints, like upstream */
 async function endpointsOf({ services, namespace }: SubresourceCall, name: string): Promise<Endpoints> {
   const entry = await services
     .store("", "endpoints")
@@ -46,13 +46,13 @@ async function endpointsOf({ services, namespace }: SubresourceCall, name: strin
   return entry.object() as Endpoints;
 }
 
-/** The same list, begun at a random place. */
+/** The list rotated by a random offset. */
 function fromAnywhere<T>(list: readonly T[]): T[] {
   const start = Math.floor(Math.random() * list.length);
   return [...list.slice(start), ...list.slice(0, start)];
 }
 
-/** Whoever may write Endpoints must not reach every address through the server: it has to be that of a pod of the namespace. */
+/** The address must be that of a pod in the namespace; otherwise writers of Endpoints could proxy to any address. */
 async function isOfPod({ services, namespace }: SubresourceCall, { ip, targetRef }: EndpointAddress): Promise<boolean> {
   if (targetRef?.namespace !== namespace || targetRef.name === undefined) return false;
   const entry = await services
@@ -65,7 +65,7 @@ async function isOfPod({ services, namespace }: SubresourceCall, { ip, targetRef
   return (pod?.status?.podIPs ?? []).some((own) => own.ip === ip);
 }
 
-/** A number is that of the service's port; endpoints know it by its name. */
+/** Resolves the number of a service port to its name, by which Endpoints are looked up. */
 async function portNameOf(call: SubresourceCall, name: string, port: string): Promise<string> {
   if (!/^\d{1,5}$/.test(port)) return port;
   const service = (await call.services.store("", "services").get(call.namespace, name)).object() as Service;

@@ -4,7 +4,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry, Storage } from "../../../storage/storage.ts";
 import { newRangeAllocator } from "./range-allocator.ts";
 
-/** A range of three over a storage of one value, which can be away. */
+/** A range of three numbers over a storage of one value that can be made unavailable. */
 function aRange() {
   let stored: KubeObject | undefined;
   const etcd = { isAway: false };

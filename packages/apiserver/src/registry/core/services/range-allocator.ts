@@ -4,27 +4,27 @@ import type { RangeAllocation } from "@coxswain/apimachinery/schema/kinds/core/v
 import type { Storage } from "../../../storage/storage.ts";
 import { type Bitmap, decodeBitmap } from "./bitmap.ts";
 
-/** What a range could not give. `message` is upstream's text. */
+/** A failed allocation; `message` is upstream's text. */
 export class AllocationError extends Error {}
 
 /**
- * Numbers 0 … size-1 given out once each, kept in one stored RangeAllocation. Every change is one compare-and-swap on
- * it, so several API servers may share it.
+ * Allocates numbers 0 … size-1, recorded in one stored RangeAllocation. Every change is a compare-and-swap, so that several
+ * API servers can share it.
  * Source: pkg/registry/core/service/allocator/storage/storage.go
  */
 export interface RangeAllocator {
-  /** @param dryRun looks and takes nothing. @throws AllocationError when it is taken. */
+  /** @param dryRun only checks @throws AllocationError when the number is allocated */
   take(offset: number, dryRun: boolean): Promise<void>;
-  /** Any free number. @throws AllocationError when there is none. */
+  /** Allocates any free number. @throws AllocationError when the range is full */
   takeAny(dryRun: boolean): Promise<number>;
-  /** Never fails: what cannot be given back now stays taken until the repair sees that nobody has it. */
+  /** Never fails: numbers that cannot be released now stay allocated until the repair loop finds them unused. */
   release(offsets: readonly number[]): Promise<void>;
-  /** One write of the stored range; `edit` may run many times. For repairs. */
+  /** Read-modify-write of the stored range, for repairs; `edit` may run several times. */
   change(edit: (bitmap: Bitmap) => void): Promise<void>;
 }
 
 export function newRangeAllocator(options: {
-  /** Late: stores are made after the catalogue. */
+  /** Lazy: stores are created after the catalogue. */
   storage: () => Storage;
   /** `serviceips`, `servicenodeports`. */
   key: string;
@@ -40,7 +40,7 @@ export function newRangeAllocator(options: {
       key,
       (entry) => {
         const current = entry?.object() as RangeAllocation | undefined;
-        // Another range than last time: what was given out belongs to other numbers now.
+        // The configured range changed: stored offsets are meaningless.
         const bitmap = decodeBitmap(current?.range === range ? (current.data ?? "") : "", size);
         edit(bitmap);
         const next: RangeAllocation = {
@@ -79,7 +79,7 @@ export function newRangeAllocator(options: {
   };
 }
 
-/** Begins somewhere at random, so that a number that was just given back is not soon another's. */
+/** Starts at a random offset, so that a released number is not reused immediately. */
 function anyFree(size: number, isTaken: (offset: number) => boolean): number {
   if (size <= 0) return -1;
   const start = randomInt(size);

@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RegistryServices } from "../../generic/subresource.ts";
+import type { RegistryServices } from "../../generic/resource.ts";
 import { decodeBitmap } from "./bitmap.ts";
 import { newServiceRepair } from "./repair.ts";
 
-/** Stores of services and ranges, as far as the repair uses them. */
+/** Minimal stores of services and ranges. */
 function fakeServices(services: object[], ranges: Map<string, KubeObject>): RegistryServices {
   const stores: Record<string, unknown> = {
     services: { list: async () => ({ entries: services.map((object) => ({ object: () => object })) }) },

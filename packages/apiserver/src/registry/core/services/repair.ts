@@ -6,18 +6,18 @@ import { nodePortsOf } from "./node-port.ts";
 import type { RangeAllocator } from "./range-allocator.ts";
 import { newServiceAllocators } from "./strategy.ts";
 
-/** How often a number is seen taken by nobody before it is free again: a service that is being created has its own already. */
+/** Runs in which a number is found unused before it is released: a service that is being created has allocated it already. */
 const runsBeforeRelease = 3;
 const periodMs = 3 * 60_000;
 
 /**
- * Brings the stored ranges in line with the services: takes what a service holds (after a change of the range, or a
- * lost range), gives back what nobody holds (after a crash between taking and storing).
+ * Reconciles the stored ranges with the services: allocates numbers in use (after the range was changed or lost) and releases
+ * unused ones (after a crash between allocation and write).
  * Source: pkg/registry/core/service/{ipallocator,portallocator}/controller/repair.go
  */
 export interface ServiceRepair {
   runOnce(): Promise<void>;
-  /** Every three minutes, until the signal. The first run is the caller's, before it serves. */
+  /** Repeats every three minutes until aborted, starting after three minutes; call `runOnce` before serving. */
   run(signal: AbortSignal): Promise<void>;
 }
 

@@ -26,7 +26,7 @@ describe("services", () => {
 
   const create = (name: string, spec: object) =>
     server.request("POST", path, { apiVersion: "v1", kind: "Service", metadata: { name }, spec });
-  /** One that no service was given by chance. */
+  /** An address that is not allocated to any service. */
   const freeAddress = async (): Promise<string> => {
     const { body } = await server.request("GET", "/api/v1/services");
     const taken = new Set(body.items.map((service: { spec: { clusterIP: string } }) => service.spec.clusterIP));

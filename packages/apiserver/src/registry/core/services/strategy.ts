@@ -20,8 +20,8 @@ import { allocateNodePorts, newNodePortAllocator, nodePortsOf } from "./node-por
 import { validateMixedProtocols, validateService, validateServiceUpdate } from "./validation.ts";
 
 /**
- * Addresses and node ports are taken while the write is under way, given back when it fails, and released when the
- * service lets go of them.
+ * Addresses and node ports are allocated before the write, released again when it fails, and released when the service is
+ * deleted or no longer needs them.
  * Source: pkg/registry/core/service/strategy.go, storage/{storage,alloc}.go
  */
 export function newServiceStrategy(
@@ -65,7 +65,7 @@ export function newServiceStrategy(
     beginUpdate: (next, current, ctx) => allocate(next, current, ctx.dryRun),
     async afterDelete(last, ctx) {
       const { name = "", namespace = "" } = last.metadata;
-      // A new service of the name is not to have them for its own. Their controller would delete them too, if later.
+      // A new service of the same name must not inherit the Endpoints; the endpoints controller would delete them only later.
       const endpoints = config.services().store("", "endpoints");
       await endpoints.delete({ ...ctx, namespace }, name, {}).catch(() => undefined);
       await releaseClusterIps(last.spec.clusterIPs ?? [], allocators.values());
@@ -104,7 +104,7 @@ export function newServiceStrategy(
   }
 }
 
-/** One allocator a family, the primary one first. */
+/** Allocators by IP family, the primary one first, and the node port allocator. */
 export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">) {
   const storage = () => config.services().store("", "rangeallocations").storage;
   const allocators = new Map<string, ClusterIpAllocator>();

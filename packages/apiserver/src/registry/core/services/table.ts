@@ -47,7 +47,7 @@ function externalText(service: Service): string {
   }
 }
 
-/** Addresses of a load balancer, each once. Shared with ingresses. */
+/** Distinct addresses of a load balancer. Shared with ingresses. */
 export function loadBalancerText(status: LoadBalancerStatus | undefined): string {
   const found = new Set<string>();
   for (const { ip, hostname } of status?.ingress ?? []) {

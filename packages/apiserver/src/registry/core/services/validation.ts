@@ -97,7 +97,7 @@ function validatePort(port: ServicePort, requireName: boolean, names: Set<string
   return errors;
 }
 
-/** Only what makes a port the same as another one is shown. */
+/** The duplicate port in error texts: only the fields that are compared. */
 function goPort({ protocol = "TCP", port }: ServicePort): GoText {
   return goStruct("core/v1.ServicePort", { protocol, port, targetPort: 0 });
 }
@@ -141,7 +141,7 @@ function validateNodePorts(spec: ServiceSpec): FieldError[] {
 
 const rangesKey = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
-/** The field wins over the annotation that came before it. */
+/** The field takes precedence over the older annotation. */
 function validateSourceRanges(service: Service): FieldError[] {
   const ranges = service.spec.loadBalancerSourceRanges ?? [];
   const annotations = service.metadata.annotations ?? {};
@@ -211,7 +211,7 @@ export function validateServiceUpdate(next: Service, current: Service): FieldErr
 }
 
 /**
- * A load balancer serves one protocol, unless the gate allows more or the service has more already.
+ * A load balancer has a single protocol, unless the gate allows mixed ones or the stored service already has them.
  * Source: pkg/apis/core/validation/conditional_validation.go
  */
 export function validateMixedProtocols(next: Service, current: Service | undefined, allowed: boolean): FieldError[] {

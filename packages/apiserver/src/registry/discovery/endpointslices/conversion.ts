@@ -6,8 +6,8 @@ const hostnameLabel = "kubernetes.io/hostname";
 const zoneLabel = "topology.kubernetes.io/zone";
 
 /**
- * v1beta1 says node and zone in `topology`. A hostname there that is not the node's name is kept, as everything else in
- * it, in `deprecatedTopology`. Source: pkg/apis/discovery/v1beta1/conversion.go
+ * v1beta1 has node and zone in `topology`. A hostname other than the node name and all other keys are kept in
+ * `deprecatedTopology`. Source: pkg/apis/discovery/v1beta1/conversion.go
  */
 export function endpointSliceToV1(object: KubeObject): KubeObject {
   return eachEndpoint(object, ({ topology = {}, ...endpoint }: EndpointV1beta1): Endpoint => {

@@ -70,7 +70,7 @@ function validateEndpoints(slice: EndpointSlice, addressType: string): FieldErro
   return errors;
 }
 
-/** `example.com`, with or without a dot at its end. Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedDomainName */
+/** `example.com` or `example.com.`. Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedDomainName */
 function checkFullDomain(address: string, path: string): FieldError[] {
   if (address === "") return [required(path)];
   const name = address.replace(/\.$/, "");

@@ -2,7 +2,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Event as CoreEvent } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Event as NewEvent } from "@coxswain/apimachinery/schema/kinds/events/v1";
 
-/** New name of a field to its core v1 name. Source: pkg/apis/events/v1/conversion.go */
+/** Field names in events.k8s.io and in core v1. Source: pkg/apis/events/v1/conversion.go */
 const renamed: readonly (readonly [keyof NewEvent, keyof CoreEvent])[] = [
   ["regarding", "involvedObject"],
   ["note", "message"],
@@ -20,7 +20,7 @@ export function eventToCore(object: KubeObject): KubeObject {
   return event as unknown as KubeObject;
 }
 
-/** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`, which have one shape. */
+/** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`; both have the same fields */
 export function eventFromCore(apiVersion: string): (object: KubeObject) => KubeObject {
   return (object) => {
     const event = { ...object } as unknown as Record<string, unknown>;

@@ -33,7 +33,7 @@ const cells = tableOf<FlowSchema>(
   },
 );
 
-/** In the order in which requests look for theirs. Source: pkg/printers/internalversion/printers.go printFlowSchemaList */
+/** Rows are in matching order. Source: pkg/printers/internalversion/printers.go printFlowSchemaList */
 export const flowSchemaTable: TableColumns = {
   ...cells,
   order: (a, b) => precedence(a as FlowSchema) - precedence(b as FlowSchema),

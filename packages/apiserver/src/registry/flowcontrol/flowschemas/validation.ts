@@ -55,7 +55,7 @@ function validateRule(rule: PolicyRulesWithSubjects, path: string): FieldError[]
 
 const kinds = { ServiceAccount: "serviceAccount", User: "user", Group: "group" } as const;
 
-/** A subject is of one kind and has the part of that kind alone. */
+/** Only the field that belongs to the subject's kind may be set. */
 function validateSubject(subject: Subject, path: string): FieldError[] {
   const kind: string = subject.kind ?? "";
   if (!Object.hasOwn(kinds, kind)) return [notSupported(child(path, "kind"), kind, ["Group", "ServiceAccount", "User"])];
@@ -108,7 +108,7 @@ function validateResourceRule(rule: ResourcePolicyRule, path: string): FieldErro
   return errors;
 }
 
-/** The verbs of resources alone, for paths that are none too. */
+/** Resource verbs are the only valid ones, also in non-resource rules. */
 function validateVerbs(given: readonly string[] | undefined, path: string): FieldError[] {
   const errors = list(given, path, "verbs must contain at least one value", "verbs");
   if (!given?.length || given.includes("*") || given.every((verb) => verbs.includes(verb))) return errors;

@@ -20,7 +20,7 @@ export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> =
   validateUpdate: (next) => validateTypedConditions(next.status?.conditions, "status.conditions"),
 });
 
-/** Hands are dealt from one hash of this many bits. */
+/** Maximum entropy of a hand: the shuffle-sharding dealer derives it from one hash value. */
 const mostHashBits = 60;
 
 function validatePriorityLevel(level: PriorityLevelConfiguration): FieldError[] {

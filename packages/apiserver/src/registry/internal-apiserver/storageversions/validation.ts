@@ -54,7 +54,7 @@ function validateServerVersion(version: ServerStorageVersion, path: string): Fie
 const tooManyParts =
   "an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
 
-/** `v1`, `apps/v1`. All that is wrong with one is told in one text. */
+/** Error texts for an invalid apiVersion (`v1`, `apps/v1`). */
 function apiVersionFaults(apiVersion: string): string[] {
   const parts = apiVersion.split("/");
   if (parts.length > 2) return [tooManyParts];
@@ -65,7 +65,7 @@ function apiVersionFaults(apiVersion: string): string[] {
   return faults.length === 0 ? [] : [faults.join(",")];
 }
 
-/** There is a common version when all servers say the same, and only then. */
+/** commonEncodingVersion must be set if and only if all servers have the same encoding version. */
 function validateCommon(versions: readonly ServerStorageVersion[], common: string | undefined, path: string): FieldError[] {
   const encodings = new Set(versions.map(({ encodingVersion }) => encodingVersion));
   const [agreed] = encodings.size === 1 ? encodings : [];
@@ -79,7 +79,7 @@ function validateCommon(versions: readonly ServerStorageVersion[], common: strin
   return [invalidValue(path, common, `the actual common encoding version is ${agreed}`)];
 }
 
-/** Their paths lack the name of the list, upstream's slip. */
+/** Error paths lack the field name of the list, like upstream's. */
 function validateConditions(conditions: readonly StorageVersionCondition[], path: string): FieldError[] {
   return each(conditions, path, ({ type = "", status, reason, message }, at) => {
     const own = conditions.findIndex((_, j) => index(path, j) === at);
@@ -88,7 +88,7 @@ function validateConditions(conditions: readonly StorageVersionCondition[], path
     return [
       ...(i < 0 ? [] : [invalidValue(child(at, "type"), type, text)]),
       ...qualifiedName(type, child(at, "type")),
-      // Upstream shows the type here too.
+      // Upstream reports the type as the bad value of the status, too.
       ...saying(isQualifiedName(status ?? ""), type, child(at, "status")),
       ...(reason ? [] : [required(child(at, "reason"), "reason cannot be empty")]),
       ...(message ? [] : [required(child(at, "message"), "message cannot be empty")]),

@@ -1,6 +1,6 @@
 /**
- * Ingresses of `networking.k8s.io/v1beta1` and `extensions/v1beta1`, which 1.22 stopped serving and which etcd may still
- * hold. A backend names its service in two flat fields there.
+ * Ingresses of `networking.k8s.io/v1beta1` and `extensions/v1beta1`, which are not served since 1.22 but may still be in
+ * etcd. Their backends have the service name and port in two flat fields.
  * Source: pkg/apis/networking/{v1,v1beta1}/conversion.go, pkg/apis/extensions/v1beta1/{conversion,defaults}.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -33,6 +33,7 @@ export function ingressToV1beta1(object: KubeObject): KubeObject {
   } as OldIngress;
 }
 
+/** v1beta1 has a default pathType, v1 requires one. */
 export function defaultIngressV1beta1(object: KubeObject): void {
   for (const { http } of (object as OldIngress).spec?.rules ?? []) {
     for (const path of http?.paths ?? []) path.pathType ??= "ImplementationSpecific";

@@ -34,7 +34,7 @@ export function validateIngressCreate(ingress: Ingress): FieldError[] {
   return errors;
 }
 
-/** @param current may have names of secrets and rules of wildcard hosts that nobody checked once; then it still may */
+/** @param current invalid secret names and rules of wildcard hosts are tolerated when the stored object has them */
 export function validateIngress(ingress: Ingress, current?: Ingress): FieldError[] {
   const anySecretName = (current?.spec?.tls ?? []).some(
     ({ secretName }) => secretName && isDns1123Subdomain(secretName).length > 0,
@@ -131,7 +131,7 @@ function validateBackend(backend: IngressBackend, path: string): FieldError[] {
   return errors;
 }
 
-/** An object in the cluster, of any kind. Source: validateIngressTypedLocalObjectReference */
+/** A reference to an object of any kind. Source: validateIngressTypedLocalObjectReference */
 export function validateObjectReference(
   reference: { apiGroup?: string; kind?: string; name?: string },
   path: string,

@@ -29,7 +29,7 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
   return [
     ...errors,
     ...checkLabels(scheduling.nodeSelector, "scheduling.nodeSelector"),
-    ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // twice, as upstream names it
+    ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // the doubled name is upstream's
     ...tolerations.flatMap((toleration, i) =>
       tolerations.slice(0, i).some((earlier) => semanticEqual(untimed(earlier), untimed(toleration)))
         ? [duplicate(index("scheduling.tolerations", i), goStruct("core/v1.Toleration", toleration))]
@@ -38,7 +38,7 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
   ];
 }
 
-/** How long something is tolerated does not tell two of them apart. */
+/** Tolerations are compared without tolerationSeconds. */
 function untimed({ key, operator, value, effect }: Toleration): Partial<Toleration> {
   return { ...(key && { key }), ...(operator && { operator }), ...(value && { value }), ...(effect && { effect }) };
 }

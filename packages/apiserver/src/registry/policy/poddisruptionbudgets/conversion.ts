@@ -1,6 +1,6 @@
 /**
- * An empty selector means no pod in v1beta1 and every pod in v1. Each version says the other's meaning with one
- * expression over a label that nobody sets; with other expressions that label is dropped.
+ * An empty selector matches no pods in v1beta1 and all pods in v1. The other meaning is expressed by a single requirement on a
+ * marker label that no pod has; combined with other requirements, the marker is dropped.
  * Source: pkg/apis/policy/{v1,v1beta1}/conversion.go, pkg/apis/policy/helper.go
  */
 import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
@@ -24,7 +24,7 @@ export function budgetToV1beta1(object: KubeObject): KubeObject {
   });
 }
 
-/** v1 objects that come in. */
+/** Normalizes a v1 object: drops the marker label unless it is the only requirement and has operator Exists. */
 export function budgetOfV1(object: KubeObject): KubeObject {
   return withSelector(object, (selector) => (markerIn(selector) === "Exists" ? selector : withoutMarker(selector)));
 }
@@ -39,7 +39,7 @@ function isEmpty({ matchLabels = {}, matchExpressions = [] }: LabelSelector): bo
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
 }
 
-/** The operator of a selector that is nothing but the marker. */
+/** The operator of a selector that consists only of the marker. */
 function markerIn({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string | undefined {
   const [only, ...more] = matchExpressions;
   const isMarker = only?.key === marker && (only.values ?? []).length === 0;

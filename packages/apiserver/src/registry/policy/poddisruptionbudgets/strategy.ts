@@ -15,7 +15,7 @@ export const podDisruptionBudgetStrategy: Strategy<PodDisruptionBudget> = strate
   status: true,
   generation: true,
   allowUnconditionalUpdate: false,
-  // Its rules do not look at metadata.
+  // Upstream's validation does not check the metadata.
   validateName: pathSegmentFaults,
   metadataLast: true,
   anyFinalizer: true,
@@ -29,7 +29,7 @@ export const podDisruptionBudgetStatusStrategy: Strategy<PodDisruptionBudget> = 
   namespaced: true,
   validateUpdate(next, _current, ctx) {
     const errors = validateConditions(next.status?.conditions, "status.conditions");
-    // The older version never checked its counts.
+    // v1beta1 never validated the counts.
     if (ctx.requestVersion === "v1beta1") return errors;
     for (const field of ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] as const) {
       errors.push(...nonNegative(next.status?.[field], `status.${field}`));

@@ -2,7 +2,7 @@ import type { PodSecurityPolicy } from "@coxswain/apimachinery/schema/kinds/poli
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { validatePodSecurityPolicy } from "./validation.ts";
 
-/** Stored and served; the admission plugin of that name decides. Source: pkg/registry/policy/podsecuritypolicy/strategy.go */
+/** Enforced by the admission plugin of that name. Source: pkg/registry/policy/podsecuritypolicy/strategy.go */
 export const podSecurityPolicyStrategy: Strategy<PodSecurityPolicy> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
@@ -13,7 +13,7 @@ export const podSecurityPolicyStrategy: Strategy<PodSecurityPolicy> = {
   validateUpdate: (next) => validatePodSecurityPolicy(next),
 };
 
-/** Stays where it was already. Source: pkg/api/podsecuritypolicy/util.go DropDisabledFields */
+/** Drops allowedProcMountTypes unless enabled or in use. Source: pkg/api/podsecuritypolicy/util.go DropDisabledFields */
 function dropDisabledFields(next: PodSecurityPolicy, current: PodSecurityPolicy | undefined, ctx: StrategyContext): void {
   if (ctx.featureEnabled("ProcMountType") || current?.spec?.allowedProcMountTypes !== undefined) return;
   delete next.spec?.allowedProcMountTypes;

@@ -8,7 +8,7 @@ import { each } from "../../rules.ts";
 const segment = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
 const patternForm = `(${segment}[\\./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]`;
 
-/** Names or patterns (`net.*`), in two lists that do not meet. Source: validatePodSecurityPolicySysctls */
+/** Names or patterns (`net.*`); the allowed and forbidden lists must not overlap. Source: validatePodSecurityPolicySysctls */
 export function validateSysctls(spec: PodSecurityPolicySpec, path: string): FieldError[] {
   const { allowedUnsafeSysctls: allowed = [], forbiddenSysctls: forbidden = [] } = spec;
   const [allowedPath, forbiddenPath] = [child(path, "allowedUnsafeSysctls"), child(path, "forbiddenSysctls")];
@@ -35,11 +35,11 @@ function validateList(sysctls: readonly string[], path: string): FieldError[] {
 
 function isPattern(text: string): boolean {
   if (!text.endsWith("*")) return isSysctlName(text);
-  // Whatever a star stands for begins like a segment, or is one.
+  // A trailing star stands for a segment or the rest of one: valid when the name is valid with a letter in its place.
   return text.length <= 253 && isSysctlName(`${text.slice(0, -1)}x`);
 }
 
-/** Is everything that the first names named by the second, a pattern or the same name? */
+/** Whether `other` matches everything that `one` matches. */
 function coveredBy(one: string, other: string): boolean {
   return other.endsWith("*") ? one.replace(/\*$/, "").startsWith(other.slice(0, -1)) : one === other;
 }

@@ -30,7 +30,7 @@ export function validatePodSecurityPolicy(policy: PodSecurityPolicy): FieldError
 const appArmor = "apparmor.security.beta.kubernetes.io";
 const seccomp = "seccomp.security.alpha.kubernetes.io";
 
-/** Which profiles a policy gives by default and allows. */
+/** Annotations with default and allowed AppArmor and seccomp profiles. */
 function validateAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const listed = (key: string, one: boolean, check: (profile: string, at: string, all: string) => FieldError[]): void => {
@@ -48,7 +48,7 @@ function validateAnnotations(annotations: Readonly<Record<string, string>>, path
 }
 
 const groupRules = ["MayRunAs", "MustRunAs", "RunAsAny"];
-/** Rules of the strategies, in the order in which they are checked. */
+/** Valid rules of each strategy, in validation order. */
 const strategies = {
   runAsUser: ["MustRunAs", "MustRunAsNonRoot", "RunAsAny"],
   runAsGroup: ["MustRunAs", "RunAsAny", "MayRunAs"],
@@ -109,7 +109,7 @@ function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
       optionalOneOf(type, ["Default", "Unmasked"], at),
     ),
     ...validateHostPaths(spec.allowedHostPaths ?? [], child(path, "allowedHostPaths")),
-    // The doubled names are upstream's.
+    // The doubled name in the path is upstream's.
     ...each(spec.allowedFlexVolumes, child(path, "allowedFlexVolumes", "allowedFlexVolumes"), ({ driver }, at) =>
       driver ? [] : [required(child(at, "driver"), "must specify a driver")],
     ),
@@ -121,7 +121,7 @@ function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
   ];
 }
 
-/** Nothing is said of those after an empty one. */
+/** Paths after an empty one are not checked, like upstream. */
 function validateHostPaths(paths: readonly AllowedHostPath[], path: string): FieldError[] {
   const end = paths.findIndex(({ pathPrefix }) => !pathPrefix);
   return [

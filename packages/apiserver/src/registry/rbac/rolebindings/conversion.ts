@@ -1,5 +1,5 @@
 /**
- * Subjects of v1alpha1 have an apiVersion in place of the group, and a user `*` who is everybody that is logged in.
+ * Subjects of v1alpha1 have an apiVersion instead of the group, and the user `*` stands for all authenticated users.
  * Source: pkg/apis/rbac/v1alpha1/{conversion,defaults}.go
  */
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";

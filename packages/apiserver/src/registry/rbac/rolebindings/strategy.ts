@@ -36,7 +36,11 @@ export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, na
   };
 }
 
-/** Who binds a role has its rights already, or may `bind` it. Source: pkg/registry/rbac/rolebinding/policybased/storage.go */
+/**
+ * Binding a role requires the verb `bind` on it or all of its permissions.
+ * @throws NotFound when the role does not exist; Forbidden
+ * Source: pkg/registry/rbac/rolebinding/policybased/storage.go
+ */
 async function refuseBinding(
   config: Pick<CatalogueConfig, "services">,
   binding: RoleBinding,
@@ -63,7 +67,7 @@ async function refuseBinding(
   });
   if (may.decision === "allow") return;
   const store = services.store(rbacGroup, kind === "Role" ? "roles" : "clusterroles");
-  // A role that is not there yet could become anything: its absence refuses the binding.
+  // A missing role is an error: it could be created later with any permissions.
   const role = (await store.get(kind === "Role" ? namespace : "", name, { minimumRevision: 0 })).object() as ClusterRole;
   const resource = namespaced ? "rolebindings" : "clusterrolebindings";
   await refuseUncovered(config, user, { resource, namespace, name: binding.metadata.name ?? "" }, role.rules ?? []);

@@ -30,7 +30,7 @@ export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, names
       return undefined;
     },
     async beginUpdate(next, current, ctx) {
-      // Whatever else changes, labels too: by them other roles gather this one's rules.
+      // Label changes are checked too: aggregated roles select this one's rules by label.
       if (!changesOnlyGcFields(next, current)) await refuse(next, current.aggregationRule !== undefined, ctx, next.metadata.name);
       return undefined;
     },
@@ -76,7 +76,7 @@ function validateRole(role: ClusterRole, namespaced: boolean): FieldError[] {
     for (const [i, selector] of selectors.entries()) {
       const at = index("aggregationRule.clusterRoleSelectors", i);
       errors.push(...checkLabelSelector(selector, at));
-      // Upstream names what came of reading it, which is nothing.
+      // Upstream reports the result of parsing as the bad value, which is nil.
       if (!readSelector(selector)) errors.push(invalidValue(at, null, "invalid label selector."));
     }
   }

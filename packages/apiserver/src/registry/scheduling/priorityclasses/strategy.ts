@@ -6,10 +6,10 @@ import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { requiredOneOf } from "../../rules.ts";
 
-/** The highest value that users may give; what is above belongs to the system classes. */
+/** Highest value of user-defined classes; higher ones are reserved for system classes. */
 const highestUserValue = 1_000_000_000;
 
-/** value and description of the classes that every cluster has. */
+/** Values of the built-in system classes. */
 const systemClasses: Readonly<Record<string, number>> = {
   "system-node-critical": 2_000_001_000,
   "system-cluster-critical": 2_000_000_000,

@@ -34,7 +34,7 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   },
 };
 
-/** What never changes, and how upstream names it when it does; storageCapacity may since 1.23. */
+/** Immutable fields and their names in upstream's error paths; storageCapacity is mutable since 1.23. */
 const immutableFields = [
   ["attachRequired", "attachedRequired"],
   ["fsGroupPolicy", "fsGroupPolicy"],

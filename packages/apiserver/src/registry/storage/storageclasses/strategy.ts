@@ -58,9 +58,9 @@ function validateParameters(parameters: Readonly<Record<string, string>>): Field
   return size > 256 * 1024 ? [...errors, tooLong("parameters", "", 256 * 1024)] : errors;
 }
 
-/** No term says the same as another, no key stands twice in one. */
+/** Terms must be distinct, and keys unique within a term. */
 function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): FieldError[] {
-  // Upstream begins with as many empty terms as there are terms, so that an empty one is always said twice.
+  // Upstream preallocates a list of empty terms and appends to it, so that an empty term is always a duplicate.
   const said = terms.map(() => new Map<string, readonly string[]>());
   return each(terms, path, (term, at) => {
     const values = new Map<string, readonly string[]>();

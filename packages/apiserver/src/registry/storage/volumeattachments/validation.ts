@@ -24,7 +24,7 @@ export function validateVolumeAttachment(attachment: VolumeAttachment, oncePod: 
   ];
 }
 
-/** What v1 asks of new ones besides. Source: ValidateVolumeAttachmentV1 */
+/** Additional checks on create in v1. Source: ValidateVolumeAttachmentV1 */
 export function validateNewVolumeAttachment({ spec }: VolumeAttachment): FieldError[] {
   const named = spec?.source?.persistentVolumeName;
   return [
@@ -52,6 +52,6 @@ function validateMetadata(metadata: Readonly<Record<string, string>> | undefined
 
 function validateError(error: VolumeError | undefined, path: string): FieldError[] {
   const message = error?.message ?? "";
-  // Upstream names another limit than the one it holds messages to.
+  // Upstream's error text names another limit than the enforced one.
   return Buffer.byteLength(message) > longestMessage ? [tooLong(child(path, "message"), message, mostMetadataBytes)] : [];
 }

@@ -11,7 +11,7 @@ import { connectHttp2, type Fields, type Http2Connection, type StreamEnd } from 
 
 const originOf = async (t: TestContext, server: Server): Promise<string> => `http://127.0.0.1:${await listening(t, server)}`;
 
-/** A server of node's that answers what it got. */
+/** A node:http2 server that echoes requests. */
 function anEcho(t: TestContext, options: ServerOptions, handle = echo): Promise<string> {
   const server = createServer(options, handle);
   server.on("sessionError", () => {});
@@ -24,7 +24,7 @@ function echo(request: Http2ServerRequest, response: Http2ServerResponse): void 
   request.on("end", () => response.end(Buffer.concat(chunks)));
 }
 
-/** A server that writes what the test says, whatever it is told. */
+/** A TCP server that sends what the test writes, regardless of its input. */
 function aTalker(t: TestContext, say: (socket: Socket) => void): Promise<string> {
   return originOf(
     t,
@@ -149,7 +149,7 @@ test("what a server that goes away has not looked at is refused, the rest is ans
     made.write(hello);
   });
   const { ask, hasLeft, isLost, made } = await connected(t, origin);
-  const asked = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one that waits
+  const asked = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one queued
   const lastSeen = Buffer.from([0, 0, 0, 1, 0, 0, 0, errorCodes.none]);
   socket?.write(frame(frameTypes.goAway, 0, 0, lastSeen));
   await waitFor(hasLeft, { what: "the goodbye" });
@@ -193,7 +193,7 @@ for (const { name, says } of [
 ]) {
   test(`a server that sends ${name} is left`, async (t) => {
     const { ask, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
-    const asked = ask(bytes(1)).catch(() => undefined); // it may be lost before
+    const asked = ask(bytes(1)).catch(() => undefined); // may fail as lost before
     assert.notEqual(await isLost, "the connection was closed");
     const answer = await asked;
     if (answer !== undefined) assert.equal(answer.end.type, "lost");

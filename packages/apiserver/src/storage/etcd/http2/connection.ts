@@ -21,47 +21,47 @@ import { newMemorylessDecoder } from "@coxswain/apimachinery/http2/memoryless-de
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 
 /**
- * One HTTP/2 connection of a client, with what gRPC needs of it: node's own makes a stream with its two buffers, a session
- * and a dozen events for each call, which cost more than the call.
+ * A client-side HTTP/2 connection with the features that gRPC needs. node:http2 creates a stream with two buffers, a session
+ * reference and a dozen events for each call, which cost more than the call itself.
  * Source: RFC 9113
  */
 export interface Http2Connection {
-  /** @param end whether the request ends with `body` @throws Error when it takes no more requests */
+  /** @param end whether `body` ends the request @throws Error when the connection accepts no more requests */
   request(block: Buffer, body: Buffer, end: boolean, handlers: StreamHandlers): Http2Stream;
   ping(answered: () => void): void;
-  /** What is under way ends as `lost`. */
+  /** Closes the connection; open streams end as `lost`. */
   destroy(reason: Error): void;
 }
 
 export interface Http2Stream {
   write(body: Buffer): void;
-  /** Nothing is told of it any more. */
+  /** Resets the stream; no handler is called afterwards. */
   cancel(): void;
 }
 
-/** Without two of one name. */
+/** Header fields by name; names are unique. */
 export type Fields = ReadonlyMap<string, string>;
 
 export interface StreamHandlers {
-  /** Headers, and trailers too. */
+  /** Called for headers and for trailers. */
   fields(fields: Fields): void;
-  /** @param bytes a view that lives as long as it is held */
+  /** @param bytes a view on memory that is not reused; may be kept */
   data(bytes: Buffer): void;
-  /** Last, once. */
+  /** The last call, exactly once. */
   closed(end: StreamEnd): void;
 }
 
-/** `ended`: the answer is whole. `refused`: the server has not looked at it. `lost`: nobody knows. */
+/** `ended`: the response is complete. `refused`: the server did not process the request. `lost`: it may have. */
 export type StreamEnd = { readonly type: "ended" } | { readonly type: "refused" | "lost"; readonly reason: string };
 
 export interface ConnectionEvents {
-  /** The server speaks HTTP/2, and requests may be made. */
+  /** The server's SETTINGS arrived; requests may be made. */
   ready(): void;
-  /** Something came. */
+  /** Data was received. */
   heard(): void;
-  /** It takes no more requests; those under way go on. */
+  /** No further requests are accepted (GOAWAY, stream ids exhausted); open streams continue. */
   leaving(): void;
-  /** Last, once. */
+  /** The last call, exactly once. */
   closed(reason: string): void;
 }
 
@@ -70,9 +70,9 @@ export interface ConnectionOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
-  /** Where the certificate is from, for messages. */
+  /** Path of the certificate, for error messages. */
   certFile?: string | undefined;
-  /** A connection to the server, on which nothing was said yet; undefined: a new one. */
+  /** An established, unused connection to the server; undefined: dial a new one. */
   way?: Duplex | undefined;
 }
 
@@ -81,24 +81,24 @@ interface Stream extends Http2Stream {
   id: number;
   readonly block: Buffer;
   readonly handlers: StreamHandlers;
-  /** What the windows do not let out yet. */
+  /** Data that flow control holds back. */
   unsent: Buffer[];
-  /** Nothing comes after what is unsent. */
+  /** No data follows `unsent`. */
   ended: boolean;
   endSent: boolean;
   sendWindow: number;
-  /** Bytes that came and were not given back to its window. */
+  /** Bytes received for which no WINDOW_UPDATE was sent yet. */
   taken: number;
   over: boolean;
 }
 
-/** Flow control must not slow down lists. */
+/** Receive window, large enough that flow control does not slow down lists. */
 const windowBytes = 16 * 1024 * 1024;
 const lastStreamId = 2 ** 31 - 1;
 const mostHeaderBytes = 1024 * 1024;
-/** How long an answer to a ping waits for something to go with. A server gives up a connection after seconds. */
+/** How long a ping reply waits to be sent with other frames. Servers allow several seconds. */
 const pongPatienceMs = 50;
-/** More of them do not wait. */
+/** With this many pending replies they are sent at once. */
 const mostPongs = 16;
 const noBytes = Buffer.alloc(0);
 const endedInOrder: StreamEnd = { type: "ended" };
@@ -107,7 +107,7 @@ const endedInOrder: StreamEnd = { type: "ended" };
 export function connectHttp2(origin: string, options: ConnectionOptions, events: ConnectionEvents): Http2Connection {
   const socket = dial(origin, options);
   const streams = new TransientMap<number, Stream>();
-  /** Those that the server has no place for yet. */
+  /** Streams queued while the peer's MAX_CONCURRENT_STREAMS is reached. */
   const waiting: Stream[] = [];
   const decodeFields = newMemorylessDecoder();
   let nextId = 1;
@@ -121,12 +121,12 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   let closed = false;
   let failure: string | undefined;
   let pinged: (() => void) | undefined;
-  /** Headers that go on in further frames. */
+  /** A header block that continues in CONTINUATION frames. */
   let block: { stream: number; flag: number; parts: Buffer[]; size: number } | undefined;
 
   /**
-   * All frames of one turn of the loop go in one write. The next tick would be too early: node runs those after each
-   * request that it finds in what a client sent at once.
+   * All frames of one event-loop turn are written together. process.nextTick would flush too early: it runs after each of the
+   * requests that are parsed from one chunk.
    */
   let out: Buffer[] = [];
   function send(bytes: Buffer): void {
@@ -144,8 +144,8 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   }
 
   /**
-   * With each request etcd asks how long an answer takes, to size its windows. That goes with the next request: a write of its own
-   * wakes etcd, which takes the processor from the events that are on their way to watchers.
+   * etcd pings with each request to estimate the bandwidth-delay product. The replies are sent with the next request: a write
+   * of their own wakes etcd, which delays the events on their way to watchers.
    */
   const pongs: Buffer[] = [];
   let pongTimer: NodeJS.Timeout | undefined;
@@ -175,7 +175,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
     streams.set(stream.id, stream);
     const first = stream.unsent[0] ?? noBytes;
     const length = first.length;
-    // The usual request is small and whole: its two frames are made at once.
+    // Fast path for the common case of a small, complete request: both frames in one buffer.
     if (stream.ended && length <= Math.min(peerFrameBytes, stream.sendWindow, sendWindow)) {
       const bytes = Buffer.allocUnsafe(2 * headBytes + stream.block.length + length);
       writeHead(bytes, 0, stream.block.length, frameTypes.headers, flags.endHeaders, stream.id);
@@ -200,7 +200,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
     }
   }
 
-  /** Sends of a stream what the windows allow. */
+  /** Sends as much of a stream's data as the flow-control windows allow. */
   function pump(stream: Stream): void {
     for (;;) {
       const next = stream.unsent[0];
@@ -286,7 +286,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
     if (streams.size === 0) socket.destroy();
   }
 
-  /** Takes no more requests. */
+  /** Accepts no more requests. */
   function leave(): void {
     if (leaving) return;
     leaving = true;
@@ -296,7 +296,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
 
   function onWindowUpdate(id: number, increment: number): void {
     if (id === 0) {
-      const held = sendWindow === 0; // otherwise nobody waits for it, and etcd widens it with every request
+      const held = sendWindow === 0; // otherwise no stream is blocked on it, and etcd widens it with every request
       sendWindow += increment;
       if (held) for (const stream of streams.values()) pump(stream);
       return;
@@ -380,7 +380,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
     for (const stream of waiting.splice(0)) finish(stream, { type: "refused", reason });
     events.closed(reason);
   });
-  // Before it is connected, too: it goes out then.
+  // Written before the connection is established; the socket buffers it.
   out.push(
     preface,
     settingsFrame([

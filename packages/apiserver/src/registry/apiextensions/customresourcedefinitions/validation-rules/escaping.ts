@@ -1,9 +1,9 @@
 /**
- * Names of properties as identifiers of rules: `a-b` is `a__dash__b`, `namespace` is `__namespace__`.
+ * Escapes property names to CEL identifiers: `a-b` is `a__dash__b`, `namespace` is `__namespace__`.
  * Source: apiextensions-apiserver third_party/forked/celopenapi/model/escaping.go
  */
 
-/** Words that the language keeps for itself. */
+/** Reserved words of CEL. */
 const reserved: ReadonlySet<string> = new Set(
   "true false null in as break const continue else for function if import let loop package namespace return var void while".split(
     " ",
@@ -19,14 +19,14 @@ const escapes: readonly (readonly [text: string, escaped: string])[] = [
 const escapedBy: ReadonlyMap<string, string> = new Map(escapes);
 const unescapedBy: ReadonlyMap<string, string> = new Map(escapes.map(([text, escaped]) => [escaped, text]));
 
-/** @returns undefined for a name that no rule can use */
+/** @returns undefined for a name that cannot be escaped and is therefore not accessible */
 export function escapeName(name: string): string | undefined {
   if (!/^[a-zA-Z_./-][a-zA-Z0-9_./-]*$/.test(name)) return undefined;
   if (reserved.has(name)) return `__${name}__`;
   return name.replace(/__|[./-]/g, (text) => `__${escapedBy.get(text)}__`);
 }
 
-/** @returns undefined for an identifier that stands for no name */
+/** @returns undefined for an identifier with an unknown escape */
 export function unescapeName(identifier: string): string | undefined {
   let isName = true;
   const name = identifier.replace(/__[^_]+__/g, (part) => {

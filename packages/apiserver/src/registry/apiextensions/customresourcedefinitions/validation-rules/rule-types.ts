@@ -1,5 +1,5 @@
 /**
- * What a rule knows of the value it is about: the types of the language that schemas stand for.
+ * CEL types of schemas, used to type-check rules.
  * Source: apiextensions-apiserver third_party/forked/celopenapi/model/schemas.go SchemaDeclType
  */
 import {
@@ -23,9 +23,9 @@ const scalars: Readonly<Record<string, Type>> = { boolean: bool, number: double,
 const formats: Readonly<Record<string, Type>> = { byte: bytes, duration, date: timestamp, "date-time": timestamp };
 
 /**
- * @param name tells the types of objects apart, which have those of their places
- * @param isResource has names and a kind, whatever its schema says
- * @returns undefined for what no rule can see: values of no known type, and lists and maps of such
+ * @param name of the type; object types are named after their path in the schema, because types compare by name
+ * @param isResource adds apiVersion, kind and metadata.name when the schema lacks them
+ * @returns undefined for values that rules cannot access: those without a type, and lists and maps of them
  */
 export function ruleType(schema: Schema, name: string, isResource = isEmbedded(schema), level = 0): Type | undefined {
   if (level > mostLevels) return undefined;
@@ -50,7 +50,7 @@ export function ruleType(schema: Schema, name: string, isResource = isEmbedded(s
   }
 }
 
-/** What is worked out of a schema once, however many values it has: schemas may be as large as objects. */
+/** Caches a computation per schema object, so that it runs once and not once per value. */
 export function perSchema<T extends object>(workOut: (schema: Schema) => T): (schema: Schema) => T {
   const known = new WeakMap<Schema, T>();
   return (schema) => {
@@ -64,7 +64,7 @@ export function isEmbedded(schema: Schema): boolean {
   return schema["x-kubernetes-embedded-resource"] === true;
 }
 
-/** Looks at a property only when a rule names it. */
+/** Object type that computes the type of a property when a rule uses it. */
 function objectOf(schema: Schema, name: string): Type {
   const types = new Map<string, Type | undefined>();
   return objectType(name, (identifier) => {
@@ -85,7 +85,7 @@ const resourceFields = {
   metadata: { type: "object", properties: { name: text, generateName: text } },
 };
 
-/** Source: WithTypeAndObjectMeta */
+/** The schema with apiVersion, kind, metadata.name and metadata.generateName. Source: WithTypeAndObjectMeta */
 export const withResourceFields = perSchema((schema) => {
   const metadata = propertyOf(schema, "metadata");
   const hasAll =

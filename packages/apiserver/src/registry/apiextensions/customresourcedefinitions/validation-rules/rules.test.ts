@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { type CompiledRule, compileRules, validateRules } from "./rules.ts";
+import { type CompiledRule, compileAhead, compileRules, validateRules } from "./rules.ts";
 
 const path = "openAPIV3Schema.x-kubernetes-validations[0]";
 
@@ -51,4 +51,22 @@ test("a rule is compiled once where it stands, as that of a resource or of a val
   assert.equal(compileRules(schema as never, true)[0], ofResource);
   schema["x-kubernetes-validations"] = [{ rule: "has(self.other)" }];
   assert.match(faultOf(compileRules(schema as never, true)[0] as CompiledRule), /undefined field 'other'/);
+});
+
+test("rules are compiled ahead in every version, also behind one without a schema", async () => {
+  let reads = 0;
+  const rule = {
+    get rule() {
+      reads++;
+      return "self > 1";
+    },
+  };
+  const count = { type: "integer", "x-kubernetes-validations": [rule] };
+  const root = { type: "object", properties: { spec: { type: "object", properties: { count } } } };
+  const versions = [{ name: "v1" }, { name: "v2", schema: { openAPIV3Schema: root } }];
+  await compileAhead({ spec: { versions } } as never);
+  assert.notEqual(reads, 0);
+  const before = reads;
+  compileRules(count as never, false);
+  assert.equal(reads, before, "compiled already");
 });

@@ -1,5 +1,5 @@
 /**
- * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
+ * `x-kubernetes-validations`: validation and compilation of the CEL rules of a schema.
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
 
@@ -16,31 +16,31 @@ import { isEmbedded, perSchema, ruleType } from "./rule-types.ts";
 
 export interface CompiledRule {
   readonly rule: ValidationRule;
-  /** undefined for a rule that says nothing. */
+  /** undefined for an empty rule. */
   readonly program?: Program | { readonly fault: string };
 }
 
-/** What a rule calls the value it is about. */
+/** Name of the variable that holds the validated value. */
 export const self = "self";
 
 export function rulesOf(schema: Schema): readonly ValidationRule[] {
   return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? [];
 }
 
-/** @returns none for rules about values that rules cannot see */
+/** @returns an empty list for values that rules cannot access (see `ruleType`) */
 export function compileRules(schema: Schema, isResource = isEmbedded(schema)): CompiledRule[] {
   return [...compileInTurn(schema, isResource)];
 }
 
-/** Rules that were compiled, by their places in the schema. */
+/** Compiled rules by index, cached per schema. */
 const compiledOf = perSchema(() => ({ ofResource: [] as CompiledRule[], ofValue: [] as CompiledRule[] }));
 
-/** One rule after the other, each once: a schema may have very many. */
+/** Compiles rules one at a time, so that the caller can yield in between; uses the cache. */
 export function* compileInTurn(schema: Schema, isResource = isEmbedded(schema)): Generator<CompiledRule> {
   const rules = rulesOf(schema);
   const type = rules.length === 0 ? undefined : ruleType(schema, "selfType", isResource);
   if (type === undefined) return;
-  // Upstream declares `rule` too, and gives it no value.
+  // Upstream also declares a variable `rule`, but never sets it.
   const variables = new Map([self, "rule"].map((name) => [name, type]));
   const known = compiledOf(schema)[isResource ? "ofResource" : "ofValue"];
   for (const [i, rule] of rules.entries()) {
@@ -63,8 +63,8 @@ function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>)
 }
 
 /**
- * Compiles all rules and patterns of a definition in turns with others, for whoever needs them next: where that cannot wait, it would
- * hold everybody else up.
+ * Compiles all rules and patterns of a definition into the caches, yielding to the event loop. Later synchronous users would
+ * otherwise block it.
  */
 export async function compileAhead(definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
   await inTurns(compileEach(definition));
@@ -81,7 +81,7 @@ function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<v
   }
 }
 
-/** @param hasStructure whether rules are compiled: a schema must say what its values are */
+/** Validates the rules of one schema. @param hasStructure false: rules are not compiled, because the types are not known */
 export function validateRules(schema: Schema, path: string, isResource: boolean, hasStructure: boolean): FieldError[] {
   const at = child(path, "x-kubernetes-validations");
   const texts = rulesOf(schema).flatMap((rule, i) => ruleTextFaults(rule, index(at, i)));

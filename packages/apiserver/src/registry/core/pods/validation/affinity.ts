@@ -184,7 +184,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
     errors.push(...need(constraint.topologyKey, child(at, "topologyKey"), "can not be empty"));
     const actions = ["DoNotSchedule", "ScheduleAnyway"];
     errors.push(...optionalOneOf(constraint.whenUnsatisfiable ?? "", actions, child(at, "whenUnsatisfiable")));
-    // The first of two equal ones is told, as upstream does.
+    // Reports the first of two duplicates, like upstream.
     if ((last.get(pairs[i] as string) as number) > i)
       errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pairs[i]));
     return errors;

@@ -5,6 +5,7 @@ import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";
+import { deletionCost, podDeletionCostFault } from "./deletion-cost.ts";
 import { containerLists, type PodValidationOptions } from "./options.ts";
 import { localDescendingPath } from "./paths.ts";
 
@@ -12,10 +13,9 @@ type Annotations = Readonly<Record<string, string>> | undefined | null;
 
 const mirror = "kubernetes.io/config.mirror";
 const tolerationsKey = "scheduler.alpha.kubernetes.io/tolerations";
-const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
 /**
- * Annotations of pods that mean something.
+ * Validates well-known pod annotations.
  * @param path `metadata.annotations`
  * Source: pkg/apis/core/validation ValidatePodSpecificAnnotations
  */
@@ -44,7 +44,7 @@ export function validatePodAnnotations(
   return errors;
 }
 
-/** What of these may change once a pod exists. Source: pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates */
+/** Immutable annotations. Source: pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates */
 export function validatePodAnnotationsUpdate(next: Pod, current: Pod, path: string, options: PodValidationOptions): FieldError[] {
   const errors: FieldError[] = [];
   const [now, old] = [next.metadata.annotations ?? {}, current.metadata.annotations ?? {}];
@@ -65,6 +65,7 @@ function guarded(key: string): string | undefined {
   return key === mirror ? "mirror pod annotation" : undefined;
 }
 
+/** Whether a pod represents a static pod of a kubelet. */
 export const isMirrorPod = (pod: Pod): boolean => Object.hasOwn(pod.metadata.annotations ?? {}, mirror);
 
 function serializedTolerations(text: string, path: string): FieldError[] {
@@ -75,14 +76,6 @@ function serializedTolerations(text: string, path: string): FieldError[] {
   }
 }
 
-/** @returns what is wrong with the cost of deleting this pod, if something is. */
-export function podDeletionCostFault(annotations: Annotations): string | undefined {
-  if (!annotations || !Object.hasOwn(annotations, deletionCost)) return undefined;
-  const value = annotations[deletionCost] as string;
-  const cost = /^(0|-?[1-9][0-9]*|-0+[0-9]*)$/.test(value) ? Number(value) : Number.NaN;
-  return cost >= -(2 ** 31) && cost < 2 ** 31 ? undefined : `invalid value ${JSON.stringify(value)}`;
-}
-
 export function isAppArmorProfile(profile: string): boolean {
   return profile === "" || profile === "runtime/default" || profile === "unconfined" || profile.startsWith("localhost/");
 }
@@ -91,7 +84,7 @@ function containerNames(spec: PodSpec): string[] {
   return containerLists.flatMap((list) => (spec[list] ?? []).map((container) => container.name));
 }
 
-/** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies have the same form in theirs */
+/** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies use the same profile names */
 function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (Object.hasOwn(annotations, seccompPod))
@@ -107,7 +100,7 @@ export function checkSeccompName(profile: string, path: string): FieldError[] {
   return [invalidValue(path, profile, "must be a valid seccomp profile")];
 }
 
-/** Where annotation and field both name a profile, they name the same. Source: validateSeccompAnnotationsAndFields */
+/** Seccomp annotations and fields must agree when both are set. Source: validateSeccompAnnotationsAndFields */
 export function seccompFieldsMatchAnnotations(annotations: Annotations, spec: PodSpec, path: string): FieldError[] {
   const all = annotations ?? {};
   const errors: FieldError[] = [];

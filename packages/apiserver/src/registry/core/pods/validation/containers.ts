@@ -36,7 +36,7 @@ export function validateContainers(
     names.add(container.name ?? "");
     return validateContainer(container, twice, volumes, at, options);
   });
-  // Init containers run one after the other and may use the same ports.
+  // Init containers run sequentially and may use the same host ports.
   const groups = oneByOne ? containers.map((container) => [container]) : [containers];
   for (const group of groups) addErrors(errors, hostPortConflicts(group, path));
   return errors;
@@ -69,7 +69,7 @@ export function validateInitContainers(
 }
 
 const ephemeralText = "cannot be set for an Ephemeral Container";
-/** In the order of the type's fields. */
+/** In the order of the Go struct fields. */
 const neverForEphemeral = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] as const;
 
 /** Source: pkg/apis/core/validation validateEphemeralContainers */
@@ -86,7 +86,7 @@ export function validateEphemeralContainers(
     if (targetContainerName && !names.has(targetContainerName))
       errors.push(fieldNotFound(child(at, "targetContainerName"), targetContainerName));
     if (!name) return [...errors, required(at, "ephemeralContainer requires a name")];
-    // Upstream checks a list of this one, and its paths show it.
+    // Upstream validates a list with only this container, which shows in its error paths.
     addErrors(errors, validateContainers([container as Container], volumes, at, options));
     addErrors(errors, withoutSpaces([container as Container], at));
     if (names.has(name)) errors.push(duplicate(child(at, "name"), name));
@@ -106,7 +106,10 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === null || (typeof value === "object" && Object.keys(value as object).length === 0);
 }
 
-/** Pods only, templates may have them. Source: pkg/apis/core/validation validateContainersOnlyForPod */
+/**
+ * Image names in pods, but not in templates, must not have surrounding white space.
+ * Source: pkg/apis/core/validation validateContainersOnlyForPod
+ */
 export function withoutSpaces(containers: readonly Container[] | undefined, path: string): FieldError[] {
   return each(containers, path, ({ image = "" }, at) =>
     image === image.trim() ? [] : [invalidValue(child(at, "image"), image, "must not have leading or trailing whitespace")],

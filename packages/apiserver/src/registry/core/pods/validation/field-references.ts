@@ -6,7 +6,7 @@ import { isQualifiedName, quantityOf } from "../../../field-checks.ts";
 import { need, saying } from "../../../rules.ts";
 
 /**
- * References from a pod to itself, as its environment and its downward volumes have them.
+ * Downward API references, in environment variables and volumes.
  * Source: pkg/apis/core/validation validateObjectFieldSelector, validateContainerResourceFieldSelector
  */
 export const envFields = [
@@ -27,7 +27,7 @@ export const downwardVolumeFields = [
   "metadata.uid",
 ];
 
-/** All that a reference may name at all. Source: pkg/apis/core/pods ConvertDownwardAPIFieldLabel */
+/** Field labels known to upstream's conversion. Source: pkg/apis/core/pods ConvertDownwardAPIFieldLabel */
 const convertibleFields = [
   "metadata.annotations",
   "metadata.labels",
@@ -45,7 +45,7 @@ const convertibleFields = [
 ];
 const oldNames: Readonly<Record<string, string>> = { "spec.host": "spec.nodeName" };
 
-/** @param known in alphabetical order, as the error shows them */
+/** @param known supported fields, in the alphabetical order of the error text */
 export function checkFieldRef(reference: ObjectFieldSelector, known: readonly string[], path: string): FieldError[] {
   if (!reference.apiVersion) return [required(child(path, "apiVersion"))];
   if (!reference.fieldPath) return [required(child(path, "fieldPath"))];
@@ -87,7 +87,7 @@ const resources = [
 const byteDivisors = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 const byteDivisorText = `only divisor's values ${byteDivisors.join(", ")} are supported with the`;
 
-/** Which divisors a kind of resource takes, and the text for any other. */
+/** Valid divisors by resource, and the error text for others. */
 const divisors: readonly {
   readonly of: (resource: string) => boolean;
   readonly valid: readonly string[];
@@ -111,7 +111,7 @@ const divisors: readonly {
   { of: isHugePagesReference, valid: byteDivisors, text: `${byteDivisorText} hugepages resource` },
 ];
 
-/** @param hugePages the DownwardAPIHugePages gate is on */
+/** @param hugePages references to huge pages are allowed (DownwardAPIHugePages) */
 export function checkResourceFieldRef(
   reference: ResourceFieldSelector,
   path: string,

@@ -5,7 +5,7 @@ import { validatePodSpec } from "./pod.ts";
 import { validateEphemeralContainersUpdate, validatePodStatusUpdate } from "./update.ts";
 import { validateHostProcess } from "./windows-options.ts";
 
-/** Rules that a request meets only with help: strategies, gates and flags keep others from getting there. */
+/** Rules that are not reachable by plain requests, because strategies, gates or flags prevent such objects. */
 const options: PodValidationOptions = podValidationOptions(() => true);
 const container = { name: "c", image: "i", terminationMessagePolicy: "File", imagePullPolicy: "Always" };
 const spec = { containers: [container], restartPolicy: "Always", dnsPolicy: "Default" };

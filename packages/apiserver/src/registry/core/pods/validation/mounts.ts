@@ -8,8 +8,8 @@ import { localDescendingPath } from "./paths.ts";
 type Volumes = ReadonlyMap<string, Volume>;
 
 /**
- * Where a container sees its volumes.
- * @param path some paths below it lack the index upstream, and so they do here
+ * Validates the volume mounts of a container.
+ * @param path of volumeMounts; some error paths below it lack the index, like upstream's
  * Source: pkg/apis/core/validation ValidateVolumeMounts
  */
 export function validateMounts(container: Container, volumes: Volumes, path: string): FieldError[] {

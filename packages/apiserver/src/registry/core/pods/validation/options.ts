@@ -1,17 +1,17 @@
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { quantityOf } from "../../../field-checks.ts";
-import { podDeletionCostFault } from "./annotations.ts";
+import { podDeletionCostFault } from "./deletion-cost.ts";
 import { isHugePage, pageSizeFits } from "./resources.ts";
 
-/** What validation of pods depends on besides the pod. What an older object has already stays allowed. */
+/** Options of pod validation. Features that the stored object already uses stay allowed. */
 export interface PodValidationOptions {
   /** --allow-privileged. */
   readonly allowPrivileged: boolean;
   readonly featureEnabled: (gate: string) => boolean;
   readonly hugePagesInDownwardApi: boolean;
   readonly anyPodDeletionCost: boolean;
-  /** Amounts of huge pages that are no whole number of pages. */
+  /** Allows amounts of huge pages that are not a multiple of the page size. */
   readonly partialHugePages: boolean;
   readonly windowsHostProcess: boolean;
   readonly longDnsConfig: boolean;
@@ -24,7 +24,7 @@ interface Carrier {
 }
 
 /**
- * @param old the pod or template that is replaced
+ * @param old the stored pod or template, on update
  * Source: pkg/api/pod GetValidationOptionsFromPodSpecAndMeta
  */
 export function podValidationOptions(
@@ -45,7 +45,7 @@ export function podValidationOptions(
   };
 }
 
-/** The fields of a pod's spec that hold containers, in upstream's order. */
+/** Fields of a PodSpec with containers, in upstream's order. */
 export const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
 
 function allContainers(spec: PodSpec | undefined): Container[] {

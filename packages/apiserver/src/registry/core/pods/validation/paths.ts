@@ -1,7 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 
-/** Paths inside volumes and containers. Source: pkg/apis/core/validation validateLocalNonReservedPath and its neighbours */
+/** Relative paths inside volumes and containers. Source: pkg/apis/core/validation validateLocalNonReservedPath */
 export function localNonReservedPath(target: string, path: string): FieldError[] {
   const errors = localDescendingPath(target, path);
   if (target.startsWith("..") && !target.startsWith("../")) errors.push(invalidValue(path, target, "must not start with '..'"));

@@ -31,7 +31,7 @@ export function validatePodTemplate(
   return errors;
 }
 
-/** A disk that only one machine can write to serves several pods only for reading. Source: ValidateReadOnlyPersistentDisks */
+/** GCE disks must be mounted read-only by replicated pods. Source: ValidateReadOnlyPersistentDisks */
 export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, path: string): FieldError[] {
   const text = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only";
   return each(volumes, path, ({ gcePersistentDisk }, at) =>
@@ -44,13 +44,16 @@ export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, pa
 export interface SelectedTemplate {
   readonly template: PodTemplateSpec | undefined;
   readonly selector: LabelSelector;
-  /** More than one pod: disks that only one machine can write to are read-only then. */
+  /** More than one replica: GCE disks must be read-only. */
   readonly replicated?: boolean;
-  /** For the text about deadlines. */
+  /** Kind named in the error about activeDeadlineSeconds. */
   readonly kind: string;
 }
 
-/** A workload's selector must find the pods of its own template. Source: pkg/apis/apps/validation ValidatePodTemplateSpecForReplicaSet */
+/**
+ * Validates a template whose labels must match the selector of the workload.
+ * Source: pkg/apis/apps/validation ValidatePodTemplateSpecForReplicaSet
+ */
 export function validateSelectedTemplate(
   { template, selector, replicated = false, kind }: SelectedTemplate,
   path: string,
@@ -63,7 +66,7 @@ export function validateSelectedTemplate(
   return [...errors, ...runsForEver(template, kind, path)];
 }
 
-/** A selector that is no selector has its own error already. Source: the selector checks in pkg/apis/apps/validation */
+/** No error for an invalid selector, which is reported separately. Source: the selector checks in pkg/apis/apps/validation */
 export function matchesTemplate(
   selector: LabelSelectorObject | undefined,
   template: PodTemplateSpec | undefined,
@@ -79,7 +82,7 @@ function findsTemplate(selector: LabelSelector, template: PodTemplateSpec | unde
   return [invalidValue(child(path, "metadata", "labels"), goStringMap(labels), "`selector` does not match template `labels`")];
 }
 
-/** Pods of workloads that keep them running. */
+/** Templates of workloads that keep their pods running: restartPolicy Always and no activeDeadlineSeconds. */
 export function runsForEver(template: PodTemplateSpec | undefined, kind: string, path: string): FieldError[] {
   const policy: string = template?.spec?.restartPolicy ?? "";
   const deadline = template?.spec?.activeDeadlineSeconds;
@@ -92,12 +95,12 @@ export function runsForEver(template: PodTemplateSpec | undefined, kind: string,
   ];
 }
 
-/** `map[string]string{"app":"x"}` as Go prints it. */
+/** Formats labels like Go's `%#v`: `map[string]string{"app":"x"}`. */
 export function goStringMap(map: Readonly<Record<string, string>> | undefined): GoText {
   return new GoText(map === undefined || map === null ? "map[string]string(nil)" : goSyntax(map));
 }
 
-/** @returns undefined for what is no selector; none at all selects nothing */
+/** @returns undefined for an invalid selector; a missing one matches nothing */
 export function readSelector(selector: LabelSelectorObject | undefined): LabelSelector | undefined {
   try {
     return LabelSelector.fromObject(selector);

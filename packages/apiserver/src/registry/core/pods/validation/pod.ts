@@ -22,7 +22,7 @@ export function validatePod(pod: Pod, options: PodValidationOptions): FieldError
   return [...errors, ...seccompFieldsMatchAnnotations(pod.metadata.annotations, pod.spec, "spec")];
 }
 
-/** What holds for every pod, new or not, and not for templates. Source: validatePodMetadataAndSpec */
+/** Rules for pods, on create and update, that do not apply to templates. Source: validatePodMetadataAndSpec */
 export function validatePodCommon(pod: Pod, options: PodValidationOptions): FieldError[] {
   const { spec } = pod;
   const errors = validatePodAnnotations(pod.metadata.annotations, spec, "metadata.annotations", options);
@@ -47,7 +47,7 @@ const restartPolicies = ["Always", "OnFailure", "Never"];
 const dnsPolicies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const preemptionPolicies = ["PreemptLowerPriority", "Never"];
 
-/** @param podName for the names of claims that ephemeral volumes make; `""` in templates. Source: ValidatePodSpec */
+/** @param podName for the claim names of ephemeral volumes; `""` in templates. Source: ValidatePodSpec */
 export function validatePodSpec(spec: PodSpec, path: string, options: PodValidationOptions, podName = ""): FieldError[] {
   const volumes = validateVolumes(spec.volumes ?? [], child(path, "volumes"), podName, options);
   const { names } = volumes;
@@ -92,7 +92,7 @@ function optionalName(name: string | undefined, path: string): FieldError[] {
   return name ? dns1123Subdomain(name, path) : [];
 }
 
-/** Upstream's paths lack the index. */
+/** Error paths lack the index, like upstream's. */
 function validateHostAlias(alias: HostAlias, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (parseIp(alias.ip ?? "") === undefined)

@@ -10,7 +10,7 @@ import { saying } from "../../../rules.ts";
 
 /** Names and amounts of resources. Source: pkg/apis/core/helper, pkg/apis/core/validation */
 const containerResources = ["cpu", "memory", "ephemeral-storage"];
-/** Amounts of these come in whole pieces. */
+/** Resources whose amounts must be integers. */
 const objectCounts = [
   "pods",
   "services",
@@ -35,12 +35,12 @@ export function isHugePage(name: string): boolean {
   return name.startsWith(hugePagesPrefix);
 }
 
-/** What may be promised more often than it is there. */
+/** Whether the sum of limits may exceed the capacity of a node: native resources except huge pages. */
 export function overcommitAllowed(name: string): boolean {
   return isNativeResource(name) && !isHugePage(name);
 }
 
-/** Whether an amount is a whole number of pages of the size that the name says. */
+/** Whether an amount is a multiple of the page size in the resource name. */
 export function pageSizeFits(name: string, amount: Quantity): boolean {
   const size = Quantity.tryParse(name.slice(hugePagesPrefix.length));
   return size !== undefined && size.sign > 0 && amount.nanos % size.nanos === 0n;
@@ -122,7 +122,7 @@ export function validateResourceRequirements(
   return errors;
 }
 
-/** A request is at most its limit; what cannot be promised twice has a limit, and requests all of it. */
+/** A request must not exceed its limit; for resources without overcommit both are required and equal. */
 function fitsLimit(name: string, request: string, limit: string | undefined, path: string): FieldError[] {
   const exact = !overcommitAllowed(name);
   if (limit === undefined)

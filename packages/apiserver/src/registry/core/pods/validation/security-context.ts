@@ -120,7 +120,7 @@ function checkSysctls(sysctls: readonly Sysctl[], path: string): FieldError[] {
   });
 }
 
-/** `net/ipv4/ip_forward` is `net.ipv4.ip_forward`; whichever separator comes first separates. */
+/** Normalizes `net/ipv4/ip_forward` to `net.ipv4.ip_forward`; the first of `.` and `/` is taken as the separator. */
 function dotted(name: string): string {
   const first = /[./]/.exec(name)?.[0];
   return first === "/" ? name.replace(/[./]/g, (separator) => (separator === "/" ? "." : "/")) : name;

@@ -40,7 +40,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.containers[0].securityContext": { seccompProfile: { type: "Localhost", localhostProfile: "../x" } },
     },
     want: [
-      // The annotation that older kubelets read is made of the field.
+      // The annotation for older kubelets is derived from the field and validated too.
       "metadata.annotations.container.seccomp.security.alpha.kubernetes.io/c: Invalid value: \"../x\": must not contain '..'",
       "spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: \"../x\": must not contain '..'",
       'spec.securityContext.seccompProfile.type: Unsupported value: "Mine": supported values: "Localhost", "RuntimeDefault", "Unconfined"',

@@ -97,7 +97,7 @@ test("a spec that stays the same is found without fault once for all revisions t
   const current = aPod();
   const next = (): Pod => ({ ...deepClone(current), metadata: { ...current.metadata, labels: { a: "b" } } });
   assert.deepEqual(validatePodUpdate(next(), current, options), []);
-  // Nobody does this: it shows that the spec is not looked at again.
+  // Modifies a shared object to show that the spec is not validated again.
   Object.assign(current.spec, { dnsPolicy: "Wrong" });
   assert.deepEqual(validatePodUpdate(next(), current, options), []);
   const [error] = validatePodUpdate({ ...next(), spec: { ...next().spec, restartPolicy: "Never" } }, current, options);

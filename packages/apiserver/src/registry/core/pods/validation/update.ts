@@ -18,7 +18,7 @@ const updatableText =
   "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /**
- * What may change in a pod that exists: images, an earlier deadline, more tolerations.
+ * Validates an update of a pod: only images, a shorter activeDeadlineSeconds and additional tolerations may change.
  * Source: pkg/apis/core/validation ValidatePodUpdate
  */
 export function validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
@@ -33,8 +33,8 @@ export function validatePodUpdate(next: Pod, current: Pod, options: PodValidatio
 }
 
 /**
- * Specs that were found to be without fault as what an update leaves as it is: most updates do, and revisions of a pod share
- * such a spec. What is stored and not among them may have been valid for an older release only.
+ * Specs that passed validation in an update that did not change them. Most updates leave the spec unchanged, and revisions of
+ * a pod share the object. Other stored specs are validated again: they may only have been valid in an older release.
  */
 const faultless = new WeakSet<PodSpec>();
 
@@ -92,7 +92,7 @@ function deadlineShrinks(next: number | undefined, current: number | undefined):
   return [];
 }
 
-/** Tolerations may be added, and the time of existing ones changed. */
+/** Tolerations may be added; existing ones may only change tolerationSeconds. */
 function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): FieldError[] {
   const untimed = (toleration: Toleration): Toleration => ({ ...toleration, tolerationSeconds: undefined }) as Toleration;
   const kept = current.every((old) => next.some((toleration) => semanticEqual(untimed(toleration), untimed(old))));
@@ -107,7 +107,7 @@ const ownConditions = ["PodScheduled", "Ready", "Initialized"];
 export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
   const errors = validatePodAnnotationsUpdate(next, current, "metadata.annotations", options);
   const [status, old] = [next.status ?? {}, current.status ?? {}];
-  // The path is upstream's: it speaks of metadata.
+  // The path `metadata.conditions` is upstream's.
   const conditions = each(status.conditions, "metadata.conditions", ({ type = "" }, at) =>
     ownConditions.includes(type) ? [] : qualifiedName(type, child(at, "Type")),
   );
@@ -126,7 +126,7 @@ export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodVal
   return [...errors, ...validatePodIps(status.podIPs ?? [], "status.podIPs")];
 }
 
-/** At most one address of each family. Source: pkg/apis/core/validation validatePodIPs */
+/** At most one address per IP family. Source: pkg/apis/core/validation validatePodIPs */
 function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
   const texts = podIps.map(({ ip = "" }) => ip);
   const errors = each(texts, path, (ip, at) => saying(isValidIp(ip), ip, at));
@@ -145,7 +145,7 @@ function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
   return errors;
 }
 
-/** A container that is over does not come back to life when the restart policy says that it stays over. */
+/** Terminated containers must not leave that state unless the restart policy allows a restart. */
 function noRestart(
   next: readonly ContainerStatus[] | undefined,
   current: readonly ContainerStatus[] | undefined,

@@ -19,8 +19,8 @@ import { need, optionalOneOf, saying, within } from "../../../rules.ts";
 import { withoutBacksteps } from "./paths.ts";
 
 /**
- * The kinds of storage that pods name themselves and persistent volumes stand for, each with what both ask of it.
- * Source: pkg/apis/core/validation validateHostPathVolumeSource and its neighbours
+ * Validation of volume sources shared by pods and persistent volumes.
+ * Source: pkg/apis/core/validation validateHostPathVolumeSource and the functions after it
  */
 const hostPathTypes = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
@@ -42,7 +42,7 @@ export const checkAwsElasticBlockStore = (source: AWSElasticBlockStoreVolumeSour
   ...partition(source.partition, child(path, "partition")),
 ];
 
-/** Zero is no partition and allowed, though the text says otherwise. */
+/** 0 means no partition and is valid, although upstream's error text says otherwise. */
 function partition(value: number | undefined, path: string): FieldError[] {
   return value !== undefined && (value < 0 || value > 255)
     ? [invalidValue(path, value, "must be between 1 and 255, inclusive")]
@@ -62,7 +62,7 @@ const initiatorForms: readonly [prefix: string, form: RegExp][] = [
 ];
 const longestInitiator = 1024;
 
-/** @param unknownText what a name of no known form is told; pods and volumes differ */
+/** @param unknownText error for an initiator name of unknown format; differs between pods and persistent volumes */
 export function checkIscsi(
   source: Omit<ISCSIVolumeSource, "secretRef"> & { secretRef?: object },
   path: string,
@@ -78,7 +78,7 @@ export function checkIscsi(
 export function initiator(name: string, path: string, unknownText: string): FieldError[] {
   const known = initiatorForms.find(([prefix]) => name.startsWith(prefix));
   if (!known) return [invalidValue(path, name, unknownText)];
-  // The form for iqn is searched for anywhere in the name: a bound keeps that cheap.
+  // The iqn pattern is not anchored; limiting the length bounds the cost of the search.
   return name.length <= longestInitiator && known[1].test(name) ? [] : [invalidValue(path, name, "must be valid format")];
 }
 
@@ -204,7 +204,7 @@ export function fileMode(mode: number | undefined | null, path: string): FieldEr
 
 export const moreThanOneText = "may not specify more than 1 volume type";
 
-/** A claim template has labels and annotations, and nothing else of an object's metadata. */
+/** The metadata of a claim template may only have labels and annotations. */
 export function onlyLabelsAndAnnotations(metadata: object | undefined, path: string): FieldError[] {
   return Object.entries(metadata ?? {}).flatMap(([field, value]) =>
     field === "labels" || field === "annotations" || value === undefined || value === null || value === ""
@@ -213,7 +213,7 @@ export function onlyLabelsAndAnnotations(metadata: object | undefined, path: str
   );
 }
 
-/** A field as Go calls it, but for its first letter: `uID`. */
+/** The Go field name with a lower-case first letter: `uID`. */
 function internalName(field: string): string {
   const name = goFieldName("ObjectMeta", field);
   return name.charAt(0).toLowerCase() + name.slice(1);

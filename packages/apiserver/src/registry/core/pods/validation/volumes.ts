@@ -40,7 +40,7 @@ import {
 } from "./volume-sources.ts";
 
 /**
- * @returns the volumes that are in order, by name, for the mounts that refer to them.
+ * @returns `names`: the valid volumes by name, for validating mounts
  * Source: pkg/apis/core/validation ValidateVolumes
  */
 export function validateVolumes(
@@ -87,7 +87,7 @@ export const initiatorLengthText =
   "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
 const podInitiatorText = "must be valid format starting with iqn, eui, or naa";
 
-/** In upstream's order; the odd names in paths are its as well. */
+/** Volume sources in upstream's order. Unusual names in error paths are upstream's, too. */
 const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
   {
     field: "emptyDir",
@@ -181,7 +181,7 @@ const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
       const secret = csi?.nodePublishSecretRef;
       const errors = checkDriverName(csi?.driver ?? "", child(at, "driver"));
       if (!secret) return errors;
-      // The blank in this path is upstream's.
+      // The trailing blank in this path is upstream's.
       if (!secret.name) return [...errors, required(child(at, "nodePublishSecretRef ", "name"))];
       return [...errors, ...saying(isDns1123Subdomain(secret.name), secret.name, child(at, "name"))];
     },
@@ -213,7 +213,7 @@ function downwardFile(file: DownwardAPIVolumeFile, path: string, options: PodVal
   return [...errors, ...fileMode(file.mode, child(path, "mode"))];
 }
 
-/** The files of all sources share one folder, so their paths must not meet. */
+/** All sources are projected into one directory, so their paths must be distinct. */
 function checkProjected(projected: ProjectedVolumeSource, path: string, options: PodValidationOptions): FieldError[] {
   const taken = new Set<string>();
   const claimPath = (target: string | undefined, told: string): FieldError[] => {

@@ -56,7 +56,7 @@ function userNameFaults(text: string): string[] {
   return faults;
 }
 
-/** Every container of the pod with its path, in upstream's order. */
+/** All containers with their paths, in upstream's order. */
 function containersWithPaths(spec: PodSpec, path: string): { container: Container; at: string }[] {
   return containerLists.flatMap((list) =>
     ((spec[list] ?? []) as Container[]).map((container, i) => ({ container, at: index(child(path, list), i) })),
@@ -65,7 +65,7 @@ function containersWithPaths(spec: PodSpec, path: string): { container: Containe
 
 const gateText = "feature gate 'WindowsHostProcessContainers' is not enabled";
 
-/** All containers of a pod run on the Windows host, or none. Source: validateWindowsHostProcessPod */
+/** Either all containers of a pod are HostProcess containers or none. Source: validateWindowsHostProcessPod */
 export function validateHostProcess(spec: PodSpec, path: string, options: PodValidationOptions): FieldError[] {
   const field = ["securityContext", "windowsOptions", "hostProcess"];
   const ofPod = spec.securityContext?.windowsOptions?.hostProcess;
@@ -100,7 +100,7 @@ export function validateHostProcess(spec: PodSpec, path: string, options: PodVal
 }
 
 const notOnWindows = "cannot be set for a windows pod";
-/** Fields of the pod that only Linux has, with their place: some stand in the spec itself. */
+/** Linux-only fields of a pod; true: in spec.securityContext, false: in spec. */
 const linuxPodFields: readonly (readonly [string, boolean])[] = [
   ["seLinuxOptions", true],
   ["hostPID", false],
@@ -126,7 +126,7 @@ const linuxContainerFields = [
   "runAsGroup",
 ] as const;
 
-/** What a pod says about its system must fit the rest. Source: pkg/apis/core/validation validateOS, validateLinux, validateWindows */
+/** Rejects Linux-only fields in a Windows pod. Source: pkg/apis/core/validation validateOS, validateLinux, validateWindows */
 export function validateForWindows(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [field, inContext] of linuxPodFields) {

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
+import { imagePolicyWebhook } from "./image-policy-webhook.ts";
+
+/** The plugin with a backend that sends the given responses in order and repeats the last one. */
+async function policy(t: TestContext, imagePolicy: object, ...answers: (object | number)[]) {
+  const asked: { containers: object[]; annotations?: object; namespace?: string }[] = [];
+  const backend = createServer((incoming, outgoing) => {
+    let text = "";
+    incoming.on("data", (piece) => {
+      text += piece;
+    });
+    incoming.on("end", () => {
+      asked.push(JSON.parse(text).spec);
+      const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 500;
+      if (typeof answer === "number") outgoing.writeHead(answer).end();
+      else outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ status: answer }));
+    });
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  const dir = mkdtempSync(join(tmpdir(), "cox-images-"));
+  t.after(() => {
+    backend.close();
+    backend.closeAllConnections();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  const kubeConfigFile = join(dir, "config");
+  const server = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/review`;
+  const config = {
+    clusters: [{ name: "b", cluster: { server } }],
+    contexts: [{ name: "c", context: { cluster: "b", user: "" } }],
+    "current-context": "c",
+  };
+  writeFileSync(kubeConfigFile, JSON.stringify({ apiVersion: "v1", kind: "Config", ...config }));
+  const clock = newFakeClock();
+  const configurationOf = () => ({ imagePolicy: { kubeConfigFile, ...imagePolicy } });
+  const plugin = imagePolicyWebhook({ clock, configurationOf, log: discardLogger } as unknown as PluginContext);
+  const ask = async (
+    more: object = {},
+    object: object = { metadata: { name: "p" }, spec: { containers: [{ image: "good" }] } },
+  ) => {
+    const annotated: string[] = [];
+    const attributes = {
+      resource: { group: "", resource: "pods" },
+      subresource: "",
+      name: "p",
+      namespace: "default",
+      object,
+      signal: AbortSignal.timeout(60_000),
+      annotate: (name: string, value: string) => void annotated.push(`${name}=${value}`),
+      ...more,
+    };
+    const result = await Promise.resolve(plugin.validate?.(attributes as unknown as AdmissionAttributes)).then(
+      () => "allowed",
+      (err: Error) => err.message,
+    );
+    return [result, ...annotated];
+  };
+  return { clock, asked, ask };
+}
+
+const denied = 'pods "p" is forbidden: image policy webhook backend denied one or more images: evil';
+
+test("a refusal is told with its reason, and kept for its own time; what is noted of it is noted each time", async (t) => {
+  const no = { allowed: false, reason: "evil", auditAnnotations: { why: "x" } };
+  const { asked, ask } = await policy(t, { allowTTL: -1 }, no);
+  const want = [denied, "imagepolicywebhook.image-policy.k8s.io/why=x"];
+  assert.deepEqual([await ask(), await ask()], [want, want]);
+  assert.equal(asked.length, 1);
+});
+
+for (const { ttl, allowed, times } of [
+  { ttl: { allowTTL: -1 }, allowed: true, times: 2 },
+  { ttl: { denyTTL: -1 }, allowed: true, times: 1 },
+  { ttl: { denyTTL: -1 }, allowed: false, times: 2 },
+]) {
+  test(`with ${JSON.stringify(ttl)} the same question, ${allowed ? "allowed" : "refused"}, is asked ${times} times of 2`, async (t) => {
+    const { asked, ask } = await policy(t, ttl, { allowed });
+    const want = allowed ? "allowed" : 'pods "p" is forbidden: one or more images rejected by webhook backend';
+    for (let i = 0; i < 2; i++) assert.deepEqual(await ask(), [want]);
+    assert.equal(asked.length, times);
+  });
+}
+
+test("the backend sees all images, its own annotations and the namespace; other writes it does not see", async (t) => {
+  const { asked, ask } = await policy(t, {}, { allowed: true });
+  const annotations = { "x.image-policy.k8s.io/ticket": "1", other: "2" };
+  const spec = {
+    containers: [{ image: "a" }, { image: "b" }],
+    initContainers: [{ image: "c" }, {}],
+    ephemeralContainers: [{ image: "d" }, { image: "e" }],
+  };
+  await ask({}, { metadata: { annotations }, spec });
+  await ask({ subresource: "ephemeralcontainers", namespace: "" }, { metadata: {}, spec });
+  await ask({ subresource: "status" });
+  await ask({ resource: { group: "", resource: "services" } });
+  await ask({ resource: { group: "metrics", resource: "pods" } });
+  const ticket = { "x.image-policy.k8s.io/ticket": "1" };
+  assert.deepEqual(asked, [
+    { containers: [{ image: "a" }, { image: "b" }, { image: "c" }, {}], annotations: ticket, namespace: "default" },
+    { containers: [{ image: "d" }, { image: "e" }] },
+  ]);
+});
+
+test("a backend that is overloaded is asked again, later each time, and five times at most", async (t) => {
+  const { clock, asked, ask } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
+  const answer = ask();
+  for (const [tries, wait] of [
+    [1, 100],
+    [2, 150],
+  ] as const) {
+    await waitFor(() => clock.waiting > 0, { what: `try ${tries}` });
+    await clock.advance(wait - 1);
+    assert.equal(asked.length, tries);
+    await clock.advance(1);
+  }
+  assert.deepEqual(await answer, ["allowed"]);
+  const failing = await policy(t, { retryBackoff: 1 }, 503);
+  let failed: string[] | undefined;
+  void failing.ask().then((result) => {
+    failed = result;
+  });
+  await waitFor(() => {
+    void failing.clock.advance(100);
+    return failed !== undefined;
+  });
+  assert.deepEqual([failed, failing.asked.length], [['pods "p" is forbidden: Error contacting webhook: 503'], 5]);
+});
+
+test("a backend that refuses to answer is asked once; the default says what counts, and nothing is kept of it", async (t) => {
+  const { asked, ask } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
+  const object = { metadata: { name: "p", annotations: { a: "b" } }, spec: { containers: [{ image: "good" }] } };
+  assert.deepEqual(await ask({}, object), ["allowed", "imagepolicywebhook.image-policy.k8s.io/failed-open=true"]);
+  assert.deepEqual(object.metadata.annotations, { a: "b", "alpha.image-policy.k8s.io/failed-open": "true" });
+  assert.equal(asked.length, 1);
+  assert.deepEqual(await ask(), [denied]);
+});
+
+for (const { imagePolicy, want } of [
+  { imagePolicy: { allowTTL: 1801 }, want: /valid value is between 1s and 30m0s, got 30m1s/ },
+  { imagePolicy: { denyTTL: -2 }, want: /valid value is between 1s and 30m0s/ },
+  { imagePolicy: { retryBackoff: 300_001 }, want: /valid value is between 1ms and 5m0s/ },
+  { imagePolicy: { kubeConfigFile: "" }, want: /invalid configuration: no configuration has been provided/ },
+]) {
+  test(`the configuration ${JSON.stringify(imagePolicy)} is refused`, async (t) => {
+    await assert.rejects(policy(t, imagePolicy, 200), want);
+  });
+}
+
+test("the bounds of times are allowed", async (t) => {
+  await policy(t, { allowTTL: 1, denyTTL: 1800, retryBackoff: 1 }, 200);
+  await policy(t, { allowTTL: 1800, denyTTL: 1, retryBackoff: 300_000 }, 200);
+});

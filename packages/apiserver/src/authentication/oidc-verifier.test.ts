@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { CompactSign } from "jose";
+import { newClaimVerifiers } from "./oidc-distributed-claims.ts";
+import type { HttpsAnswer } from "./oidc-https.ts";
+import { discoverVerifier, type TokenVerifier, untrustedIssuer } from "./oidc-verifier.ts";
+
+const issuer = "https://issuer.test";
+const newKey = () => generateKeyPairSync("ec", { namedCurve: "P-256" });
+const jwkOf = (publicKey: KeyObject, more: object = {}) => ({ ...publicKey.export({ format: "jwk" }), ...more });
+const good = (body: object): HttpsAnswer => ({ status: 200, statusText: "200 OK", body: JSON.stringify(body) });
+
+/** A provider with these keys and adjustable responses. */
+async function provider(...keys: object[]) {
+  const clock = newFakeClock(Date.parse("2026-01-01T00:00:00Z"));
+  const asked: string[] = [];
+  const answer = { keys: async (): Promise<HttpsAnswer> => good({ keys }) };
+  const get = async (url: string) => {
+    asked.push(url);
+    return url.endsWith("/keys") ? answer.keys() : good({ issuer, jwks_uri: `${issuer}/keys` });
+  };
+  const verifier = await discoverVerifier(issuer, { clientId: "k", signingAlgorithms: ["ES256"] }, get, clock);
+  asked.length = 0;
+  const token = (key: KeyObject, claims: object = {}, header: object = {}) =>
+    new CompactSign(Buffer.from(JSON.stringify({ iss: issuer, aud: "k", exp: clock.now() / 1000 + 60, ...claims })))
+      .setProtectedHeader({ alg: "ES256", ...header })
+      .sign(key);
+  return { clock, asked, answer, verifier, token };
+}
+
+test("any of a provider's keys may have signed a token, but where it names one", async () => {
+  const [first, second] = [newKey(), newKey()];
+  const odd = [{ kty: "oct", k: "c2VjcmV0" }, { kty: "EC" }, null];
+  const { verifier, token } = await provider(
+    ...(odd as object[]),
+    jwkOf(first.publicKey, { kid: "1" }),
+    jwkOf(second.publicKey, { kid: "2" }),
+  );
+  for (const header of [{}, { kid: "2" }])
+    assert.partialDeepStrictEqual(await verifier.verify(await token(second.privateKey, {}, header)), { aud: "k" });
+  await assert.rejects(verifier.verify(await token(second.privateKey, {}, { kid: "1" })), {
+    message: "failed to verify signature: failed to verify id token signature",
+  });
+});
+
+test("a token is good to its last moment, and a minute before its first", async () => {
+  const { privateKey, publicKey } = newKey();
+  const { clock, verifier, token } = await provider(jwkOf(publicKey));
+  const now = clock.now() / 1000;
+  await verifier.verify(await token(privateKey, { exp: now, nbf: now + 60 }));
+  await assert.rejects(verifier.verify(await token(privateKey, { exp: now - 1 })), {
+    message: "oidc: token is expired (Token Expiry: 2025-12-31T23:59:59.000Z)",
+  });
+  await assert.rejects(verifier.verify(await token(privateKey, { nbf: now + 61 })), {
+    message: "oidc: current time 2026-01-01T00:00:00.000Z before the nbf (not before) time: 2026-01-01T00:01:01.000Z",
+  });
+  await assert.rejects(verifier.verify(await token(privateKey, { exp: "soon" })), /exp is no number/);
+});
+
+test("who needs keys at the same time shares one fetch; one that failed is not kept, and what was known stays", async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { asked, answer, verifier, token } = await provider(jwkOf(old.publicKey));
+  const signed = await token(old.privateKey);
+  answer.keys = async () => ({ status: 503, statusText: "503 Service Unavailable", body: "busy" });
+  const both = await Promise.allSettled([verifier.verify(signed), verifier.verify(signed)]);
+  assert.deepEqual(
+    both.map((one) => one.status === "rejected" && one.reason.message),
+    Array(2).fill("failed to verify signature: fetching keys oidc: get keys failed: 503 Service Unavailable busy"),
+  );
+  assert.equal(asked.length, 1);
+  answer.keys = async () => good({ keys: [jwkOf(old.publicKey)] });
+  await verifier.verify(signed);
+  answer.keys = () => Promise.reject(new Error("away"));
+  await assert.rejects(verifier.verify(await token(next.privateKey)), /get keys failed away/);
+  await verifier.verify(signed);
+  answer.keys = async () => good({ keys: [jwkOf(next.publicKey)] });
+  await verifier.verify(await token(next.privateKey));
+  await assert.rejects(verifier.verify(signed), /failed to verify id token signature/, "what the provider took away is gone");
+});
+
+test("what a token says of its issuer is read only from a JWT", () => {
+  const jwt = (payload: unknown) => `e30.${Buffer.from(JSON.stringify(payload)).toString("base64url")}.x`;
+  assert.equal(untrustedIssuer(jwt({ iss: "accounts.google.com" })), "https://accounts.google.com");
+  assert.deepEqual([untrustedIssuer(jwt({})), untrustedIssuer(jwt({ iss: null }))], ["", ""]);
+  assert.throws(() => untrustedIssuer(jwt({ iss: 1 })), /iss is no string/);
+  assert.throws(() => untrustedIssuer(jwt([])), /not a JSON object/);
+  assert.throws(() => untrustedIssuer("a.b"), /malformed token/);
+  assert.throws(() => untrustedIssuer("a.b+c.d"), /illegal base64 data/);
+});
+
+for (const { name, document, want } of [
+  {
+    name: "of another issuer",
+    document: good({ issuer: "https://other.test", jwks_uri: "x" }),
+    want: /expected "https:\/\/issuer\.test" got "https:\/\/other\.test"/,
+  },
+  { name: "without an address of keys", document: good({ issuer }), want: /jwks_uri is no string/ },
+  {
+    name: "that is not there",
+    document: { status: 404, statusText: "404 Not Found", body: "no" },
+    want: /^Error: 404 Not Found: no$/,
+  },
+]) {
+  test(`a discovery document ${name} is refused`, async () => {
+    const config = { clientId: "k", signingAlgorithms: ["ES256"] };
+    await assert.rejects(
+      discoverVerifier(`${issuer}/`.slice(0, -1), config, async () => document, newFakeClock()),
+      want,
+    );
+  });
+}
+
+test("a verifier is made once for each issuer; one that failed is tried again after ten seconds", async () => {
+  const clock = newFakeClock();
+  const asked: string[] = [];
+  let fails = true;
+  const verifier = {} as TokenVerifier;
+  const verifierOf = newClaimVerifiers(async (of) => {
+    asked.push(of);
+    if (fails) throw new Error("away");
+    return verifier;
+  }, clock);
+  const failing = () => assert.rejects(verifierOf("a"), { message: 'verifier not initialized for issuer: "a"' });
+  await Promise.all([failing(), failing()]);
+  await clock.advance(9_999);
+  await failing();
+  assert.deepEqual(asked, ["a"]);
+  fails = false;
+  await clock.advance(1);
+  assert.equal(await verifierOf("a"), verifier);
+  await clock.advance(60_000);
+  assert.equal(await verifierOf("a"), verifier);
+  assert.equal(await verifierOf("b"), verifier);
+  assert.deepEqual(asked, ["a", "a", "b"]);
+});

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { CustomResourceDefinition } from "./definitions.ts";
+import { newStatusControllers } from "./status-controllers.ts";
+
+type Handler = Parameters<SharedInformer<CustomResourceDefinition>["addHandler"]>[0];
+
+const definition = (plural: string, resourceVersion: string, names = plural): CustomResourceDefinition =>
+  ({
+    metadata: { name: `${plural}.example.com`, uid: plural, resourceVersion },
+    spec: {
+      group: "example.com",
+      scope: "Namespaced",
+      names: { plural: names, kind: names, singular: names, listKind: `${names}List` },
+      versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+    },
+  }) as unknown as CustomResourceDefinition;
+
+/** The controllers over a fixed list of definitions that does not reflect their writes. */
+function controllers(...listed: CustomResourceDefinition[]) {
+  const handlers: Handler[] = [];
+  const informer = {
+    lister: { list: () => listed, get: (name: string) => listed.find(({ metadata }) => metadata.name === name) },
+    synced: true,
+    waitForSync: async () => undefined,
+    addHandler: (handler: Handler) => {
+      handlers.push(handler);
+      return () => undefined;
+    },
+  } as unknown as SharedInformer<CustomResourceDefinition>;
+  const written: CustomResourceDefinition[] = [];
+  const failures: Error[] = [];
+  const client = {
+    async update(_: unknown, object: CustomResourceDefinition) {
+      written.push(object);
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      return { ...object, metadata: { ...object.metadata, resourceVersion: `${100 + written.length}` } };
+    },
+  } as unknown as Client;
+  const clock = newFakeClock();
+  const show = (one: CustomResourceDefinition): void => {
+    for (const handler of handlers) handler.added?.(one);
+  };
+  const status = newStatusControllers({ client, definitions: informer, clock, log: discardLogger });
+  return { clock, status, written, failures, show };
+}
+
+test("runs until it is told to end", async () => {
+  const { status } = controllers();
+  const stop = new AbortController();
+  let isOver = false;
+  const running = status.run(stop.signal).then(() => {
+    isOver = true;
+  });
+  for (let turn = 0; turn < 10; turn++) await new Promise((next) => setImmediate(next));
+  assert.equal(isOver, false);
+  stop.abort();
+  await running;
+});
+
+test("a name is given to one definition alone, also while the list does not show who has it yet", async () => {
+  const listed = [definition("as", "1", "things"), definition("bs", "2", "things")];
+  const { status, written, show } = controllers(...listed);
+  const stop = new AbortController();
+  const running = status.run(stop.signal);
+  for (const one of listed) show(one);
+  const accepted = () =>
+    written.flatMap(
+      ({ status: has }) => has?.conditions?.filter(({ type }) => type === "NamesAccepted").map((one) => one.status) ?? [],
+    );
+  await waitFor(() => accepted().length >= 2, { what: "both to be decided" });
+  assert.deepEqual(accepted().toSorted(), ["False", "True"]);
+  stop.abort();
+  await running;
+});
+
+test("what another writer was before is left to the next look; another failure is tried again", async () => {
+  const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
+  for (const { failure, tries } of [
+    { failure: conflict(resource, "as", "changed"), tries: 1 },
+    { failure: notFound(resource, "as"), tries: 1 },
+    { failure: serviceUnavailable("etcd is away"), tries: 2 },
+  ]) {
+    const one = definition("as", "1");
+    const { clock, status, written, failures, show } = controllers(one);
+    failures.push(failure);
+    const stop = new AbortController();
+    const running = status.run(stop.signal);
+    show(one);
+    await waitFor(() => written.length > 0, { what: "the first try" });
+    for (let turn = 0; turn < 20; turn++) await clock.advance(1_000);
+    assert.equal(written.length, tries, failure.message);
+    stop.abort();
+    await running;
+  }
+});

@@ -1,0 +1,31 @@
+import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { SubresourceCall } from "../registry/generic/resource.ts";
+import { admissionAttributes } from "./admission.ts";
+import type { Call } from "./env.ts";
+import type { WriteRequestOptions } from "./options.ts";
+
+/**
+ * The argument of a subresource's handler.
+ * @param body decoded, with defaults; undefined for a read
+ */
+export function subresourceCall(call: Call, body: Unstructured | undefined, options: WriteRequestOptions): SubresourceCall {
+  const { env } = call;
+  return {
+    ctx: call.ctx,
+    services: env.services,
+    namespace: call.namespace,
+    name: call.name,
+    body,
+    dryRun: options.dryRun,
+    fieldManager: options.fieldManager,
+    async admit(object, old) {
+      const operation = old === undefined ? "CREATE" : "UPDATE";
+      const kind = { ...parseGroupVersion(object.apiVersion ?? ""), kind: object.kind } as GroupVersionKind;
+      const details = { dryRun: options.dryRun, options, ...(object.kind === undefined ? {} : { kind }) };
+      const attributes = admissionAttributes(call, operation, object, old, details);
+      await env.admission.mutate(attributes);
+      await env.admission.validate(attributes);
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodeStatusStrategy, nodeStrategy } from "./strategy.ts";
+
+const source = { configMap: { namespace: "a", name: "b", kubeletConfigKey: "k" } };
+const aNode = (used: boolean): Node =>
+  ({
+    metadata: { name: "n" },
+    spec: used ? { configSource: source } : {},
+    status: used ? { config: { assigned: source } } : {},
+  }) as unknown as Node;
+const context = (enabled: boolean) => ({ featureEnabled: () => enabled }) as never;
+
+for (const { gate, before, kept } of [
+  { gate: true, before: false, kept: true },
+  { gate: true, before: true, kept: true },
+  { gate: false, before: true, kept: true },
+  { gate: false, before: false, kept: false },
+]) {
+  const what = `${gate ? "with" : "without"} its gate, where it was ${before ? "" : "not "}used before`;
+  test(`the source of a node's configuration is ${kept ? "kept" : "dropped"} ${what}`, () => {
+    const next = aNode(true);
+    nodeStrategy.prepareForUpdate?.(next, aNode(before), context(gate));
+    assert.equal(next.spec?.configSource !== undefined, kept);
+    const status = aNode(true);
+    nodeStatusStrategy.prepareForUpdate?.(status, aNode(before), context(gate));
+    assert.equal(status.status?.config !== undefined, kept);
+  });
+}
+
+test("a new node has a source of its configuration, and tells of it, only with the gate", () => {
+  for (const gate of [true, false]) {
+    const next = aNode(true);
+    nodeStrategy.prepareForCreate?.(next, context(gate));
+    assert.deepEqual([next.spec?.configSource !== undefined, next.status?.config !== undefined], [gate, gate]);
+  }
+});
+
+test("an update of a node leaves its status, one of the status its spec", () => {
+  const next = aNode(true);
+  nodeStrategy.prepareForUpdate?.(next, { ...aNode(true), status: { phase: "Running" } } as Node, context(true));
+  assert.deepEqual(next.status, { phase: "Running" });
+  const status = aNode(true);
+  nodeStatusStrategy.prepareForUpdate?.(status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } } as Node, context(true));
+  assert.deepEqual(status.spec, { podCIDR: "10.0.0.0/24" });
+});
