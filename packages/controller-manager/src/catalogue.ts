@@ -38,24 +38,24 @@ import { newTtlController } from "./controllers/ttl/controller.ts";
 import { newTtlAfterFinishedController } from "./controllers/ttl-after-finished/controller.ts";
 
 export interface CatalogueEntry {
-  /** In `--controllers`. */
+  /** Name in `--controllers`. */
   readonly name: string;
   /** Suffix of the user agent, and the service account of `--use-service-account-credentials`. */
   readonly user: string;
-  /** `source.component` of its Events, where it is not `user`. */
+  /** `source.component` of its Events; defaults to `user`. */
   readonly component?: string;
-  /** It makes what the others' identities rest on, and so cannot have one itself. */
+  /** Uses the manager's own credentials, because it creates the tokens that all other controllers need. */
   readonly withManagersRights?: boolean;
   readonly onByDefault: boolean;
-  /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
+  /** Rate limit of its requests, as multiples of `--kube-api-qps` and `--kube-api-burst`; defaults to 1. */
   readonly rate?: { readonly qps: number; readonly burst: number };
-  /** The feature gates without which there is no such controller. */
+  /** Feature gates that must be enabled for the controller to exist. */
   readonly onlyWith?: readonly string[];
-  /** @returns undefined when its configuration leaves it nothing to do */
+  /** @returns undefined when the configuration disables it */
   readonly make: (ctx: ControllerContext) => Runnable | undefined;
 }
 
-/** THE list of controllers of Kubernetes 1.23, those of its alpha features included, in the order in which they are started. */
+/** All controllers of Kubernetes 1.23, including those behind alpha feature gates, in start order. */
 export const catalogue: readonly CatalogueEntry[] = [
   {
     name: "serviceaccount-token",
@@ -82,7 +82,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "replicationcontroller", user: "replication-controller", onByDefault: true, make: newReplicationControllerController },
   { name: "podgc", user: "pod-garbage-collector", onByDefault: true, make: newPodGarbageCollector },
   { name: "resourcequota", user: "resourcequota-controller", onByDefault: true, make: newResourceQuotaController },
-  // Deleting what is in a namespace takes many requests.
+  // Deleting the contents of a namespace takes many requests.
   {
     name: "namespace",
     user: "namespace-controller",
@@ -183,10 +183,9 @@ export const catalogue: readonly CatalogueEntry[] = [
 ];
 
 /**
- * Which controllers `--controllers` asks for: `name` on, `-name` off, `*` all that are on by default; the first word
- * that names a controller decides.
- * @param errors takes the names that are unknown
- * @param featureEnabled without its gates a controller is unknown
+ * Evaluates `--controllers`: `name` enables, `-name` disables, `*` enables all that are on by default; the first match wins.
+ * @param errors receives unknown names
+ * @param featureEnabled a controller whose feature gates are disabled is unknown
  * Source: cmd/kube-controller-manager/app, IsControllerEnabled
  */
 export function enabledControllers(

@@ -6,91 +6,16 @@ import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { type FeatureGates, newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
-import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
-import { type CloudConfig, cloudConfigOf } from "./cloud/cloud-flags.ts";
 import { cloudControllers } from "./cloud/without-cloud.ts";
-import { type NodeIpamConfig, nodeIpamConfigOf } from "./controllers/nodeipam/ranges-of-flags.ts";
+import { certificateSigningOf } from "./config/certificate-signing.ts";
+import { cloudConfigOf } from "./config/cloud.ts";
+import type { Concurrency, ControllerManagerConfig } from "./config/controller-manager-config.ts";
+import { volumesConfigOf } from "./config/volumes.ts";
+import { nodeIpamConfigOf } from "./controllers/nodeipam/ranges-of-flags.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
-import { type LeaderMigration, leaderMigrationOf } from "./leader-migration.ts";
-import { type VolumesConfig, volumesConfigOf } from "./volumes/config.ts";
+import { leaderMigrationOf } from "./leader-migration.ts";
 
-/** What the flags come to, checked. Times are in ms. */
-export interface ControllerManagerConfig {
-  /** Names of the controllers to run. */
-  readonly controllers: ReadonlySet<string>;
-  readonly kubeconfig: string;
-  readonly master: string;
-  readonly qps: number;
-  readonly burst: number;
-  readonly contentType: string;
-  readonly minResyncPeriodMs: number;
-  readonly controllerStartIntervalMs: number;
-  readonly leaderElection: LeaderElectionConfig;
-  readonly leaderMigration: LeaderMigration | undefined;
-  readonly cloud: CloudConfig;
-  readonly concurrency: Concurrency;
-  readonly endpointUpdatesBatchMs: number;
-  readonly endpointSliceUpdatesBatchMs: number;
-  readonly maxEndpointsPerSlice: number;
-  readonly mirroring: { readonly maxEndpointsPerSubset: number; readonly updatesBatchMs: number };
-  readonly horizontalPodAutoscaler: HorizontalPodAutoscalerConfig;
-  readonly garbageCollector: boolean;
-  readonly namespaceSyncPeriodMs: number;
-  readonly resourceQuotaSyncPeriodMs: number;
-  readonly nodeIpam: NodeIpamConfig;
-  readonly nodeLifecycle: NodeLifecycleConfig;
-  /** Terminated Pods beyond so many are deleted; 0 or less: none. */
-  readonly terminatedPodGcThreshold: number;
-  readonly useServiceAccountCredentials: boolean;
-  /** PEM, for `kube-root-ca.crt` and token secrets. */
-  readonly rootCa: string | undefined;
-  /** PEM of the key that signs service account tokens. */
-  readonly serviceAccountKey: string | undefined;
-  readonly certificateSigning: CertificateSigningConfig;
-  readonly volumes: VolumesConfig;
-}
-
-/** Workers of each controller. */
-export interface Concurrency {
-  readonly deployment: number;
-  readonly replicaSet: number;
-  readonly replicationController: number;
-  readonly statefulSet: number;
-  readonly endpoint: number;
-  readonly endpointSlice: number;
-  readonly endpointSliceMirroring: number;
-  readonly garbageCollector: number;
-  readonly namespace: number;
-  readonly resourceQuota: number;
-  readonly serviceAccountToken: number;
-  readonly ephemeralVolume: number;
-  readonly ttlAfterFinished: number;
-}
-
-export interface HorizontalPodAutoscalerConfig {
-  readonly syncPeriodMs: number;
-  readonly downscaleStabilizationMs: number;
-  readonly rules: {
-    readonly tolerance: number;
-    readonly cpuInitializationMs: number;
-    readonly initialReadinessMs: number;
-  };
-}
-
-export interface NodeLifecycleConfig {
-  readonly monitorPeriodMs: number;
-  readonly monitorGraceMs: number;
-  readonly startupGraceMs: number;
-  readonly podEvictionTimeoutMs: number;
-  readonly taintManager: boolean;
-  /** Nodes a second. */
-  readonly evictionRate: number;
-  readonly secondaryEvictionRate: number;
-  readonly largeClusterSizeThreshold: number;
-  readonly unhealthyZoneThreshold: number;
-}
-
-/** Flags that upstream holds within bounds. */
+/** Flags with a minimum and maximum in upstream. */
 const bounds = [
   ["concurrent-service-endpoint-syncs", 1, 50],
   ["max-endpoints-per-slice", 1, 1000],
@@ -99,9 +24,10 @@ const bounds = [
 ] as const;
 
 /**
- * @param featureGates those of 1.23 by default
- * @param set flags that stood on the command line
- * @throws ConfigError for flags that cannot be honoured, all of them in one message
+ * Validates the flags and computes the configuration; reads the PEM, template and migration files that flags name.
+ * @param featureGates defaults to the gates of 1.23
+ * @param set names of the flags given on the command line
+ * @throws ConfigError with all validation errors in one message
  */
 export function completeConfig(
   flags: ControllerManagerFlags,

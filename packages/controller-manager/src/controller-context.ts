@@ -6,26 +6,26 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { ControllerManagerConfig } from "./config.ts";
+import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";
 
-/** What a controller is made with. Each has its own client (user agent, credentials), log and recorder; informers are shared. */
+/** Dependencies of a controller. Each has its own client (user agent, credentials), log and recorder; informers are shared. */
 export interface ControllerContext {
   readonly client: Client;
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
-  /** For a part that speaks under a name of its own. */
+  /** Recorder for a part with its own Event source. */
   readonly recorderOf: (component: string) => EventRecorder;
   readonly config: ControllerManagerConfig;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: QueueMetrics | undefined;
-  /** For metrics of its own. */
+  /** Registry for the controller's own metrics. */
   readonly registry: MetricsRegistry;
   readonly featureGates: FeatureGates;
 }
 
-/** What the manager runs: one or several loops under one name. */
+/** A controller: one or several loops under one name. */
 export interface Runnable {
-  /** Resolves when `signal` is aborted and the work at hand is finished. */
+  /** Resolves after `signal` is aborted and the work in progress has finished. */
   run(signal: AbortSignal): Promise<void>;
 }

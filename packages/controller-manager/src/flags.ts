@@ -429,7 +429,7 @@ export const flagTable = flags(
     }),
   }),
 );
-export type ControllerManagerFlags = FlagValues<typeof flagTable.table>; // durations arrive as milliseconds
+export type ControllerManagerFlags = FlagValues<typeof flagTable.table>; // durations are in milliseconds
 
 export const kubeControllerManager: Program<typeof flagTable.table> = {
   name: "kube-controller-manager",

@@ -19,7 +19,7 @@ import { aClaim, aVolume } from "./testing/volumes.ts";
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/** Discovery for the controllers that follow every resource. */
+/** Serves discovery, for the controllers that watch all resources. */
 function serveAll({ rawAnswers }: FakeClient): void {
   const served = resources.builtInResources.filter(
     ({ resource, verbs: own }) => !resource.includes("/") && own.includes("watch"),
@@ -47,7 +47,7 @@ function serveAll({ rawAnswers }: FakeClient): void {
   }
 }
 
-/** All controllers of the catalogue, as the manager runs them, over one store; and what went wrong. */
+/** Runs all controllers of the catalogue as the manager does, over one store, and collects failures. */
 async function allControllers(t: { after(fn: () => void): void }, objects: Objects) {
   const world = newTestContext(t, {
     ...defaultConfig,
@@ -65,7 +65,7 @@ async function allControllers(t: { after(fn: () => void): void }, objects: Objec
     named: () => log,
     with: () => log,
     error(message, err) {
-      // A key that fails is tried again with backoff; these are failures of more than that.
+      // A failed key is retried with backoff and acceptable; these messages indicate failures beyond a single key.
       if (/handler failed|cannot be indexed|will be started again|cannot be looked at/.test(message))
         failures.push(`${message}: ${err}`);
     },

@@ -11,11 +11,11 @@ import { newControllerHealth } from "./supervise.ts";
 
 await runMain(kubeControllerManager, run);
 
-/** kube-controller-manager: health and metrics from the start, controllers once it leads. */
+/** kube-controller-manager: serves health and metrics immediately, runs controllers once it is the leader. */
 async function run(flags: ControllerManagerFlags, { log, signal, featureGates, set }: Runtime): Promise<void> {
   const completed = completeConfig(flags, featureGates, set);
   const clientConfig = await loadClientConfig(completed);
-  // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
+  // Without --root-ca-file, the CA of the client configuration. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
   const clock = realClock;
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
@@ -36,7 +36,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   try {
     const running = runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
     const end = await (server === undefined ? running : Promise.race([running, server.failed]));
-    // Another leads now: nothing of ours may go on. Source: app/controllermanager.go OnStoppedLeading
+    // Another instance is the leader now, so the process must exit. Source: app/controllermanager.go OnStoppedLeading
     if (end === "leadership-lost") log.fatal("leaderelection lost");
   } finally {
     await server?.close(0);

@@ -107,7 +107,7 @@ interface Lease {
   spec: Record<string, unknown> & { holderIdentity: string };
 }
 
-/** As much of an API server as two elections need: leases that are kept, and nothing else. */
+/** A minimal API server for two leader elections: stores leases only. */
 async function startApi(t: TestContext) {
   const leases = new Map<string, Lease>();
   let version = 0;
@@ -119,7 +119,7 @@ async function startApi(t: TestContext) {
   const host = await startJsonServer(t, ({ method, url, body, send }) => {
     const lease = /\/leases(?:\/(.+))?$/.exec(url.pathname);
     if (lease !== null && body !== undefined) {
-      // Who writes has to have seen what is there.
+      // Optimistic concurrency: an update needs the current resourceVersion.
       const known = leases.get(body.metadata.name)?.metadata.resourceVersion;
       const isStale = method === "PUT" && body.metadata.resourceVersion !== known;
       return isStale ? send(409, { kind: "Status", status: "Failure", reason: "Conflict", code: 409 }) : send(200, store(body));
@@ -133,7 +133,7 @@ async function startApi(t: TestContext) {
   return { host, leases, store };
 }
 
-/** A manager of three controllers: one stays, one moves with us, one is another program's. */
+/** A manager with three controllers: one stays, one migrates and runs here, one belongs to another program. */
 async function startManager(t: TestContext, host: string) {
   const path = fileOf(
     t,
@@ -162,7 +162,7 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
     signal: ending.signal,
   });
   const started = () => lines.flatMap((line) => /Starting.*controller="?([a-z]+)/.exec(line)?.[1] ?? []);
-  /** Lets candidates ask again and again until a controller has started, which takes them no time to speak of. */
+  /** Advances the fake clock through retry periods until the controller has started. */
   const starts = (name: string): Promise<true> =>
     waitFor(
       async () => {
@@ -175,7 +175,7 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
 }
 
 const retryPeriodMs = 20;
-/** So many tries that a machine which keeps requests waiting costs no leader its lease. */
+/** Long enough that delayed requests on a slow machine do not cost the leader its lease. */
 const renewDeadlineMs = 200_000;
 
 test("what moves starts under the second lock, what another program has does not start", async (t) => {

@@ -4,8 +4,9 @@ import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import type { ControllerManagerFlags } from "./flags.ts";
 
 /**
- * Which controllers run under a second lock, so that they can move to another program without running twice or not at
- * all meanwhile. Source: k8s.io/controller-manager config, LeaderMigrationConfiguration
+ * Controllers that run under a second lock, so that they can be migrated to another program without running twice or
+ * not at all.
+ * Source: k8s.io/controller-manager config, LeaderMigrationConfiguration
  */
 export interface LeaderMigration {
   /** Name of the second lock. */
@@ -14,17 +15,18 @@ export interface LeaderMigration {
   readonly controllerLeaders: readonly ControllerLeader[];
 }
 
+/** Assignment of one controller to a program. */
 export interface ControllerLeader {
-  /** As in `--controllers`. */
+  /** Name as in `--controllers`. */
   readonly name: string;
-  /** The program that runs it; `*`: any that has both locks. */
+  /** Program that runs the controller; `*` for any program that holds both locks. */
   readonly component: string;
 }
 
-/** Under which lock a controller runs here; under none when another program has it. */
+/** Lock under which this program runs a controller; `unowned` when another program runs it. */
 export type Share = "main" | "migrated" | "unowned";
 
-/** Pure. Source: k8s.io/controller-manager pkg/leadermigration/migrator.go */
+/** Pure: the lock under which the controller runs. Source: k8s.io/controller-manager pkg/leadermigration/migrator.go */
 export function shareOf(migration: LeaderMigration | undefined, controller: string): Share {
   const leader = migration?.controllerLeaders.findLast(({ name }) => name === controller);
   if (leader === undefined) return "main";
@@ -42,8 +44,9 @@ const defaultMigration: LeaderMigration = {
 const apiVersions = ["controllermanager.config.k8s.io/v1alpha1", "controllermanager.config.k8s.io/v1beta1"];
 
 /**
- * @returns undefined when it is not asked for; it takes a leader election to be done at all
- * @param errors takes what is wrong with the file
+ * Reads the leader migration configuration.
+ * @returns undefined when disabled, or without leader election
+ * @param errors receives errors of the file
  * Source: k8s.io/controller-manager pkg/leadermigration/options
  */
 export function leaderMigrationOf(
@@ -68,7 +71,7 @@ export function leaderMigrationOf(
   return flags["leader-elect"] ? migration : undefined;
 }
 
-/** @throws Error for fields of other types */
+/** @throws Error for fields of a wrong type */
 function migrationIn(config: Record<string, unknown>): LeaderMigration {
   const leaders = config["controllerLeaders"] ?? [];
   if (!Array.isArray(leaders)) throw new Error("controllerLeaders is not a list");

@@ -13,7 +13,7 @@ import { startSmallApi } from "./testing/small-api.ts";
 
 const minute = 60_000;
 
-/** A manager whose clock the test moves; `written` counts what a controller wrote into the one namespace. */
+/** A manager with a fake clock; `written` counts what a controller wrote into the only namespace. */
 async function startManager(t: TestContext, ...argv: string[]) {
   const { host, writes } = await startSmallApi(t);
   const clock = newFakeClock();

@@ -4,6 +4,7 @@ import { type Client, type ClientFamily, newClientFamily } from "@coxswain/apima
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
+import type { Transport } from "@coxswain/apimachinery/client/transport";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
@@ -19,7 +20,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { type CatalogueEntry, catalogue } from "./catalogue.ts";
-import type { ControllerManagerConfig } from "./config.ts";
+import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
 import { requireHealthyServer } from "./server-health.ts";
@@ -29,32 +30,35 @@ import { type ControllerHealth, newControllerHealth, supervise } from "./supervi
 export interface ManagerOptions {
   readonly config: ControllerManagerConfig;
   readonly clientConfig: ClientConfig;
+  /** Instead of connections to the configuration's host. */
+  readonly transport?: Transport;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   readonly featureGates: FeatureGates;
-  /** Of the first lock; for who has a page of health. */
+  /** Status of the main lock, for health checks. */
   readonly leadership?: LeaderStatus | undefined;
-  /** Told of controllers that fail; for who has a page of health. */
+  /** Receives controller failures, for health checks. */
   readonly health?: ControllerHealth | undefined;
-  /** Instead of those of Kubernetes. */
+  /** Replaces the default catalogue. */
   readonly controllers?: readonly CatalogueEntry[] | undefined;
   readonly signal: AbortSignal;
 }
 
-/** How a manager's life ended. */
+/** Reason why the manager stopped. */
 export type ManagerEnd = "stopped" | "leadership-lost";
 
 /**
- * Leader election, then informers, then controllers, of which each one's failures are its own. Resolves when `signal` is aborted or a leadership is lost. With
- * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
+ * Acquires the leader lock, then starts informers and controllers; controllers fail independently of each other. With
+ * leader migration, a second lock is acquired while the first is held, for the migrating controllers.
+ * Resolves when `signal` is aborted or a lock is lost.
  */
 export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
-  const { config, clientConfig, clock, metrics, signal } = given;
+  const { config, clientConfig, transport, clock, metrics, signal } = given;
   const options = { ...given, onInformerFailure: informerFailures(metrics) };
-  const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics) });
+  const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics), ...(transport && { transport }) });
   const { leaderElection, leaderMigration } = config;
-  // Who lost one of two locks keeps neither.
+  // Losing one of the two locks also ends the other leadership.
   const ending = new AbortController();
   const ended = AbortSignal.any([signal, ending.signal]);
   const leadAnd = async (lock: ResourceLock, name: string, work: (leading: AbortSignal) => Promise<unknown>): Promise<void> => {
@@ -86,7 +90,7 @@ export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
   }
 }
 
-/** Works while it leads. Resolves when it no longer does and the work has ended. */
+/** Runs `work` while holding the lock. Resolves when the leadership has ended and `work` has finished. */
 async function lead(
   { config, log, clock, metrics, leadership, signal }: ManagerOptions,
   family: ClientFamily,
@@ -104,7 +108,7 @@ async function lead(
     client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
     lock,
     identity: `${hostname()}_${randomUUID()}`,
-    // The next one need not wait for the lease to run out after a restart.
+    // After a restart the next leader does not have to wait for the lease to expire.
     releaseOnCancel: true,
     onStarted(leading) {
       running = work(leading);
@@ -122,7 +126,10 @@ async function lead(
 
 const program = "kube-controller-manager";
 
-/** @throws ConfigError when there is no way to the API server */
+/**
+ * Loads the client configuration from the flags.
+ * @throws ConfigError when it cannot be loaded
+ */
 export async function loadClientConfig(
   config: Pick<ControllerManagerConfig, "kubeconfig" | "master" | "contentType">,
 ): Promise<ClientConfig> {
@@ -169,7 +176,7 @@ async function runControllers(
   await Promise.all(running);
 }
 
-/** @returns false when `signal` was aborted meanwhile */
+/** Waits for `work`; returns false when `signal` was aborted in the meantime. */
 async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   await work.catch((err: unknown) => {
     if (!signal.aborted) throw err;
@@ -201,7 +208,7 @@ function contextOf(
   };
 }
 
-/** Clients of one controller: each with a limit of its own, all with its own identity if asked for. */
+/** Factory of the clients of one controller: each has its own rate limit, and optionally the controller's service account. */
 function membersOf(
   { config, clientConfig, clock, metrics }: ManagerOptions,
   family: ClientFamily,
@@ -217,7 +224,7 @@ function membersOf(
   return () => ownFamily.member(own);
 }
 
-/** One set of families for all queues. */
+/** One set of queue metrics per registry. */
 const queueMetricsByRegistry = new WeakMap<MetricsRegistry, ReturnType<typeof queueMetrics>>();
 function queueMetricsOf(registry: MetricsRegistry, clock: Clock): ReturnType<typeof queueMetrics> {
   return queueMetricsByRegistry.getOrInsertComputed(registry, () => queueMetrics(registry, clock));

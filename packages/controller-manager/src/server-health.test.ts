@@ -6,7 +6,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { requireHealthyServer } from "./server-health.ts";
 
-/** @param statusAt of /healthz, from the seconds since the start */
+/** @param statusAt HTTP status of /healthz by seconds since the start */
 function requiring(statusAt: (seconds: number) => number) {
   const clock = newFakeClock();
   const startMs = clock.monotonic();
@@ -17,7 +17,7 @@ function requiring(statusAt: (seconds: number) => number) {
     return { status, headers: {}, body: Buffer.from(status === 200 ? "ok" : "[-]etcd failed") };
   };
   const done = requireHealthyServer({ raw } as Client, clock, discardLogger, ending.signal);
-  done.catch(() => {}); // looked at by the test
+  done.catch(() => {}); // the rejection is checked by the test
   const advance = async (seconds: number): Promise<void> => {
     for (let i = 0; i < seconds; i++) {
       await settle();

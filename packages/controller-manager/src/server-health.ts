@@ -7,8 +7,8 @@ const intervalMs = 1_000;
 const timeoutMs = 10_000;
 
 /**
- * Controllers are started beside a healthy API server, or not at all. The server has answered before: the lease is ours.
- * @throws Error when it is not healthy within 10 s: whoever started this process starts it again
+ * Waits until the API server is healthy, before controllers start. It has responded before, since the lease was acquired.
+ * @throws Error when it is not healthy within 10 s; the process is then restarted by its supervisor
  * Source: cmd/kube-controller-manager/app/controllermanager.go, k8s.io/controller-manager app.WaitForAPIServer
  */
 export async function requireHealthyServer(client: Client, clock: Clock, log: Logger, signal: AbortSignal): Promise<void> {

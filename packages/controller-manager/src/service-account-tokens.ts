@@ -7,8 +7,8 @@ import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 const namespace = "kube-system";
 
 /**
- * Tokens of a controller's own service account in kube-system, which is made when it does not exist; a new one is asked
- * for when four fifths of the last one's time are over.
+ * Provides tokens of a controller's service account in kube-system, which is created if it does not exist. A token is
+ * renewed after 80 % of its lifetime.
  * Source: k8s.io/controller-manager pkg/clientbuilder, DynamicControllerClientBuilder
  */
 export function serviceAccountTokens(client: Client, name: string, clock: Clock): () => Promise<string> {

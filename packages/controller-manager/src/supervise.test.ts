@@ -14,13 +14,13 @@ import { newControllerHealth, supervise } from "./supervise.ts";
 import { startSmallApi } from "./testing/small-api.ts";
 import { defaultConfig, newTestContext } from "./testing/test-context.ts";
 
-/** Runs until it is stopped. */
+/** Runs until the signal is aborted. */
 const idle = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
 type Failure = "when it is made" | "at its start" | "in a loop";
 
-/** The real controller, which fails `times` times before it is left alone. */
+/** The real controller, made to fail its first `times` attempts. */
 function failing(entry: CatalogueEntry, failure: Failure, times: number): CatalogueEntry & { attempts(): number } {
   let attempts = 0;
   const make = (ctx: ControllerContext): Runnable => {
@@ -81,7 +81,7 @@ for (const failure of ["when it is made", "at its start", "in a loop"] as const)
         await running;
       });
       const failed = async (): Promise<boolean> => {
-        await clock.advance(10); // the controllers begin when the server has answered, and the loop fails 10 ms later
+        await clock.advance(10); // controllers start after the server has responded, and the loop fails 10 ms later
         return errors.length === 1;
       };
       await waitFor(failed, { what: "the first failure" });

@@ -8,18 +8,18 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 
-/** What is known of the controllers' failures: for the pages of health, and for metrics. */
+/** Failures of controllers, for health checks and metrics. */
 export interface ControllerHealth {
   failed(controller: string, err: unknown): void;
   started(controller: string): void;
-  /** @throws Error from a controller's failure on until it has run again for `steadyMs` */
+  /** @throws Error after a controller failed, until it has run again for `steadyMs` */
   check(controller: string): void;
 }
 
-/** A controller that was started again counts as well when it has run for so long. */
+/** A restarted controller is healthy after running for this long. */
 const steadyMs = 10_000;
 
-/** Between a failure and the next start. */
+/** Backoff between a failure and the restart. */
 const restartBackoff = { initialMs: 1000, maxMs: 60_000, resetAfterMs: 180_000, factor: 2, jitter: 0.2 };
 
 export function newControllerHealth({ clock, metrics }: { clock: Clock; metrics: MetricsRegistry }): ControllerHealth {
@@ -57,11 +57,10 @@ export interface SupervisedOptions {
 }
 
 /**
- * One controller whose failures stay its own: when making or running it throws, the failure is logged, counted and shown in
- * health, and a new instance takes its place after 1 s to 60 s. What the failed one asked of the shared informers is
- * removed with it.
- * @returns undefined when its configuration leaves the controller nothing to do
- * @throws ConfigError of `make`: a configuration that cannot be used is not tried again
+ * Isolates the failures of one controller: when creating or running it throws, the failure is logged, counted and
+ * reported to health, and a new instance starts after 1 s to 60 s. Informer handlers of the failed instance are removed.
+ * @returns undefined when the configuration disables the controller
+ * @throws ConfigError of `make`; an invalid configuration is not retried
  */
 export function supervise(options: SupervisedOptions): Runnable | undefined {
   const { name, health, log, clock } = options;
@@ -109,7 +108,7 @@ export function supervise(options: SupervisedOptions): Runnable | undefined {
 interface Attempt {
   readonly runnable: Runnable | undefined;
   run(signal: AbortSignal): Promise<void>;
-  /** Ends what of it still runs. */
+  /** Stops everything of the instance that still runs. */
   end(): void;
 }
 
@@ -133,7 +132,7 @@ function newAttempt({ make, ctx }: SupervisedOptions): Attempt {
   }
 }
 
-/** The same informers, with the handlers that were added through it removable together. */
+/** Wraps the informers so that all handlers added through the wrapper can be removed together. */
 function scopedInformers(informers: InformerFactory): { informers: InformerFactory; removeHandlers(): void } {
   const removals: (() => void)[] = [];
   const scoped = <T>(informer: SharedInformer<T>): SharedInformer<T> =>

@@ -1,14 +1,20 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Bootstrap tokens, by which nodes join: secrets `bootstrap-token-<id>` in kube-system. Source: k8s.io/cluster-bootstrap */
+/**
+ * Whether the Secret is a bootstrap token for joining nodes: `bootstrap-token-<id>` in kube-system.
+ * Source: k8s.io/cluster-bootstrap
+ */
 export function isBootstrapToken({ metadata, type }: Secret): boolean {
   return type === "bootstrap.kubernetes.io/token" && metadata.namespace === "kube-system";
 }
 
 const nameForm = /^bootstrap-token-([a-z0-9]{6})$/;
 
-/** @returns id and secret of a token that may sign; undefined for any other secret. Source: pkg/controller/bootstrap/util.go */
+/**
+ * Returns id and secret of a valid token with signing usage; undefined for any other Secret.
+ * Source: pkg/controller/bootstrap/util.go
+ */
 export function signingToken(secret: Secret, now: number): { id: string; secret: string } | undefined {
   const id = dataOf(secret, "token-id");
   const text = dataOf(secret, "token-secret");
@@ -17,7 +23,7 @@ export function signingToken(secret: Secret, now: number): { id: string; secret:
   return { id, secret: text };
 }
 
-/** @returns 0 when its time is over or cannot be read; undefined when it has none */
+/** Remaining lifetime in ms: 0 when expired or malformed, undefined without an expiration. */
 export function msUntilExpiry(secret: Secret, now: number): number | undefined {
   const expiration = dataOf(secret, "expiration");
   if (expiration === "") return undefined;

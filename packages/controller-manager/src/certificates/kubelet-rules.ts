@@ -1,8 +1,8 @@
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 
 /**
- * What a certificate for a node has to look like, as a client and as a server.
- * @returns why it does not; undefined when it does
+ * Validates a request for a kubelet client or serving certificate.
+ * @returns the reason for a rejection; undefined when valid
  * Source: pkg/apis/certificates/helpers.go, ValidateKubeletClientCSR and ValidateKubeletServingCSR
  */
 type KubeletRule = (request: CertificateRequest, usages: readonly string[]) => string | undefined;
@@ -39,7 +39,7 @@ function namesNode({ commonName }: CertificateRequest): boolean {
   return commonName.startsWith("system:node:");
 }
 
-/** @param wanted sorted; these and no others */
+/** @param wanted the exact set of usages, sorted */
 function usagesFault(usages: readonly string[], wanted: readonly string[]): string | undefined {
   const same = new Set(usages).size === wanted.length && wanted.every((usage) => usages.includes(usage));
   return same ? undefined : `usages did not match [${wanted.join(" ")}]`;

@@ -9,9 +9,12 @@ import type { CertificateRequest } from "@coxswain/apimachinery/serving/certific
 import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../controller-context.ts";
 
-/** What approver and signer share: a loop over requests that have no certificate yet, and reading what they ask for. */
+/** Shared by approver and signer: a controller for requests without a certificate, and parsing of requests. */
 
-/** Source: pkg/controller/certificates/certificate_controller.go */
+/**
+ * Creates a controller that calls `handle` for requests without a certificate.
+ * Source: pkg/controller/certificates/certificate_controller.go
+ */
 export function newCertificateController(
   ctx: ControllerContext,
   handle: (csr: CertificateSigningRequest, signal: AbortSignal) => Promise<Result>,
@@ -32,7 +35,7 @@ export function newCertificateController(
   });
 }
 
-/** A request that nobody can serve is looked at less and less often. */
+/** Backoff for requests that cannot be processed. */
 export function backoffOfRequests(): RateLimiter<string> {
   return exponentialBackoff(200, 1_000_000);
 }
@@ -41,7 +44,10 @@ export function conditionOf(csr: CertificateSigningRequest, type: string): Certi
   return csr.status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** @throws Error when it is no request, or its signature does not fit its key */
+/**
+ * Parses `spec.request`.
+ * @throws Error when it is malformed or its signature does not match its key
+ */
 export async function readRequest({
   metadata,
   spec,
@@ -55,7 +61,7 @@ export async function readRequest({
   }
 }
 
-/** The request with one condition more, as both `approval` and `status` take it. */
+/** Returns the request with an added condition, for its `approval` or `status` subresource. */
 export function withCondition(
   csr: CertificateSigningRequest,
   condition: CertificateSigningRequestCondition,

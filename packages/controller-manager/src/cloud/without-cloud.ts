@@ -1,8 +1,8 @@
 import type { ControllerContext, Runnable } from "../controller-context.ts";
 
 /**
- * The controllers that work on a cloud provider. None is built in: without one they say why they do nothing and are
- * skipped, as upstream's are; with `--cloud-provider=external` they are another program's.
+ * Controllers that need a cloud provider, none of which is built in. As in upstream without a provider, they log the
+ * reason and are skipped; with `--cloud-provider=external` they run in the cloud-controller-manager.
  * Source: cmd/kube-controller-manager/app/core.go
  */
 export function newServiceLoadBalancerController({ log }: ControllerContext): Runnable | undefined {
@@ -26,5 +26,5 @@ export function newCloudNodeLifecycleController({ log }: ControllerContext): Run
   return undefined;
 }
 
-/** Names in `--controllers`. */
+/** Their names in `--controllers`. */
 export const cloudControllers: readonly string[] = ["service", "route", "cloud-node-lifecycle"];

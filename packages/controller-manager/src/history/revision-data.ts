@@ -6,15 +6,15 @@ import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v
 import { podTemplates } from "@coxswain/apimachinery/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 
-/** A strategic merge patch; kubectl sends it as it is to bring the revision back. */
+/** A strategic merge patch, which kubectl sends unchanged to roll back. */
 export interface RevisionData {
   readonly spec: { readonly template: PodTemplateSpec & { readonly $patch: "replace" } };
 }
 
 /**
- * What a ControllerRevision keeps of its owner: the pod template, as the patch that puts it in place of the present one.
- * Upstream compares and hashes its bytes, so it has what Go writes of a template, empty structs and null times among it,
- * whether the template came in JSON or not; and its keys are sorted.
+ * Data of a ControllerRevision: a patch that replaces the owner's pod template.
+ * Upstream compares and hashes its bytes. The data is therefore encoded as Go encodes a template, including empty
+ * structs and null times, with sorted keys, regardless of how the template was received.
  * Source: pkg/controller/daemon/update.go, pkg/controller/statefulset/stateful_set_utils.go getPatch
  */
 export function revisionData(template: PodTemplateSpec): RevisionData {
@@ -22,12 +22,12 @@ export function revisionData(template: PodTemplateSpec): RevisionData {
   return JSON.parse(dataText({ spec: { template: { ...written.template, $patch: "replace" } } })) as RevisionData;
 }
 
-/** The bytes of a revision's data, as Go would write them. */
+/** The serialized data of a revision, in Go's encoding. */
 export function dataText(data: unknown): string {
   return encodeAny(data);
 }
 
-/** @returns the revision's own pod template; undefined for data that is no such patch */
+/** Pod template of a revision; undefined for data in another form. */
 export function templateOf({ data }: Pick<ControllerRevision, "data">): PodTemplateSpec | undefined {
   const { template } = (data as Partial<RevisionData> | undefined)?.spec ?? {};
   if (typeof template !== "object" || template === null) return undefined;
@@ -35,7 +35,7 @@ export function templateOf({ data }: Pick<ControllerRevision, "data">): PodTempl
   return own;
 }
 
-/** Whether two revisions are of one template, however each was written. Data that is no template is only like itself. */
+/** Whether two revisions have equal templates, independent of their encoding. Other data is compared as text. */
 export function sameData(a: unknown, b: unknown): boolean {
   return canonicalText(a) === canonicalText(b);
 }
@@ -48,6 +48,6 @@ function canonicalText(data: unknown): string {
     const read = coerce(deepClone({ metadata: {}, template }), type) as unknown as { template: PodTemplateSpec };
     return dataText(revisionData(read.template));
   } catch {
-    return dataText(data); // anybody may write a revision, and anything into it
+    return dataText(data); // users may write revisions with arbitrary data
   }
 }

@@ -111,7 +111,7 @@ test("orders by number, then age, then name, and gives up the oldest that nothin
 });
 
 test("a number that needs all 64 bits sorts as the others do", () => {
-  const largest = revision("z", 9223372036854775807n as unknown as number); // as it is read
+  const largest = revision("z", 9223372036854775807n as unknown as number); // decoded as bigint
   assert.deepEqual(
     [largest, revision("a", 2)].toSorted(byRevision).map(({ metadata }) => metadata.name),
     ["a", "z"],

@@ -10,15 +10,15 @@ import { revisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
 export function byRevision(a: ControllerRevision, b: ControllerRevision): number {
-  return Number(a.revision) - Number(b.revision) || byCreation(a, b); // of 64 bits: anybody may write one
+  return Number(a.revision) - Number(b.revision) || byCreation(a, b); // an int64, which users may set to any value
 }
 
-/** One more than the highest; the first is 1. */
+/** The highest revision plus one, starting at 1. */
 export function nextRevision(revisions: readonly ControllerRevision[]): number {
   return revisions.reduce((most, { revision }) => Math.max(most, Number(revision)), 0) + 1;
 }
 
-/** The `count` oldest ones that nothing runs of. */
+/** The `count` oldest revisions that are not in use. */
 export function oldestIdle(
   revisions: readonly ControllerRevision[],
   count: number,
@@ -32,8 +32,8 @@ export function oldestIdle(
 }
 
 /**
- * A revision of the owner's pod template.
- * @param hashLabel which of its labels says its hash
+ * Builds a ControllerRevision of the owner's pod template.
+ * @param hashLabel name of the label that holds the hash
  */
 export function newRevision(
   owner: KubeObject,

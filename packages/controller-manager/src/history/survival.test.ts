@@ -1,6 +1,6 @@
 /**
- * Sets of pods while requests and answers are lost, watches end, and the controller is started anew in the middle of
- * its work: in the end there is what is wanted, and on the way nothing that must never be.
+ * DaemonSets and StatefulSets with lost requests and responses, ended watches and controller restarts. The desired
+ * state must be reached eventually, and invariants must hold at every step.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,7 +26,10 @@ import { seeded, unreliable } from "../testing/unreliable.ts";
 
 type Set = DaemonSet | StatefulSet;
 
-/** Drives one controller through bad times, then through good ones. @param watch is asked after every step */
+/**
+ * Runs one controller with faults, then without.
+ * @param watch called after every step to check invariants
+ */
 async function survive(
   world: TestContext,
   make: (ctx: ControllerContext) => Runnable,
@@ -69,7 +72,7 @@ async function survive(
     }
   }
   await restart(0);
-  // Expectations of what never came hold for five minutes.
+  // Expectations without a matching event expire after five minutes.
   await clock.advance(301_000);
   for (let i = 0; i < 24; i++) await step();
   stop.abort(new Error("the test is over"));
@@ -108,7 +111,7 @@ for (let seed = 1; seed <= 15; seed++) {
     await survive(world, newStatefulSetController, seed, statefulSets, "default/db", () => {
       const all = world.client.objects<Pod>(pods);
       const serving = all.filter(({ status }) => status?.phase === "Running").map(({ metadata }) => metadata.name ?? "");
-      // The first time up: no number before the one below it serves.
+      // During the first scale-up no Pod is created before all lower ordinals are running.
       if (most < 3 && all.length > 0) {
         const highest = Math.max(...all.map(({ metadata }) => Number((metadata.name ?? "").split("-")[1])));
         for (let below = 0; below < highest; below++)

@@ -5,8 +5,9 @@ import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resourc
 import { sameData } from "./revision-data.ts";
 
 /**
- * Stores a new revision; one of the same name and data is taken for it, since a cache may not show our own last write.
- * @returns undefined when the name is another revision's: a collision of hashes
+ * Creates a revision. An existing one of the same name and data is returned instead, because a stale cache may hide
+ * this controller's last write.
+ * @returns undefined when the name is taken by another revision (hash collision)
  */
 export async function createRevision(
   client: Client,
@@ -23,7 +24,7 @@ export async function createRevision(
   }
 }
 
-/** Its number is all that may change of a revision, besides its metadata. */
+/** Updates the revision number, the only mutable field besides metadata. */
 export function renumber(
   client: Client,
   stored: ControllerRevision,
@@ -33,6 +34,7 @@ export function renumber(
   return client.update<ControllerRevision>(controllerRevisions, { ...stored, revision }, { signal });
 }
 
+/** Deletes revisions; missing ones are ignored. */
 export async function deleteRevisions(
   client: Client,
   revisions: readonly ControllerRevision[],

@@ -1,6 +1,6 @@
 import type { Job, JobCondition } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 
-/** How a Job ended: its condition Complete or Failed; undefined while it has not. Source: pkg/controller/job/utils.go */
+/** The Complete or Failed condition of a finished Job; undefined while it is not finished. Source: pkg/controller/job/utils.go */
 export function finishedConditionOf({ status }: Job): JobCondition | undefined {
   return status?.conditions?.find(({ type, status: holds }) => (type === "Complete" || type === "Failed") && holds === "True");
 }

@@ -31,7 +31,7 @@ function setUp() {
       },
       new AbortController().signal,
     );
-  /** How many creations have to be seen until all is as expected. */
+  /** Number of creations to be observed until the expectations are satisfied. */
   const stillExpected = (): number => {
     for (let seen = 0; seen < 20; seen++) {
       if (expectations.satisfied(key)) return seen;

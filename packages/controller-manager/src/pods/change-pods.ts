@@ -7,23 +7,24 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { createPod, deletePod, type PodWriter, slowStartBatch } from "./pod-control.ts";
 
+/** Pods to create and delete for one owner. */
 export interface PodChanges {
   readonly owner: KubeObject;
   readonly ownerResource: ResourceRef;
-  /** One for each Pod. */
+  /** One template for each Pod to create. */
   readonly create: readonly PodTemplateSpec[];
   readonly delete: readonly Pod[];
 }
 
-/** The first failures, when there are any. */
+/** The first failure of each kind, if any. */
 export interface PodChangeFailures {
   readonly creating?: unknown;
   readonly deleting?: unknown;
 }
 
 /**
- * Creates and deletes Pods of an owner and expects to see it; everything is tried, but creating stops where slow start
- * does. What a namespace refuses that is on its way out is no failure.
+ * Creates and deletes Pods of an owner and records the expectations. All deletions are attempted; creations stop at
+ * the first failed slow-start batch. Errors of a terminating namespace are ignored.
  */
 export async function changePods(
   ctx: PodWriter,
@@ -43,10 +44,11 @@ export async function changePods(
     try {
       await createPod(ctx, owner, create[index] as PodTemplateSpec, ref, signal);
     } catch (err) {
-      if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
+      // As upstream: every creation in a terminating namespace fails, so the error is ignored and not retried.
+      if (!hasCause(err, "NamespaceTerminating")) throw err;
     }
   });
-  // What failed and what was not tried will not be seen.
+  // Failed and unattempted creations produce no watch event.
   for (let i = succeeded; i < create.length; i++) expectations.creationObserved(key);
   const deletions = await Promise.allSettled(doomed.map((pod) => deleteExpected(ctx, expectations, owner, pod, signal)));
   const failed = deletions.find((result) => result.status === "rejected");
@@ -56,7 +58,10 @@ export async function changePods(
   };
 }
 
-/** Deletes a Pod whose deletion is expected; not any more when it failed or somebody was faster, for no event may tell. */
+/**
+ * Deletes a Pod with a recorded expectation. The expectation is released when the request fails or the Pod was deleted
+ * already, because no watch event may follow.
+ */
 export async function deleteExpected(
   ctx: PodWriter,
   expectations: Expectations,

@@ -8,21 +8,21 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isReady } from "./pod-state.ts";
 
-/** Owners of one kind, and what they want to know of the objects that they make. */
+/** Owners of one kind, with callbacks for events of the objects they control. */
 export interface Ownership<T extends KubeObject, O extends KubeObject> {
   readonly owners: SharedInformer<T>;
   selectorOf(owner: T): LabelSelector;
-  /** An object that the owner controls is there; for expectations. */
+  /** A controlled object was added; used for expectations. */
   created?(key: ObjectKey): void;
-  /** An object that the owner controls is on its way out, or gone; may be told more than once. */
+  /** A controlled object is terminating or deleted; may be called more than once. */
   removed?(key: ObjectKey, object: O): void;
-  /** An object that the owner controls changed. The owner is woken in any case; this is for what it needs besides. */
+  /** A controlled object changed. The owner is enqueued in any case; this callback is for additional work. */
   changed?(owner: T, old: O, now: O, queue: SourceQueue): void;
 }
 
 /**
- * Wakes the owner whom a change concerns: the controlling one, before and after when it changed; and for an object that
- * nobody controls all that select it, so that one may adopt it.
+ * Enqueues the owners affected by an event: the controller, also the previous one when it changed, and for an orphan
+ * all owners whose selector matches, so that one can adopt it.
  */
 export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
   ownership: Ownership<T, O>,
@@ -30,7 +30,7 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
 ): Required<InformerHandler<O>> {
   const { owners, selectorOf } = ownership;
   const ownerOf = (object: O): T | undefined => controllingOwner(owners, object);
-  /** Who has a selector that cannot be read selects nothing, and keeps no other from being woken. */
+  /** An owner with an invalid selector selects nothing and must not prevent others from being enqueued. */
   const readable = (owner: T): LabelSelector | undefined => {
     try {
       return selectorOf(owner);
@@ -52,7 +52,7 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
   };
   return {
     added(object) {
-      if (object.metadata.deletionTimestamp) return deleted(object); // seen for the first time on its way out
+      if (object.metadata.deletionTimestamp) return deleted(object); // first seen while terminating
       if (controllerOf(object) === undefined) return enqueueMatching(object);
       const owner = ownerOf(object);
       if (owner === undefined) return;
@@ -84,8 +84,8 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
 }
 
 /**
- * `changed` for owners whose Pods count as available only after some time: looks again when it is over. One second
- * more, since the condition's time is in whole seconds.
+ * A `changed` callback for owners with minReadySeconds: enqueues the owner when the Pod becomes available. One second
+ * is added because the condition's timestamp is in whole seconds.
  */
 export function wakeWhenAvailable<T extends KubeObject>(
   minReadySecondsOf: (owner: T) => number,
@@ -96,7 +96,7 @@ export function wakeWhenAvailable<T extends KubeObject>(
   };
 }
 
-/** The owner that the controller reference names, if it is of this kind, known, and not another one under its name. */
+/** The owner named by the controller reference; undefined when it is of another kind, not cached, or has a different uid. */
 export function controllingOwner<T extends KubeObject>(owners: SharedInformer<T>, object: KubeObject): T | undefined {
   const ref = controllerOf(object);
   if (ref?.kind !== owners.ref.kind) return undefined;

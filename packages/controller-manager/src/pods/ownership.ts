@@ -6,30 +6,31 @@ import { adoptPatch, controllerOf, newControllerRef, releasePatch } from "@coxsw
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
+/** Input of `claimObjects`. */
 export interface Claim<T extends KubeObject> {
   readonly client: Client;
-  /** Of the objects that are claimed. */
+  /** Resource of the claimed objects. */
   readonly ref: ResourceRef;
   readonly owner: KubeObject;
   readonly ownerResource: ResourceRef;
   readonly selector: LabelSelector;
   readonly candidates: readonly T[];
-  /** What must hold besides the selector for an object to be adopted or kept. */
+  /** Additional condition for adopting or keeping an object. */
   readonly filter?: (object: T) => boolean;
-  /** Put on what is adopted, taken from what is released. */
+  /** Finalizers added on adoption and removed on release. */
   readonly finalizers?: readonly string[];
   readonly signal: AbortSignal;
 }
 
 type Writes = Omit<Claim<KubeObject>, "candidates" | "filter">;
 
-/** What to do with one candidate. */
+/** Action for one candidate. */
 export type ClaimDecision = "own" | "adopt" | "release" | "ignore";
 
 /**
- * Takes matching objects that nobody controls, lets go of own ones that no longer match.
- * @returns those that are the owner's in the end
- * @throws the first failure of a patch, after all were tried
+ * Adopts matching orphans and releases controlled objects that no longer match.
+ * @returns the objects controlled by the owner afterwards
+ * @throws the first failed patch, after all were attempted
  * Source: pkg/controller/controller_ref_manager.go
  */
 export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promise<T[]> {
@@ -42,7 +43,7 @@ export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promi
         await release(claim, object);
         return false;
       }
-      mayAdopt ??= checkMayAdopt(claim); // asked once for all of them
+      mayAdopt ??= checkMayAdopt(claim); // checked once for all candidates
       await mayAdopt;
       return await adopt(claim, object);
     } catch (err) {
@@ -50,7 +51,7 @@ export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promi
       return false;
     }
   };
-  // Most are its own, of which there may be a hundred thousand: only those that change wait for anything.
+  // Most of up to 100,000 candidates are owned already, so only changes create promises.
   const claimed: (T | undefined)[] = [];
   const changes: Promise<void>[] = [];
   for (const object of candidates) {
@@ -70,10 +71,14 @@ export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promi
   return claimed.filter((object) => object !== undefined);
 }
 
+/**
+ * Pure: decides whether the owner keeps, adopts, releases or ignores the object.
+ * @param matches whether selector and filter match
+ */
 export function decideClaim(owner: KubeObject, object: KubeObject, matches: boolean): ClaimDecision {
   const controller = controllerOf(object);
   if (controller !== undefined) {
-    if (controller.uid !== owner.metadata.uid) return "ignore"; // someone else's
+    if (controller.uid !== owner.metadata.uid) return "ignore"; // controlled by another owner
     if (matches) return "own";
     return owner.metadata.deletionTimestamp ? "ignore" : "release";
   }
@@ -82,7 +87,7 @@ export function decideClaim(owner: KubeObject, object: KubeObject, matches: bool
   return "adopt";
 }
 
-/** The cache may be old: an owner that was deleted, or made anew under its name, must not adopt. */
+/** Reads the owner from the API server: a stale cache must not let a deleted or recreated owner adopt. */
 async function checkMayAdopt({ client, ownerResource, owner, signal }: Writes): Promise<void> {
   const { namespace, name = "", uid } = owner.metadata;
   const fresh = await client.get<KubeObject & object>(ownerResource, { namespace, name }, { signal });
@@ -122,17 +127,17 @@ async function release(claim: Writes, { metadata }: KubeObject): Promise<void> {
       { signal },
     );
   } catch (err) {
-    // Gone, or another object under its name: nothing of ours is left to release.
+    // The object was deleted or replaced by another of the same name.
     if (!isNotFound(err) && !isInvalid(err)) throw err;
   }
 }
 
-/** What may be an owner's, of an informer with `orphanIndex`: what it controls, and what nobody in its namespace does. */
+/** Candidates for an owner, from an informer with `orphanIndex`: objects it controls and orphans in its namespace. */
 export function candidatesFor<T extends KubeObject>({ lister }: SharedInformer<T>, owner: KubeObject): T[] {
   return [...lister.controlledBy(owner), ...lister.byIndex(orphanIndex, owner.metadata.namespace ?? "")];
 }
 
-/** Index of objects that nobody controls, by namespace: the candidates for adoption. */
+/** Index of objects without a controller, by namespace. */
 export const orphanIndex = "orphan";
 export function byOrphan(object: KubeObject): string[] {
   return controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : [];

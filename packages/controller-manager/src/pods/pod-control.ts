@@ -13,9 +13,9 @@ export interface PodWriter {
 }
 
 /**
- * Creates a Pod from its owner's template and says so on the owner.
- * @param generateName the start of its name; absent: the owner's name and a dash
- * @throws the client's error, after a FailedCreate event (none while the namespace is being deleted)
+ * Creates a Pod from its owner's template and records an Event on the owner.
+ * @param generateName defaults to the owner's name and a dash
+ * @throws the client's error, after a FailedCreate Event (not in a terminating namespace)
  * Source: pkg/controller/controller_utils.go, RealPodControl
  */
 export async function createPod(
@@ -39,8 +39,9 @@ export async function createPod(
 }
 
 /**
- * @returns false when the Pod was gone already: nobody may ever see it go
- * @throws the client's error after a FailedDelete event
+ * Deletes a Pod and records an Event on the owner.
+ * @returns false when the Pod did not exist, so that no watch event may follow
+ * @throws the client's error after a FailedDelete Event
  */
 export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, signal: AbortSignal): Promise<boolean> {
   const { namespace, name = "" } = pod.metadata;
@@ -55,6 +56,7 @@ export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, sig
   return true;
 }
 
+/** Builds a Pod from a template, with the controller as its owner; does not create it. */
 export function podFromTemplate(
   owner: KubeObject,
   template: PodTemplateSpec,
@@ -77,15 +79,15 @@ export function podFromTemplate(
   });
 }
 
-/** With a dash, unless that makes it too long for a name. */
+/** The owner's name and a dash, which is omitted when the name would become too long. */
 function podNamePrefix(ownerName: string): string {
   return ownerName.length < 253 ? `${ownerName}-` : ownerName;
 }
 
 /**
- * Calls `work` so often, first once, then twice as many at once each time, as long as all of them succeed: a template
- * that the server refuses is not sent a thousand times.
- * @returns how many succeeded, and the first failure
+ * Calls `work` `count` times in batches that start at one and double as long as all calls succeed, so that a rejected
+ * template does not cause many failing requests.
+ * @returns the number of successes, and the first failure
  * Source: pkg/controller/replicaset/replica_set.go, slowStartBatch
  */
 export async function slowStartBatch(

@@ -1,12 +1,12 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Pod, PodCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Counts for its owner: neither finished nor on its way out. Source: controller.IsPodActive */
+/** Whether the Pod is neither finished nor terminating. Source: controller.IsPodActive */
 export function isActive({ metadata, status }: Pod): boolean {
   return !isFinished(status?.phase) && !metadata.deletionTimestamp;
 }
 
-/** On its way out. */
+/** Whether the Pod is being deleted. */
 export function isTerminating({ metadata }: Pod): boolean {
   return Boolean(metadata.deletionTimestamp);
 }
@@ -23,13 +23,13 @@ export function isReady(pod: Pod): boolean {
   return readyCondition(pod)?.status === "True";
 }
 
-/** When the pod became ready or ceased to be, in ms; undefined when nobody said. */
+/** Last transition of the Ready condition, in ms since the epoch; undefined when unknown. */
 export function readySince(pod: Pod): number | undefined {
   const since = readyCondition(pod)?.lastTransitionTime;
   return since ? parseTime(since) : undefined;
 }
 
-/** Ready for at least so long. Source: pkg/api/v1/pod IsPodAvailable */
+/** Whether the Pod has been ready for at least minReadySeconds. Source: pkg/api/v1/pod IsPodAvailable */
 export function isAvailable(pod: Pod, minReadySeconds: number, now: number): boolean {
   if (!isReady(pod)) return false;
   if (minReadySeconds === 0) return true;

@@ -2,11 +2,11 @@ import { createdAt } from "@coxswain/apimachinery/meta/creation";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readySince } from "./pod-state.ts";
 
-/** A Pod with what its order goes by, read once: there may be a hundred thousand to compare. */
+/** A Pod with its sort keys, extracted once because up to 100,000 Pods may be compared. */
 export interface Rank {
   readonly pod: Pod;
   readonly isReady: boolean;
-  /** In ms, as `createdAt`; undefined when nobody said. */
+  /** In ms since the epoch, as `createdAt`; undefined when unknown. */
   readonly readySince: number | undefined;
   readonly restarts: number;
   readonly createdAt: number | undefined;
@@ -23,8 +23,7 @@ export function rankOf(pod: Pod): Rank {
 }
 
 /**
- * The Pods of which some are to be given up, those first that are given up first: those that are less far on, then those
- * ready for a shorter time, restarted more often, younger.
+ * Sorts Pods by removal priority: less progress first, then ready for a shorter time, more restarts, younger.
  * Source: pkg/controller/controller_utils.go, ActivePods
  */
 export function inRemovalOrder(pods: readonly Pod[]): Pod[] {
@@ -44,7 +43,7 @@ function byRank(a: Rank, b: Rank): number {
   );
 }
 
-/** Not bound to a node before bound; Pending, Unknown, then Running; not ready before ready. */
+/** Unscheduled first; then Pending, Unknown, Running; then not ready first. */
 export function byProgress(a: Rank, b: Rank): number {
   return (
     Number(Boolean(a.pod.spec.nodeName)) - Number(Boolean(b.pod.spec.nodeName)) ||
@@ -57,7 +56,7 @@ function phaseRank({ status }: Pod): number {
   return status?.phase === "Pending" ? 0 : status?.phase === "Running" ? 2 : 1;
 }
 
-/** No time at all counts as the latest. */
+/** Later times first; an undefined time counts as the latest. */
 function laterFirst(a: number | undefined, b: number | undefined): number {
   const [left, right] = [a ?? Number.MAX_SAFE_INTEGER, b ?? Number.MAX_SAFE_INTEGER];
   return right - left;

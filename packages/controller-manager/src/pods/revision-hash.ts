@@ -3,9 +3,8 @@ import { safeEncode } from "@coxswain/apimachinery/meta/names";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * The value of `pod-template-hash`, and the suffix of a ReplicaSet's name: FNV-1a of the template and of the number of
- * collisions before, in the alphabet that spells no words. Equal templates give equal hashes however their keys are
- * ordered. Source: pkg/controller/controller_utils.go ComputeHash; the text that is hashed is our own.
+ * Value of `pod-template-hash` and suffix of ReplicaSet names: FNV-1a of the template and the collision count, safe-encoded.
+ * Independent of key order. The hashed text differs from upstream's. Source: pkg/controller/controller_utils.go ComputeHash
  */
 export function computeHash(template: PodTemplateSpec, collisionCount: number | undefined): string {
   return safeEncode(
@@ -13,7 +12,7 @@ export function computeHash(template: PodTemplateSpec, collisionCount: number | 
   );
 }
 
-/** JSON with sorted keys; what is absent, null or empty says the same. */
+/** JSON with sorted keys; absent, null and empty values are equivalent. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null)

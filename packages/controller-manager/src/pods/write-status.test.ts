@@ -6,7 +6,7 @@ import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { writeStatus } from "./write-status.ts";
 
-/** A set as a cache has it, when somebody wrote since. */
+/** A cached ReplicaSet whose stored version has changed since. */
 function outdated() {
   const client = newFakeClient();
   client.put(replicaSets, aReplicaSet());

@@ -4,9 +4,8 @@ import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * Writes an owner's status; after a conflict once more, over what is stored then. What was deleted meanwhile, or made
- * anew under its name, is left alone.
- * @throws Conflict when it lost twice
+ * Writes an owner's status; after a conflict retries once on the stored object. A deleted or recreated owner is ignored.
+ * @throws Conflict when the retry fails as well
  */
 export async function writeStatus<T extends KubeObject & { status?: unknown }>(
   client: Client,

@@ -4,26 +4,32 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
 
-/** Whatever has a `scale` subresource, custom resources among it, by its kind. */
+/** Access to the `scale` subresource of any resource, including custom resources, by kind. */
 export interface ScaleClient {
   /**
-   * @param apiVersion of the kind, as a reference gives it; the answer is at the version that the server prefers
-   * @param scope what upstream looked through, which its text says
-   * @throws Error with upstream's text when the server has no such kind, or the version cannot be read
+   * @param apiVersion of the reference; the result has the server's preferred version
+   * @param scope selects the wording of upstream's error text
+   * @throws Error with upstream's text when the kind is not served or apiVersion is malformed
    */
   resourceOf(apiVersion: string, kind: string, scope?: "this version" | "any version"): Promise<ResourceRef>;
-  /** @throws NotFound when the object is not there, and also when its resource has no scale */
+  /** @throws NotFound when the object does not exist or its resource has no scale subresource */
   get(ref: ResourceRef, target: { namespace?: string | undefined; name: string }, signal: AbortSignal): Promise<Scale>;
-  /** Sets `spec.replicas`. @throws Conflict when the object changed since `scale` was read */
+  /**
+   * Sets `spec.replicas`.
+   * @throws Conflict when the object changed since `scale` was read
+   */
   update(ref: ResourceRef, scale: Scale, signal: AbortSignal): Promise<Scale>;
-  /** Tells the two kinds of NotFound apart. */
+  /** Whether the resource has a scale subresource; distinguishes the two causes of NotFound. */
   hasScale(ref: ResourceRef, signal: AbortSignal): Promise<boolean>;
 }
 
-/** How long what the server serves is believed. Source: cmd/kube-controller-manager/app, the reset of the RESTMapper */
+/** How long discovery results are cached. Source: cmd/kube-controller-manager/app, the reset of the RESTMapper */
 const believedForMs = 30_000;
 
-/** Source: client-go scale/client.go, restmapper.DeferredDiscoveryRESTMapper */
+/**
+ * Creates a scale client with its own discovery cache.
+ * Source: client-go scale/client.go, restmapper.DeferredDiscoveryRESTMapper
+ */
 export function newScaleClient(client: Client, clock: Clock): ScaleClient {
   let known: { readonly at: number; readonly resources: Promise<readonly ResourceRef[]> } | undefined;
 

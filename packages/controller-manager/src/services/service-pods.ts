@@ -6,7 +6,7 @@ import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/schema/ki
 import { pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { isFinished, isReady } from "../pods/pod-state.ts";
 
-/** What the controllers that follow Services to their Pods share. Source: k8s.io/kubernetes pkg/controller/util/endpoint */
+/** Shared by the controllers that map Services to Pods. Source: k8s.io/kubernetes pkg/controller/util/endpoint */
 export function isSelectedBy(pod: Pod, service: Service): boolean {
   const { selector } = service.spec ?? {};
   if (selector === undefined) return false;
@@ -15,6 +15,7 @@ export function isSelectedBy(pod: Pod, service: Service): boolean {
   return wanted.length > 0 && wanted.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value);
 }
 
+/** Pods selected by the Service. */
 export function podsOf(informers: InformerFactory, service: Service): Pod[] {
   return informers
     .for<Pod>(pods)
@@ -22,12 +23,13 @@ export function podsOf(informers: InformerFactory, service: Service): Pod[] {
     .filter((pod) => isSelectedBy(pod, service));
 }
 
-/** A Pod that finished is no endpoint, nor one without an address, nor, unless asked for, one on its way out. */
+/** Whether the Pod can be an endpoint: not finished, with an address, and not terminating unless included. */
 export function countsAsEndpoint(pod: Pod, includeTerminating: boolean): boolean {
   if (isFinished(pod.status?.phase) || addressesOf(pod).length === 0) return false;
   return includeTerminating || !pod.metadata.deletionTimestamp;
 }
 
+/** IP addresses of the Pod: `podIPs`, or `podIP` when only that is set. */
 export function addressesOf({ status }: Pod): string[] {
   const listed = (status?.podIPs ?? []).map(({ ip }) => ip ?? "").filter((ip) => ip !== "");
   return listed.length > 0 ? listed : status?.podIP ? [status.podIP] : [];
@@ -37,7 +39,10 @@ export function ipFamilyOf(address: string): "IPv4" | "IPv6" {
   return address.includes(":") ? "IPv6" : "IPv4";
 }
 
-/** The address families that a service has. An older service says it only by its cluster IP; a headless one may be both. */
+/**
+ * Address families of a Service. Without `ipFamilies` (older objects) they are derived from the cluster IP; a headless
+ * Service may have both.
+ */
 export function familiesOf({ spec }: Service): ("IPv4" | "IPv6")[] {
   if (spec?.ipFamilies !== undefined && spec.ipFamilies.length > 0) return spec.ipFamilies as ("IPv4" | "IPv6")[];
   const { clusterIP } = spec ?? {};
@@ -52,7 +57,7 @@ export function publishesNotReady({ spec }: Service): boolean {
   return spec?.publishNotReadyAddresses === true;
 }
 
-/** The number of the Pod's port that a service's port means; undefined when the Pod has none of that name. */
+/** Resolves a Service port to the Pod's port number; undefined when the Pod has no port of that name. */
 export function targetPortOf(pod: Pod, { targetPort, port, protocol = "TCP" }: ServicePort): number | undefined {
   if (targetPort === undefined || targetPort === 0 || targetPort === "") return port;
   if (typeof targetPort === "number") return targetPort;
@@ -65,13 +70,13 @@ export function targetPortOf(pod: Pod, { targetPort, port, protocol = "TCP" }: S
   return undefined;
 }
 
-/** The Pod's own name in a headless service's DNS. */
+/** The Pod's hostname in the DNS of a headless Service. */
 export function hostnameIn({ metadata, spec }: Pod, service: Service): string | undefined {
   const named = spec.hostname && spec.subdomain === service.metadata.name && metadata.namespace === service.metadata.namespace;
   return named ? spec.hostname : undefined;
 }
 
-/** Services themselves, and for each change of a Pod that shows in endpoints the services that select or selected it. */
+/** Event sources: Services, and Pod changes that affect endpoints, mapped to the Services that select or selected the Pod. */
 export function serviceSources(informers: InformerFactory): Source[] {
   const serviceInformer = informers.for<Service>(services);
   const podInformer = informers.for<Pod>(pods);
@@ -95,7 +100,7 @@ export function serviceSources(informers: InformerFactory): Source[] {
   ];
 }
 
-/** What of a Pod endpoints are made of. Source: endpointutil.podEndpointsChanged */
+/** Whether the change of the Pod affects endpoints. Source: endpointutil.podEndpointsChanged */
 export function showsInEndpoints(old: Pod, now: Pod): boolean {
   if (old.metadata.resourceVersion === now.metadata.resourceVersion) return false; // a resync
   return !deepEqual(endpointState(old), endpointState(now));

@@ -1,23 +1,29 @@
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { exponentialBuckets, type HistogramChild, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 
-/** Endpoints that share a list of ports and an address family, and the slices that list them. */
+/** Size of a group of endpoints with the same ports and address family, and the number of its slices. */
 export interface GroupSize {
   readonly endpoints: number;
   readonly slices: number;
 }
 
-/** The metrics that all controllers of slices have. Source: pkg/controller/endpointslice/metrics, endpointslicemirroring/metrics */
+/**
+ * Metrics common to the EndpointSlice controllers.
+ * Source: pkg/controller/endpointslice/metrics, endpointslicemirroring/metrics
+ */
 export interface SliceMetrics {
-  /** Of counts that are observed once a sync. */
+  /** Creates a histogram of a count observed once per sync. */
   perSync(what: string, help: string): HistogramChild;
-  /** What a service has now. */
+  /** Sets the current groups of a Service. */
   count(key: ObjectKey, groups: readonly GroupSize[]): void;
   forget(key: ObjectKey): void;
   changed(operation: "create" | "update" | "delete"): void;
 }
 
-/** @param maxPerSlice how many endpoints a slice could list */
+/**
+ * Registers the metrics under `subsystem`.
+ * @param maxPerSlice maximum number of endpoints in a slice
+ */
 export function newSliceMetrics(registry: MetricsRegistry, subsystem: string, maxPerSlice: number): SliceMetrics {
   const name = (suffix: string): string => `${subsystem}_${suffix}`;
   const desired = registry.gauge({ name: name("endpoints_desired"), help: "Number of endpoints desired" });

@@ -3,24 +3,24 @@ import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 
 /**
- * Remembers the slices that were written, so that a cache that does not show them yet is not taken for the truth: it
- * would make slices of generated names twice. Not for ever: what a cache did not show for five minutes it may have missed.
+ * Tracks written slices so that a stale cache is detected; acting on it would create slices with generated names twice.
+ * Entries expire after five minutes, in case the cache missed an event.
  * Source: pkg/controller/util/endpointslice/endpointslice_tracker.go
  */
 export interface SliceTracker {
   wrote(service: ObjectKey, stored: EndpointSlice): void;
   deleted(service: ObjectKey, slice: EndpointSlice): void;
   forget(service: ObjectKey): void;
-  /** True when a slice that was written is not in the cache, or an older state of it, or one that was deleted still is. */
+  /** True when a written slice is missing or outdated in the cache, or a deleted one is still present. */
   isStale(service: ObjectKey, cached: readonly EndpointSlice[]): boolean;
-  /** False for the echo of an own write. */
+  /** False for the event of an own write. */
   isNews(slice: EndpointSlice): boolean;
-  /** @returns true when it was expected. */
+  /** Records an observed deletion; returns true when it was expected. */
   sawDeletion(slice: EndpointSlice): boolean;
 }
 
 interface Written {
-  /** `deletedMark` once we deleted it. */
+  /** `deletedMark` after this controller deleted it. */
   readonly generation: number;
   readonly at: number;
 }
@@ -47,7 +47,7 @@ export function newSliceTracker(clock: Clock): SliceTracker {
       for (const uid of uids) {
         const written = byUid.get(uid);
         if (written === undefined) {
-          uids.delete(uid); // its deletion was seen
+          uids.delete(uid); // its deletion was observed
           continue;
         }
         if (clock.monotonic() - written.at > forgetAfterMs) continue;

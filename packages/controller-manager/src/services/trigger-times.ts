@@ -2,25 +2,25 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { readyCondition } from "../pods/pod-state.ts";
 
-/** On Endpoints and EndpointSlices: when that happened for which they were last written. */
+/** Annotation of Endpoints and EndpointSlices with the time of the change that triggered the last write. */
 export const lastChangeAnnotation = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /**
- * When what changed about a service since the last look happened: the earliest of the Pods whose readiness changed. Whoever
- * reads endpoints measures by it how long a change took to get there.
+ * Computes the time of the earliest change of a Service or its Pods' readiness since the last call. Consumers measure
+ * the programming latency of endpoints with it.
  * Source: pkg/controller/util/endpoint/trigger_time_tracker.go
  */
 export interface TriggerTimes {
   /**
-   * To be asked at each look, whatever comes of it. @returns an RFC 3339 time: the service's own the first time; undefined
-   * when nothing changed
+   * Must be called in every reconciliation.
+   * @returns RFC 3339 time; the Service's creation time on the first call; undefined when nothing changed
    */
   look(service: Service, pods: readonly Pod[]): string | undefined;
   forget(service: ObjectKey): void;
 }
 
 interface Seen {
-  /** By the Pods' names. Times are as the server writes them, which sort as text. */
+  /** By Pod name. Times are in the API's format, which sorts lexically. */
   readonly pods: ReadonlyMap<string, string>;
   readonly service: string;
 }
@@ -52,7 +52,7 @@ export function newTriggerTimes(): TriggerTimes {
   };
 }
 
-/** Annotations with that time; without it, they lose the one of before. */
+/** Sets the trigger time annotation; removes it when `time` is undefined. */
 export function withTriggerTime(
   annotations: Readonly<Record<string, string>> | undefined,
   time: string | undefined,

@@ -11,7 +11,7 @@ import { newHorizontalPodAutoscalerController } from "../controllers/horizontalp
 import { serveDiscovery } from "./discovery.ts";
 import { newTestContext, type TestContext } from "./test-context.ts";
 
-/** For tests of the autoscaler: a deployment of Pods, an autoscaler over it, and what is measured. */
+/** Fixture for autoscaler tests: a Deployment with Pods, an autoscaler and metrics. */
 export const cpu = (averageUtilization: number): MetricSpec => ({
   type: "Resource",
   resource: { name: "cpu", target: { type: "Utilization", averageUtilization } },
@@ -34,7 +34,7 @@ interface Measured {
   readonly container?: string;
 }
 
-/** What metrics-server says of the Pods of the deployment. */
+/** Sets the metrics-server response for the Deployment's Pods. */
 export function measure({ client, clock }: TestContext, ...values: Measured[]): void {
   const timestamp = new Date(clock.now()).toISOString();
   client.rawAnswers.set("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods", {

@@ -1,6 +1,6 @@
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** A token that may sign and does not end; `data` replaces and adds. */
+/** A signing token without expiration; `data` overrides and adds keys. */
 export function aBootstrapToken(id: string, data: Record<string, string> = {}): Secret {
   const all = { "token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", ...data };
   return {

@@ -13,7 +13,7 @@ export interface AskedFor {
   expirationSeconds?: number;
 }
 
-/** A node's request for its own client certificate; what a test is about is named in its call. */
+/** A node's request for its client certificate, with overrides. */
 export async function aCertificateRequest(asked: AskedFor = {}): Promise<CertificateSigningRequest> {
   const { commonName = "system:node:n1", organizations = ["system:nodes"], dnsNames = [], conditions = [] } = asked;
   const { csrPem } = await newCertificateRequest({ commonName, organizations, dnsNames });

@@ -1,7 +1,7 @@
 import { formatGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { FakeClient } from "@coxswain/apimachinery/testing/fake-client";
 
-/** Makes a client answer discovery: these resources, and that some of them have a scale. */
+/** Sets the discovery responses of a fake client: these resources, some with a scale subresource. */
 export function serveDiscovery({ rawAnswers }: FakeClient, resources: readonly (ResourceRef & { scale?: boolean })[]): void {
   const groups = Map.groupBy(resources, ({ group }) => group);
   rawAnswers.set("/api", { versions: [...new Set(groups.get("")?.map(({ version }) => version))] });

@@ -4,10 +4,10 @@ import { aDeployment, aPod, aReplicaSet, aService } from "@coxswain/apimachinery
 import { aCronJob, aJob } from "./jobs.ts";
 import { aClaim, aVolume } from "./volumes.ts";
 
-/** What is there, by resource. */
+/** Objects by resource. */
 export type Objects = readonly (readonly [ResourceRef, ...object[]])[];
 
-/** Of a namespaced object. */
+/** Metadata of a namespaced object. */
 export const meta = (name: string, more: object = {}): object => ({ name, namespace: "default", uid: `${name}-uid`, ...more });
 const largest = 2n ** 63n - 1n;
 const garbage = [
@@ -34,7 +34,7 @@ const ref = (kind: string, name: string, more: object = {}): object => ({
   ...more,
 });
 
-/** What the API accepts (or has accepted of one who may write status), and nobody sane would write. */
+/** Objects with extreme or malformed content that the API accepts, or accepts from clients that may write status. */
 export const hostile: Readonly<Record<string, Objects>> = {
   "nodes with ranges, addresses and taints of no sense": [
     [

@@ -8,11 +8,11 @@ interface JobOptions {
   readonly status?: JobStatus;
   readonly owner?: OwnerReference;
   readonly deletedAt?: string;
-  /** Whether finalizers count its Pods. */
+  /** Whether its Pods are tracked with finalizers. */
   readonly tracked?: boolean;
 }
 
-/** A Job as the API server stores it: defaults, selector and labels made. */
+/** A Job as stored by the API server, with defaults, selector and labels. */
 export function aJob(options: JobOptions = {}): Job {
   const { name = "work", spec, status = {}, owner, deletedAt, tracked = true } = options;
   const labels = { "controller-uid": `${name}-uid`, "job-name": name };
@@ -43,7 +43,7 @@ export function aJob(options: JobOptions = {}): Job {
   };
 }
 
-/** A condition Complete or Failed, from the time at which the Job ended. */
+/** A Complete or Failed condition with the given time. */
 export function finishedAt(time: string, type: "Complete" | "Failed" = "Complete"): JobCondition {
   return { type, status: "True", lastProbeTime: time, lastTransitionTime: time };
 }
@@ -56,7 +56,7 @@ interface JobPodOptions {
   readonly restarts?: number;
 }
 
-/** A Pod that the Job controls. */
+/** A Pod controlled by the Job. */
 export function aJobPod(job: Job, name: string, options: JobPodOptions = {}): Pod {
   const { phase = "Running", index, held = true, deletedAt, restarts = 0 } = options;
   const { metadata } = job;
@@ -91,7 +91,7 @@ export function aJobPod(job: Job, name: string, options: JobPodOptions = {}): Po
   };
 }
 
-/** A CronJob of every minute, made at 2022-01-01T00:00:00Z. */
+/** A CronJob with a schedule of every minute, created at 2022-01-01T00:00:00Z. */
 export function aCronJob(
   options: { name?: string; spec?: Partial<CronJobSpec>; status?: CronJob["status"]; deletedAt?: string } = {},
 ): CronJob {

@@ -4,14 +4,17 @@ import type { AddressInfo } from "node:net";
 export interface JsonRequest {
   readonly method: string | undefined;
   readonly url: URL;
-  /** undefined: none was sent. */
+  /** Parsed body; undefined when none was sent. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever a test sends
   readonly body: any;
   readonly authorization: string;
   send(code: number, value: object): void;
 }
 
-/** What a test plays an API server with: answers as it is told, watches with silence. @returns its `http://127.0.0.1:…` */
+/**
+ * Starts an HTTP server that stands in for an API server: `answer` handles requests; watches stay open without events.
+ * @returns its URL `http://127.0.0.1:…`
+ */
 export async function startJsonServer(
   t: { after(fn: () => void): void },
   answer: (request: JsonRequest) => void,

@@ -2,13 +2,13 @@ import { startJsonServer } from "./json-server.ts";
 
 export interface SmallApi {
   readonly host: string;
-  /** Everything that was created besides accounts and their tokens, in order. */
+  /** All created objects except ServiceAccounts and tokens, in order. */
   readonly writes: readonly { readonly path: string; readonly name: string; readonly authorization: string }[];
 }
 
 /**
- * As much of an API server as a manager needs to find one namespace and nothing in it. Tokens are named after their
- * account, which does not exist until somebody makes it.
+ * A minimal API server for the manager, with one empty namespace. Tokens are named after their ServiceAccount, which
+ * does not exist until it is created.
  */
 export async function startSmallApi(t: { after(fn: () => void): void }): Promise<SmallApi> {
   const accounts = new Set<string>();

@@ -6,11 +6,11 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import type { ControllerManagerConfig } from "../config.ts";
+import type { ControllerManagerConfig } from "../config/controller-manager-config.ts";
+import { defaultRecyclerPod } from "../config/volumes.ts";
 import type { ControllerContext, Runnable } from "../controller-context.ts";
-import { defaultRecyclerPod } from "../volumes/config.ts";
 
-/** The flags' defaults. */
+/** Configuration with the default flag values. */
 export const defaultConfig: ControllerManagerConfig = {
   controllers: new Set(),
   kubeconfig: "",
@@ -92,14 +92,14 @@ export interface TestContext {
   readonly client: FakeClient;
   readonly clock: FakeClock;
   readonly ctx: ControllerContext;
-  /** What was told to users: `<type> <reason> <message>`. */
+  /** Recorded Events as `<type> <reason> <message>`. */
   readonly events: string[];
   readonly signal: AbortSignal;
-  /** Starts controllers and lets them come to rest. */
+  /** Starts controllers and waits until they are idle. */
   run(...controllers: (Runnable | undefined)[]): Promise<void>;
 }
 
-/** A controller's world in memory: client, clock, informers. Everything ends with the test. */
+/** In-memory controller context with fake client, fake clock and informers. Everything stops at the end of the test. */
 export function newTestContext(
   t: { after(fn: () => void): void },
   config: Partial<ControllerManagerConfig> = {},

@@ -1,6 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Deterministic pseudo-random numbers in [0, 1). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -10,8 +10,8 @@ export function seeded(seed: number): () => number {
 }
 
 /**
- * A client that loses a share of its requests: half of those on their way, the other half on the way back, when the
- * server has done what was asked.
+ * A client that fails a share of its requests: half of them before they are sent, the other half after the server has
+ * processed them.
  */
 export function unreliable(client: Client, share: number, random: () => number): Client {
   const losing =

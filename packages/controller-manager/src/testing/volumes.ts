@@ -6,7 +6,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 
-/** The claim `default/data` on 1Gi, Pending. */
+/** The claim `default/data` of 1Gi in phase Pending. */
 export function aClaim(
   spec: Partial<PersistentVolumeClaimSpec> = {},
   annotations?: Record<string, string>,
@@ -25,7 +25,7 @@ export function aClaim(
   };
 }
 
-/** An available volume of 1Gi, a folder that is kept when it is released. */
+/** An Available hostPath volume of 1Gi with policy Retain. */
 export function aVolume(
   name: string,
   spec: Partial<PersistentVolumeSpec> = {},

@@ -1,18 +1,21 @@
 import type { Counter, Histogram, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { operationBuckets, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
 
-/** What all controllers of volumes count their work in. */
+/** Metrics shared by the volume controllers. */
 export interface OperationMetrics {
-  /** One call of a plugin. */
+  /** Duration of one plugin call. */
   readonly duration: Histogram;
-  /** From the first try to the end that users see. */
+  /** Duration from the first attempt to completion. */
   readonly total: Histogram;
   readonly errors: Counter;
 }
 
 const byRegistry = new WeakMap<MetricsRegistry, OperationMetrics>();
 
-/** Source: pkg/volume/util/metrics.go, pkg/controller/volume/persistentvolume/metrics */
+/**
+ * The metrics of a registry, registered on the first call.
+ * Source: pkg/volume/util/metrics.go, pkg/controller/volume/persistentvolume/metrics
+ */
 export function operationMetrics(registry: MetricsRegistry): OperationMetrics {
   const known = byRegistry.get(registry);
   if (known !== undefined) return known;

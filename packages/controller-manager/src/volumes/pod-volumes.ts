@@ -2,7 +2,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isFinished } from "../pods/pod-state.ts";
 
 /**
- * The Pod's containers do nothing more with its volumes: it ended, or it is being deleted and none of them runs.
+ * Whether the Pod's containers no longer use its volumes: it is finished, or being deleted with no container running.
  * Source: pkg/volume/util IsPodTerminated
  */
 export function isTerminated({ metadata, status = {} }: Pod): boolean {

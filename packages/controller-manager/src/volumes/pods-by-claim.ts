@@ -5,12 +5,15 @@ import { claimNamesOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 
 const index = "pod-pvc-index";
 
-/** Keys of the claims that a Pod's volumes stand for. */
+/** Keys of the claims used by a Pod's volumes. */
 export function claimKeysOf(pod: Pod): ObjectKey[] {
   return claimNamesOf(pod).map((name) => toKey(pod.metadata.namespace, name));
 }
 
-/** @returns the Pods that use the claim with this key, placed or not, running or not */
+/**
+ * Adds the index to the informer.
+ * @returns function from a claim key to the Pods that use it, scheduled or not, running or not
+ */
 export function podsByClaim(pods: SharedInformer<Pod>): (claim: ObjectKey) => Pod[] {
   pods.addIndex(index, claimKeysOf);
   return (claim) => pods.lister.byIndex(index, claim);

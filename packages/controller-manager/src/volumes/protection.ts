@@ -8,14 +8,17 @@ import type { ControllerContext } from "../controller-context.ts";
 export interface ProtectionOptions<T> {
   readonly name: string;
   readonly ref: ResourceRef;
-  /** Holds what is deleted while it is in use. */
+  /** Finalizer that protects objects in use. */
   readonly finalizer: string;
-  /** What, besides a change of the object itself, may free it. */
+  /** Further event sources that may release an object. */
   readonly sources?: readonly Source[];
   isUsed(object: T, signal: AbortSignal): boolean | Promise<boolean>;
 }
 
-/** A controller that gives every object of a resource a finalizer, and takes it away when a deleted one is used no more. */
+/**
+ * Creates a controller that adds the finalizer to every object of the resource, and removes it from deleted objects
+ * that are not in use.
+ */
 export function newProtectionController<T extends KubeObject>(ctx: ControllerContext, options: ProtectionOptions<T>): Controller {
   const { name, ref, finalizer, sources = [], isUsed } = options;
   const informer = ctx.informers.for<T>(ref);
@@ -45,8 +48,8 @@ export function newProtectionController<T extends KubeObject>(ctx: ControllerCon
 }
 
 /**
- * An object that lives gets the finalizer (admission gives it to new ones; this is for those from before); one that is
- * being deleted is checked whether somebody still uses it.
+ * Decides the step for an object: add the finalizer if it is missing (admission adds it to new objects; this covers
+ * older ones), or check the use of an object being deleted.
  */
 function protectionStep({ metadata }: KubeObject, finalizer: string): "add" | "check" | "none" {
   const held = metadata.finalizers?.includes(finalizer) ?? false;

@@ -7,15 +7,15 @@ import { csiFormOf } from "./resolve.ts";
 import { idOfSpec } from "./volume.ts";
 
 /**
- * What is attached where, read from the VolumeAttachments themselves: nothing has to be remembered over a restart. They
- * name persistent volumes; of one whose volume is gone the node's own list still tells which disk it is.
+ * Attached volumes, derived from the VolumeAttachment objects, so no state has to survive a restart. A VolumeAttachment names
+ * a PersistentVolume; when that no longer exists, the volume is identified through the node's `status.volumesAttached`.
  */
 export interface Attachments {
-  /** @param nodes where to look besides: an attachment may stand there under another volume's name */
+  /** @param nodes further nodes to check: their VolumeAttachment may name another PersistentVolume for the same volume */
   of(id: VolumeId, nodes: Iterable<string>): Attached[];
-  /** Volumes that are usable on a node: attached, and not on their way to be detached. */
+  /** Volumes that are attached to the node and not being detached. */
   onNode(node: string): VolumeId[];
-  /** @returns undefined for one that nothing is known of */
+  /** Volume of the attachment; undefined when it cannot be determined. */
   idOf(attachment: VolumeAttachment): VolumeId | undefined;
 }
 
@@ -26,6 +26,7 @@ export interface AttachmentSources {
   readonly gates: { enabled(name: string): boolean };
 }
 
+/** Adds the necessary indexes to the informers. */
 export function newAttachments({ attachments, volumes, nodes, gates }: AttachmentSources): Attachments {
   volumes.addIndex("volume-id", (volume) => listed(idOfSpec(csiFormOf(volume, gates)?.spec)));
   nodes.addIndex("attached", (node) => namesAttached(node));
@@ -76,6 +77,7 @@ function viewOf({ metadata, spec, status }: VolumeAttachment, node: Node | undef
   };
 }
 
+/** Volume ids in `status.volumesAttached` of the node. */
 export function namesAttached({ status }: Node): VolumeId[] {
   return (status?.volumesAttached ?? []).map(({ name }) => name);
 }

@@ -4,14 +4,14 @@ import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { newProgressTable } from "./progress.ts";
-import type { Resolved } from "./resolve.ts";
+import type { Resolved } from "./volume.ts";
 import { newWantedVolumes } from "./wanted.ts";
 
 const [a, b] = ["a", "b"] as unknown as [VolumeId, VolumeId];
 const podOn = (name: string, nodeName: string, ...volumes: string[]) =>
   aPod({ name, nodeName, spec: { containers: [], volumes: volumes.map((volume) => ({ name: volume })) } as never });
 
-/** Volumes are called as their ids, unless `unknown` names them. */
+/** Resolves each volume to the id that is its name, unless `unknown` contains it. */
 function wantedVolumes() {
   const unknown = new Set<string>();
   const wanted = newWantedVolumes((_, { name }: Volume) =>

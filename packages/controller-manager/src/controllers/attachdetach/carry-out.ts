@@ -15,7 +15,7 @@ import type { Progress, ProgressTable } from "./progress.ts";
 import { type AttachableFlexVolume, newAttachment, pluginOf } from "./volume.ts";
 import type { Want, WantedVolumes } from "./wanted.ts";
 
-/** What the steps need. */
+/** Dependencies of the attach and detach steps. */
 export interface Room {
   readonly ctx: ControllerContext;
   readonly wanted: WantedVolumes;
@@ -27,13 +27,16 @@ export interface Room {
   readonly flex: Pick<FlexAttacher, "attach" | "detach" | "owns">;
 }
 
-/** So long a driver has for one attempt. Source: pkg/volume/csi csiTimeout */
+/** Time limit of one attach attempt of a CSI driver. Source: pkg/volume/csi csiTimeout */
 const attachLimitMs = 2 * 60_000;
 /** Source: pkg/util/goroutinemap/exponentialbackoff */
 const firstRetryMs = 500;
 const longestRetryMs = 2 * 60_000 + 2000;
 
-/** @returns after how many ms to look again although nothing has changed; Infinity: not at all */
+/**
+ * Executes one planned step.
+ * @returns delay in ms until the volume must be reconciled again without a change; Infinity when not needed
+ */
 export async function carryOut(room: Room, id: VolumeId, step: AttachStep, signal: AbortSignal): Promise<number> {
   const progress = room.progress.of(id, step.node);
   const now = room.ctx.clock.monotonic();
@@ -75,7 +78,7 @@ async function attach(room: Room, id: VolumeId, node: string, progress: Progress
   return attachLimitMs;
 }
 
-/** Whatever comes of it the volume is looked at again at once. */
+/** Attaches through a flex driver. Success and failure both change the FlexAttacher's state, which enqueues the volume. */
 async function attachFlex(room: Room, volume: AttachableFlexVolume, node: string, progress: Progress): Promise<number> {
   try {
     await room.flex.attach(volume.flex, node);
@@ -129,7 +132,7 @@ function refuse(room: Room, id: VolumeId, node: string, others: readonly string[
   }
 }
 
-/** First the node is told not to use it any more, then it is asked whether it does, then the driver is told. */
+/** Removes the volume from the node's `status.volumesAttached`, checks that the node does not use it, and then detaches it. */
 async function detach(
   room: Room,
   id: VolumeId,
@@ -161,7 +164,7 @@ async function detach(
   return Number.POSITIVE_INFINITY;
 }
 
-/** The server is asked, not the cache: a volume that is pulled away while it is written to is a volume that is damaged. */
+/** Reads the Node from the API server instead of the cache: detaching a volume that is being written to corrupts it. */
 async function isInUse({ ctx }: Room, id: VolumeId, name: string, signal: AbortSignal): Promise<boolean> {
   try {
     const node = await ctx.client.get<Node>(nodes, { name }, { signal });
@@ -172,7 +175,7 @@ async function isInUse({ ctx }: Room, id: VolumeId, name: string, signal: AbortS
   }
 }
 
-/** The attachment is gone. */
+/** Records that the attachment no longer exists. */
 export function detached(room: Room, id: VolumeId, node: string): void {
   const since = room.progress.peek(id, node)?.detachingSince;
   if (since !== undefined) observe(room, id, "volume_detach", "success", since);

@@ -28,7 +28,7 @@ const aManagedNode = (name: string): Node => aNode({ name, annotations: managed 
 const user = (name: string, node: string): Pod =>
   aPod({ name, nodeName: node, spec: { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] } });
 
-/** A cluster with the nodes a and b, and a disk that is bound to `default/data`. */
+/** Puts the nodes a and b, and a volume bound to `default/data`. */
 function withDisk(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}): void {
   const source = { hostPath: undefined, csi: { driver, volumeHandle: "disk-1" } } as unknown as Partial<PersistentVolumeSpec>;
   context.client.put(nodes, aManagedNode("a"), aManagedNode("b"));
@@ -40,7 +40,7 @@ function withDisk(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}
 const attachmentOf = ({ client }: TestContext, node: string, of = id) =>
   client.object<VolumeAttachment>(volumeAttachments, attachmentName(of, node));
 
-/** What the driver's attacher does. */
+/** Sets the status of the VolumeAttachment, as the external attacher does. */
 async function answer(context: TestContext, node: string, status: VolumeAttachment["status"]): Promise<void> {
   context.client.put(volumeAttachments, { ...(attachmentOf(context, node) as VolumeAttachment), status } as VolumeAttachment);
   await settle(30);
@@ -54,7 +54,7 @@ async function uses(context: TestContext, node: string, volumesInUse: string[]):
   await settle(30);
 }
 
-/** A running cluster in which pod web uses the disk on node a. */
+/** Starts with Pod web using the volume on node a, attached. */
 async function attachedOnA(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}): Promise<void> {
   withDisk(context, spec);
   context.client.put(pods, user("web", "a"));
@@ -233,7 +233,7 @@ test("tries again where the server refused, and goes on where another process st
   assert.ok(attachmentOf(context, "a"));
 });
 
-/** An attachment that was there before the controller was. */
+/** An attachment that exists before the controller starts. */
 const left = (node: string): VolumeAttachment => ({
   apiVersion: "storage.k8s.io/v1",
   kind: "VolumeAttachment",

@@ -25,21 +25,23 @@ import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { newAttachments } from "./attachments.ts";
 import { carryOut, detached, type Room } from "./carry-out.ts";
 import { newFlexAttacher } from "./flex-attacher.ts";
+import { isManaged } from "./managed-node.ts";
 import { attachMetrics } from "./metrics.ts";
 import { newNodeReport } from "./node-report.ts";
 import { planVolume } from "./plan.ts";
 import { newProgressTable } from "./progress.ts";
 import { resolve, type VolumeSources } from "./resolve.ts";
-import { type Informers, isManaged, wakeOnChanges } from "./wake.ts";
+import { type Informers, wakeOnChanges } from "./wake.ts";
 import { newWantedVolumes } from "./wanted.ts";
 
 /**
- * attachdetach-controller: has CSI drivers attach volumes to the nodes whose Pods need them (a VolumeAttachment for each)
- * and detach them when the node is done with them, and says in each node's status what it may use. Only for nodes that
- * leave it to the control plane, which they say by an annotation. Drivers of flex volumes it runs itself.
+ * attachdetach-controller: attaches volumes to the nodes whose Pods need them, detaches them when the node has
+ * unmounted them, and maintains `status.volumesAttached` of the nodes. CSI drivers are driven by one VolumeAttachment
+ * per volume and node; attach-capable flex drivers are executed by this process. Only nodes with the
+ * controller-managed annotation are handled.
  *
- * Upstream keeps two tables, of what is wanted and of what is, and compares them ten times a second. Here what is, is the
- * VolumeAttachments themselves (but for flex volumes), and a volume is looked at when something about it changes.
+ * Upstream keeps tables of desired and actual state and compares them ten times a second. Here the VolumeAttachments
+ * are the actual state (except for flex volumes), and a volume is reconciled when a related object changes.
  * Source: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go
  */
 export function newAttachDetachController(ctx: ControllerContext): Runnable {
@@ -97,7 +99,10 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
       ...flex.attached(),
     ]),
   };
-  /** Nodes whose attachments are ours to take back: of those from before we began, and of those that a Pod has needed since. */
+  /**
+   * Nodes from which this controller may detach a volume: those with an attachment at startup, and those where a Pod
+   * has needed it since.
+   */
   const ours = new Map<VolumeId, Set<string>>();
   const oursOf = (id: VolumeId): Set<string> => ours.getOrInsertComputed(id, () => new Set());
 
@@ -130,7 +135,7 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     metrics: ctx.metrics,
   };
   const volumeLoop: Controller = newController({ ...common, name: "attachdetach_volumes", workers: 10, reconcile });
-  // A program that hangs holds up nobody but volumes of its kind.
+  // Separate queue: a hanging flex driver blocks only flex volumes.
   const flexLoop: Controller = newController({ ...common, name: "attachdetach_flex", workers: 50, reconcile });
   const enqueueVolume = (id: VolumeId): void => (flex.owns(id) ? flexLoop : volumeLoop).enqueue(id);
   const nodeLoop: Controller = newController({

@@ -30,15 +30,15 @@ const user = (name: string, node: string): Pod =>
 interface Bench extends TestContext {
   readonly folder: string;
   install(answers: Readonly<Record<string, string>>): Promise<void>;
-  /** What the driver was asked, by lines, but for `init` and options. */
+  /** Calls recorded by the driver, one line per argument, without `init` and options. */
   asked(): Promise<string[]>;
   listOn(node: string): Listed;
 }
 
-/** The nodes a and b, a folder of drivers, and a flex volume that is bound to `default/data`. */
+/** Sets up the nodes a and b, a driver directory, and a flex volume bound to `default/data`. */
 async function setUp(t: Testing, answers?: Readonly<Record<string, string>>): Promise<Bench> {
   const folder = await mkdtemp(join(tmpdir(), "cox-flex-"));
-  // A driver that runs still notes what it is asked: then the folder is not empty when it is its turn.
+  // Retries: a running driver may still write its record while the directory is being removed.
   t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   const context = newTestContext(t, { volumes: { ...defaultConfig.volumes, flexPluginDir: folder } });
   const flexVolume: FlexPersistentVolumeSource = { driver: "example.com/disk", fsType: "ext4", options: { size: "1<2" } };
@@ -156,7 +156,7 @@ test("a volume that its driver has lost is attached anew", async (t) => {
 
 test("a driver that hangs keeps neither those that come later nor other drivers' volumes waiting", async (t) => {
   const bench = await setUp(t, { init: success, attach: attaches, isattached: `echo '{"status":"Success","attached":false}'` });
-  // It ends with the folder, and that with the test.
+  // Runs until the directory is removed at the end of the test.
   const hangs = `while [ -e ${bench.folder} ]; do sleep 0.05; done`;
   const add = (vendor: string, answers: Readonly<Record<string, string>>): Promise<void> =>
     installFlexDriver(join(bench.folder, `${vendor}~disk`), "disk", answers);

@@ -4,28 +4,31 @@ import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { parsePluginVolumeId, parseVolumeId, pluginVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { isManaged } from "./managed-node.ts";
 import type { Attached } from "./plan.ts";
-import { isManaged } from "./wake.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
-/** Flex volumes whose drivers attach: programs below a folder, which the controller runs itself. */
+/** Attaches flex volumes by executing their drivers, which are programs below the plugin directory. */
 export interface FlexAttacher {
-  /** Whether it is known that a driver is there and attaches. One that is not known is looked for. */
+  /** Whether the driver is known to support attaching. An unknown driver is probed in the background. */
   attaches(driver: string): boolean;
-  /** Whether it is for one of these drivers to say what becomes of a volume. */
+  /** Whether the volume belongs to a flex driver that is known to support attaching. */
   owns(id: VolumeId): boolean;
-  /** Begins to look for drivers that have come since. */
+  /** Starts probing for newly installed drivers. */
   scan(): Promise<void>;
-  /** @throws Error in the driver's words; then nobody knows whether it is attached */
+  /** @throws Error with the driver's message; the volume is then in an uncertain state */
   attach(volume: FlexVolume, node: string): Promise<void>;
-  /** @throws Error in the driver's words */
+  /** @throws Error with the driver's message */
   detach(id: VolumeId, node: string): Promise<void>;
-  /** Asks the drivers whether what they attached is there still. One that hangs is not asked anew, and keeps no other waiting. */
+  /**
+   * Asks the drivers whether their volumes are still attached. Drivers run in parallel; one that still runs from the
+   * last call is skipped.
+   */
   verify(wanted: WantedVolumes): Promise<void>;
   of(id: VolumeId): Attached[];
-  /** As the node's status lists it. */
+  /** Attached volumes of the node in the form of `status.volumesAttached`. */
   onNode(node: string): AttachedVolume[];
-  /** One for each node that a volume is attached to. */
+  /** One entry for each attached volume and node. */
   attached(): VolumeId[];
 }
 
@@ -34,19 +37,19 @@ export interface FlexAttacherOptions {
   readonly pluginDir: string;
   readonly nodes: Lister<Node>;
   readonly log: Logger;
-  /** A volume, and what its node may use of it, is to be looked at. */
+  /** Called when the state of a volume on a node changed; both have to be reconciled. */
   readonly onChange: (id: VolumeId, node: string) => void;
-  /** A driver has come: volumes that nobody attached until now may be its. */
+  /** Called when a driver was found: volumes that were not attachable may now be. */
   readonly onDriver: () => void;
 }
 
 interface Attachment {
   readonly device: string;
-  /** It may be attached, and may not. */
+  /** True when an attach call failed, so the volume may or may not be attached. */
   readonly uncertain: boolean;
 }
 
-/** What a Pod needs, and is attached as far as is known. */
+/** A volume that a Pod needs and that is recorded as attached. */
 interface WantedAttachment {
   readonly id: VolumeId;
   readonly node: string;
@@ -55,7 +58,7 @@ interface WantedAttachment {
 }
 
 /**
- * What is attached where is remembered here, and read from the nodes' own lists when a driver is first seen.
+ * Keeps the attached volumes in memory; initialised from the nodes' status when a driver is first found.
  * Source: pkg/volume/flexvolume attacher.go, detacher.go; attach_detach_controller.go populateActualStateOfWorld
  */
 export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: FlexAttacherOptions): FlexAttacher {
@@ -94,7 +97,7 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
     }
   }
 
-  /** What was attached before this process began. */
+  /** Restores the attachments made before this process started. */
   function recall(driver: string): void {
     for (const node of nodes.list()) {
       if (!isManaged(node)) continue;
@@ -113,7 +116,7 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
     if (!(err instanceof NotSupported)) throw err;
   };
 
-  /** The driver may refuse a volume when it is asked for its name; the name itself is always the volume's own. */
+  /** Calls `getvolumename` so that the driver can reject the volume. The returned name is not used. */
   async function checkName(driver: FlexDriver, volume: FlexVolume): Promise<void> {
     await driver.call("getvolumename", driverOptions(volume)).catch(unlessNotSupported);
   }
@@ -129,7 +132,7 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
     }
   }
 
-  /** What its driver says is not attached any more, is forgotten. */
+  /** Forgets volumes that their driver reports as not attached. */
   async function verifyEach(driver: string, some: readonly WantedAttachment[]): Promise<void> {
     if (verifying.has(driver)) return;
     verifying.add(driver);

@@ -1,14 +1,13 @@
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Upstream's words about a volume; what follows the name may be nothing, and then the space stays. */
+/** Event message in upstream's format; the trailing space stays when `more` is empty. */
 export function aboutVolume(what: string, label: string, more: string): string {
   return `${what} for volume ${goQuote(label)} ${more}`;
 }
 
 /**
- * Why a Pod does not get a volume that is on another node. Names of Pods in other namespaces are none of its business.
- * @param users Pods that use the volume on other nodes
+ * Message for a Pod whose volume is attached to another node. Names of Pods in other namespaces are not disclosed.
  * Source: reconciler.go reportMultiAttachError
  */
 export function multiAttachMessage(pod: Pod, users: readonly Pod[], label: string): string {

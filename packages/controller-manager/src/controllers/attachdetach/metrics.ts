@@ -4,9 +4,9 @@ import { pluginOf } from "./volume.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
 /**
- * Counts, when somebody reads the metrics, what is wanted and what is there.
+ * Registers gauges of desired and actual attachments, computed on each scrape.
  * @param attached ids of attached volumes, one for each node
- * @returns counts detachments that no node agreed to
+ * @returns counter of forced detaches
  * Source: pkg/controller/volume/attachdetach/metrics
  */
 export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, attached: () => Iterable<VolumeId>): Counter {

@@ -4,18 +4,18 @@ import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 
-/** Says in a node's status what it may use: the node agent waits for it before it mounts. */
+/** Maintains `status.volumesAttached` of nodes; the kubelet waits for the entry before it mounts a volume. */
 export interface NodeReport {
-  /** Writes the list if it is another. One write at a time for each node: the last one sent is the last one stored. */
+  /** Writes the list if it changed. Writes of one node are serialized, so the last call determines the stored list. */
   write(node: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface NodeReportOptions {
   readonly client: Client;
   readonly known: Newest<Node>;
-  /** The volumes that the node may use now; asked when it is the node's turn. */
+  /** Volumes that the node may use now; called when the write starts. */
   readonly usable: (node: string) => readonly AttachedVolume[];
-  /** Whether it is this controller that says so of a volume. */
+  /** Whether this controller manages the entry of the volume. */
   readonly isOurs: (name: string) => boolean;
 }
 
@@ -24,7 +24,7 @@ export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptio
 
   const write = async (name: string, signal: AbortSignal): Promise<void> => {
     const node = known.get(name);
-    if (node === undefined) return; // gone, and its status with it
+    if (node === undefined) return; // deleted
     const volumesAttached = listFor(node, usable(name), isOurs);
     if (volumesAttached === undefined) return;
     const body = { status: { volumesAttached: volumesAttached.length === 0 ? null : volumesAttached } };
@@ -50,8 +50,8 @@ export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptio
 }
 
 /**
- * What others attached (in-tree plugins, another control plane) stays in the list.
- * @returns undefined when the node has it so
+ * Computes the new list; entries of others (in-tree plugins, another control plane) are kept.
+ * @returns undefined when the stored list is up to date
  */
 function listFor(
   { status: { volumesAttached: now = [] } = {} }: Node,

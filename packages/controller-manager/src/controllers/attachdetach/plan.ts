@@ -1,44 +1,49 @@
-/** One volume on one node, as it is. */
+/** Actual state of one volume on one node. */
 export interface Attached {
   readonly node: string;
-  /** Of the VolumeAttachment, where there is one. */
+  /** Name of the VolumeAttachment; the volume id for flex volumes. */
   readonly name: string;
   readonly attached: boolean;
-  /** An attempt failed, and may have left it attached all the same: attaching starts anew. */
+  /** An attempt failed and may have attached the volume nevertheless; attaching is retried. */
   readonly uncertain?: boolean;
   readonly deleting: boolean;
   readonly error?: string | undefined;
-  /** The node says that it uses the volume. */
+  /** The node lists the volume in `status.volumesInUse`. */
   readonly inUse: boolean;
 }
 
+/** State of one volume on all nodes. */
 export interface PlanInput {
   /** Nodes whose Pods need the volume. */
   readonly wanted: readonly string[];
   readonly attachments: readonly Attached[];
   readonly exclusive: boolean;
-  /** Since when nobody has needed it on a node, in ms of the clock; absent: since now. */
+  /** Time since which no Pod on the node needs the volume, in ms of the monotonic clock; undefined: since now. */
   unwantedSince(node: string): number | undefined;
   readonly now: number;
 }
 
+/** The next step for a volume on one node. */
 export type AttachStep =
   | { readonly do: "attach"; readonly node: string }
-  /** Somebody is at it. */
+  /** The driver is attaching it. */
   | { readonly do: "await"; readonly node: string }
   | { readonly do: "attached"; readonly node: string }
   | { readonly do: "failed"; readonly node: string; readonly error: string }
-  /** It may be on one node only and is on these. */
+  /** The volume is exclusive and attached, or about to be attached, to these nodes. */
   | { readonly do: "refuse"; readonly node: string; readonly others: readonly string[] }
-  /** @param forced the node has had its time to unmount it */
+  /** @param forced the unmount limit has expired */
   | { readonly do: "detach"; readonly node: string; readonly name: string; readonly forced: boolean }
-  /** The node still uses it. */
+  /** The node still uses the volume; wait for the unmount. */
   | { readonly do: "hold"; readonly node: string; readonly forMs: number };
 
-/** So long a node that says nothing may keep a volume that its Pods are done with. Source: reconciler maxWaitForUnmountDuration */
+/**
+ * Time limit for a node to unmount a volume that no Pod needs before it is force-detached.
+ * Source: reconciler maxWaitForUnmountDuration
+ */
 export const unmountLimitMs = 6 * 60_000;
 
-/** What one volume needs, on all nodes. Source: pkg/controller/volume/attachdetach/reconciler */
+/** Pure: plans the steps for one volume on all nodes. Source: pkg/controller/volume/attachdetach/reconciler */
 export function planVolume({ wanted, attachments, exclusive, unwantedSince, now }: PlanInput): AttachStep[] {
   const leaving = attachments.filter(({ node, deleting }) => !deleting && !wanted.includes(node));
   const steps: AttachStep[] = leaving.map(({ node, name, inUse }) => {
@@ -50,7 +55,7 @@ export function planVolume({ wanted, attachments, exclusive, unwantedSince, now 
     if (there !== undefined) steps.push(stepOf(there));
     else {
       const others = attachments.filter((attachment) => attachment.node !== node).map((attachment) => attachment.node);
-      // Of several nodes that need a free volume the first gets it.
+      // When several nodes need an exclusive volume that is not attached, the first one gets it.
       const promised = steps.flatMap((step) => (step.do === "attach" ? [step.node] : []));
       const taken = [...others, ...promised];
       steps.push(exclusive && taken.length > 0 ? { do: "refuse", node, others: taken } : { do: "attach", node });

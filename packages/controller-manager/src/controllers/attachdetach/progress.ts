@@ -1,25 +1,26 @@
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 
-/** What is remembered of one volume on one node while something is done about it. Lost at a restart, without harm. */
+/** In-memory state of one volume on one node during attach and detach. Losing it at a restart is harmless. */
 export interface Progress {
-  /** Since when it is being attached, or detached; of the monotonic clock. */
+  /** Start of the current attach or detach operation, in ms of the monotonic clock. */
   attachingSince?: number;
   detachingSince?: number;
-  /** Since when no Pod needs it. */
+  /** Time since which no Pod needs the volume, in ms of the monotonic clock. */
   unwantedSince?: number;
-  /** It is not to be used any more, though it is attached still. */
+  /** Still attached, but removed from the node's status because it is being detached. */
   leaving?: boolean;
-  /** Its Pods were told that it is somewhere else. */
+  /** The Multi-Attach Event has been recorded for its Pods. */
   refused?: boolean;
-  /** After a failure: when to try again, and how long that was. */
+  /** After a failure: time of the next attempt (monotonic clock) and the current backoff, both in ms. */
   retry?: { at: number; waitMs: number };
 }
 
+/** Progress by volume and node; `of` creates a missing entry, `peek` does not. */
 export interface ProgressTable {
   of(id: VolumeId, node: string): Progress;
   peek(id: VolumeId, node: string): Progress | undefined;
   forget(id: VolumeId, node: string): void;
-  /** Keeps of a volume only what is about these nodes. */
+  /** Drops the entries of the volume for all other nodes. */
   keep(id: VolumeId, nodes: ReadonlySet<string>): void;
 }
 

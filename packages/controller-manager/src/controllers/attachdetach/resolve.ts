@@ -13,9 +13,10 @@ import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-o
 import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
 import { isMigratedOnNode, type MigratedPlugin, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { FlexAttacher } from "./flex-attacher.ts";
+import type { Resolved } from "./volume.ts";
 import { type AttachableFlexVolume, type AttachableVolume, attachable, attachableFlex, type CsiVolume } from "./volume.ts";
 
-/** Where volumes of Pods are looked up. */
+/** Listers used to resolve a Pod's volumes. */
 export interface VolumeSources {
   readonly claims: Lister<PersistentVolumeClaim>;
   readonly volumes: Lister<PersistentVolume>;
@@ -25,10 +26,10 @@ export interface VolumeSources {
   readonly flex: Pick<FlexAttacher, "attaches">;
 }
 
-/** What is known of a Pod's volume: `unknown` when its claim is not bound, or not seen, yet. */
-export type Resolved = AttachableVolume | "not attached" | "unknown";
-
-/** Source: pkg/controller/volume/attachdetach/util CreateVolumeSpec */
+/**
+ * Resolves a volume of a Pod to what has to be attached to the Pod's node.
+ * Source: pkg/controller/volume/attachdetach/util CreateVolumeSpec
+ */
 export function resolve(pod: Pod, volume: Volume, sources: VolumeSources): Resolved {
   const claimName = claimNameOf(pod, volume);
   if (claimName === undefined) return inlineVolume(volume, pod, sources) ?? "not attached";
@@ -43,7 +44,7 @@ export function resolve(pod: Pod, volume: Volume, sources: VolumeSources): Resol
   return unlessDriverRefrains(csi === undefined ? undefined : attachable(csi), sources) ?? "not attached";
 }
 
-/** @param bound the volume of the Pod's claim; absent for one that stands in the Pod itself */
+/** @param bound the PersistentVolume of the Pod's claim; undefined for an inline volume */
 function flexVolume(volume: Volume, { flex }: VolumeSources, bound?: PersistentVolume): AttachableFlexVolume | undefined {
   const source = bound === undefined ? volume.flexVolume : bound.spec.flexVolume;
   if (source === undefined || !flex.attaches(source.driver)) return undefined;
@@ -52,7 +53,7 @@ function flexVolume(volume: Volume, { flex }: VolumeSources, bound?: PersistentV
   return attachableFlex(flexVolumeOf(source, { name, readOnly }), bound);
 }
 
-/** A volume that stands in the Pod itself: a flex driver's, or an in-tree plugin's that a CSI driver has taken over. */
+/** An inline volume of a flex driver, or of an in-tree plugin that is migrated to CSI. */
 function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): AttachableVolume | undefined {
   if (volume.flexVolume !== undefined) return flexVolume(volume, sources);
   const migrated = migratedPluginOf(volume as PersistentVolumeSource, sources.gates);
@@ -62,7 +63,7 @@ function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): Attacha
   return found && { ...found, source: { inlineVolumeSpec: csi.spec } };
 }
 
-/** The same for a Pod: on nodes where the driver does not have the plugin's volumes yet, nobody attaches them. */
+/** CSI form of the volume for a Pod; undefined on nodes where the plugin is not migrated yet: such volumes are not attached. */
 function asCsi(volume: PersistentVolume, pod: Pod, sources: VolumeSources): PersistentVolume | undefined {
   const migrated = migratedPluginOf(volume.spec, sources.gates);
   return migrated === undefined || isOnNode(migrated, pod, sources) ? csiFormOf(volume, sources.gates) : undefined;
@@ -72,14 +73,14 @@ function isOnNode({ plugin }: MigratedPlugin, pod: Pod, { nodes }: VolumeSources
   return isMigratedOnNode(plugin, nodes.get(pod.spec.nodeName ?? ""));
 }
 
-/** A CSI volume, or what a driver makes of the plugin's that it has taken over. */
+/** Returns a CSI volume itself, or the CSI translation of a migrated in-tree volume. */
 export function csiFormOf(volume: PersistentVolume, gates: VolumeSources["gates"]): PersistentVolume | undefined {
   if (volume.spec.csi !== undefined) return volume;
   const migrated = migratedPluginOf(volume.spec, gates);
   return migrated === undefined ? undefined : translated(volume, migrated.plugin);
 }
 
-/** Some drivers have nothing to attach, and say so. */
+/** Filters out volumes whose CSIDriver sets `attachRequired: false`. */
 function unlessDriverRefrains(volume: CsiVolume | undefined, { drivers }: VolumeSources): CsiVolume | undefined {
   if (volume === undefined || drivers.get(volume.driver)?.spec.attachRequired === false) return undefined;
   return volume;

@@ -15,37 +15,38 @@ export type AttachableVolume = CsiVolume | AttachableFlexVolume;
 
 interface Attachable {
   readonly id: VolumeId;
-  /** In messages: the persistent volume's name. */
+  /** Name in messages: that of the PersistentVolume. */
   readonly label: string;
-  /** Only to one node at a time. */
+  /** Attachable to one node at a time only. */
   readonly exclusive: boolean;
 }
 
-/** Its driver is told by a VolumeAttachment. */
+/** Attached by creating a VolumeAttachment. */
 export interface CsiVolume extends Attachable {
   readonly driver: string;
   readonly source: VolumeAttachmentSource;
 }
 
-/** Its driver is a program. */
+/** Attached by executing the flex driver. */
 export interface AttachableFlexVolume extends Attachable {
   readonly flex: FlexVolume;
 }
 
-/** As users of metrics know the plugin. */
+/** Plugin name in metrics. */
 export function pluginOf(id: VolumeId): string {
   const csi = parseVolumeId(id);
   return csi === undefined ? (parsePluginVolumeId(id)?.plugin ?? "") : `kubernetes.io/csi:${csi.driver}`;
 }
 
-/** The id of what a spec describes; undefined for what is not CSI. */
+/** Volume id of a CSI spec; undefined for other volumes. */
 export function idOfSpec(spec: PersistentVolumeSpec | undefined): VolumeId | undefined {
   return spec?.csi === undefined ? undefined : volumeId(spec.csi.driver, spec.csi.volumeHandle);
 }
 
 /**
- * @param volume its CSI form, where a driver has taken over from an in-tree plugin
- * @returns undefined for what is not CSI
+ * The attachable form of a CSI volume.
+ * @param volume for a migrated in-tree volume, its CSI translation
+ * @returns undefined when it is not a CSI volume
  */
 export function attachable(volume: PersistentVolume): CsiVolume | undefined {
   const { csi } = volume.spec;
@@ -60,7 +61,10 @@ export function attachable(volume: PersistentVolume): CsiVolume | undefined {
   };
 }
 
-/** @param stored absent for a volume that stands in the Pod: of those nobody knows whether they can be shared */
+/**
+ * The attachable form of a flex volume.
+ * @param stored its PersistentVolume; undefined for an inline volume, which has no access modes and is treated as shareable
+ */
 export function attachableFlex(flex: FlexVolume, stored?: PersistentVolume): AttachableFlexVolume {
   const exclusive = stored !== undefined && isExclusive(stored);
   return { id: pluginVolumeId(flex.driver, flex.name), label: flex.name, flex, exclusive };
@@ -78,3 +82,6 @@ export function newAttachment(volume: CsiVolume, node: string): VolumeAttachment
     spec: { attacher: volume.driver, nodeName: node, source: volume.source },
   };
 }
+
+/** Result of resolving a Pod's volume; `unknown` when its claim is not bound or not in the cache yet. */
+export type Resolved = AttachableVolume | "not attached" | "unknown";

@@ -6,11 +6,12 @@ import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { type Attachments, namesAttached } from "./attachments.ts";
+import { isManaged } from "./managed-node.ts";
 import { csiFormOf } from "./resolve.ts";
 import { idOfSpec } from "./volume.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
-/** Everything that the controller watches. */
+/** Informers of the controller. */
 export interface Informers {
   readonly pods: SharedInformer<Pod>;
   readonly nodes: SharedInformer<Node>;
@@ -28,19 +29,19 @@ export interface WakeOptions {
   readonly gates: { enabled(name: string): boolean };
   readonly volume: (id: VolumeId) => void;
   readonly node: (name: string) => void;
-  /** Called for each attachment that is gone, before its volume is looked at. */
+  /** Called for each deleted attachment, before its volume is enqueued. */
   readonly gone: (id: VolumeId, node: string) => void;
 }
 
-/** Wakes the loops though nothing that is watched has changed. */
+/** Enqueues work independently of watch events. */
 export interface Wake {
-  /** For everything. */
+  /** Enqueues all wanted and attached volumes. */
   all(): void;
-  /** What Pods need is looked at anew. */
+  /** Resolves the volumes of all Pods again. */
   pods(): void;
 }
 
-/** Keeps what is wanted up to date, and wakes the loops of volumes and nodes for what a change may concern. */
+/** Updates the wanted volumes and enqueues affected volumes and nodes on every change. */
 export function wakeOnChanges(options: WakeOptions): Wake {
   const { informers, wanted, attachments, gates, gone } = options;
   const podsOf = podsByClaim(informers.pods);
@@ -53,7 +54,7 @@ export function wakeOnChanges(options: WakeOptions): Wake {
   const pod = (changed: Pod): void => {
     if (!changed.spec.nodeName) return;
     const node = informers.nodes.lister.get(changed.spec.nodeName);
-    // Of a node that is gone its Pods keep what they had, until they are gone themselves.
+    // Pods of a deleted node keep their wanted volumes until the Pods are deleted.
     const mayHave = node === undefined ? wanted.has(keyOf(changed)) : isManaged(node);
     const isOver = isTerminated(changed) && node?.metadata.annotations?.[keepTerminated] !== "true";
     volumes(wanted.set(changed, mayHave && !isOver));
@@ -122,11 +123,6 @@ export function wakeOnChanges(options: WakeOptions): Wake {
 
 const nodeIndex = "attachdetach-node";
 const keepTerminated = "volumes.kubernetes.io/keep-terminated-pod-volumes";
-
-/** The node leaves attaching to the control plane. */
-export function isManaged({ metadata }: Node): boolean {
-  return metadata.annotations?.["volumes.kubernetes.io/controller-managed-attach-detach"] !== undefined;
-}
 
 function usedOrAttached(...nodes: readonly Node[]): Set<VolumeId> {
   return new Set(nodes.flatMap((node) => [...(node.status?.volumesInUse ?? []), ...namesAttached(node)]));

@@ -1,38 +1,43 @@
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import type { Resolved } from "./resolve.ts";
-import type { AttachableVolume } from "./volume.ts";
+import type { AttachableVolume, Resolved } from "./volume.ts";
 
-/** One volume on one node: who needs it there. */
+/** A volume and the Pods that need it on one node. */
 export interface Want {
   readonly volume: AttachableVolume;
   readonly pods: ReadonlySet<ObjectKey>;
 }
 
-/** Which volumes have to be attached where, by the Pods that are on nodes. */
+/** Desired attachments, derived from the Pods scheduled to nodes. */
 export interface WantedVolumes {
-  /** Looks at a Pod anew. @returns the volumes that this may concern */
+  /**
+   * Replaces the wanted volumes of a Pod.
+   * @returns the affected volumes
+   */
   set(pod: Pod, needsVolumes: boolean): VolumeId[];
   has(pod: ObjectKey): boolean;
-  /** The Pod is gone. */
+  /**
+   * Removes a deleted Pod.
+   * @returns the affected volumes
+   */
   forget(pod: ObjectKey): VolumeId[];
-  /** By node. */
+  /** Wants of one volume by node name. */
   of(id: VolumeId): ReadonlyMap<string, Want>;
   ids(): Iterable<VolumeId>;
 }
 
 interface Entry {
   readonly node: string;
-  /** By their names in the Pod. */
+  /** By volume name in the Pod. */
   readonly volumes: ReadonlyMap<string, AttachableVolume>;
 }
 
 const none: ReadonlyMap<string, Want> = new Map();
 
 /**
- * @param resolve what a volume of a Pod is; while it is `unknown` what was known of it before holds: a claim that nobody
- * can see any more must not cost a running Pod its disk
+ * @param resolve resolves a volume of a Pod. While the result is `unknown` the previous one is kept: a claim that
+ * disappears from the cache must not detach the volume of a running Pod
  */
 export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved): WantedVolumes {
   const byPod = new Map<ObjectKey, Entry>();

@@ -9,7 +9,7 @@ import { newBootstrapSigner } from "./controller.ts";
 import { detachedSignature } from "./jws.ts";
 
 test("signs as every joining program expects it", () => {
-  // The example of k8s.io/cluster-bootstrap.
+  // Test vector from k8s.io/cluster-bootstrap.
   assert.equal(
     detachedSignature("Hello from the other side. I must have called a thousand times.", {
       id: "joshua",

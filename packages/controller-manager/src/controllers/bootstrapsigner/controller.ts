@@ -10,8 +10,8 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { detachedSignature } from "./jws.ts";
 
 /**
- * bootstrap-signer: the ConfigMap kube-public/cluster-info carries a signature of its kubeconfig for each bootstrap
- * token, so that who joins with a token can trust it. Watches that ConfigMap and Secrets; writes the ConfigMap.
+ * bootstrap-signer: signs the kubeconfig in the ConfigMap kube-public/cluster-info with each bootstrap token, so that
+ * joining nodes can verify it. Watches that ConfigMap and Secrets; writes the ConfigMap.
  * Source: pkg/controller/bootstrap/bootstrapsigner.go
  */
 export function newBootstrapSigner(ctx: ControllerContext): Controller {
@@ -42,7 +42,7 @@ async function reconcile(ctx: ControllerContext, signal: AbortSignal): Promise<R
   return done;
 }
 
-/** Pure: the data with one signature for each token that may sign, and no other. Without a kubeconfig it stays as it is. */
+/** Pure: the data with exactly one signature for each signing token; unchanged without a kubeconfig. */
 function signedData(
   data: Readonly<Record<string, string>>,
   all: readonly Secret[],

@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
 
 /**
- * A signature of `content` by which someone who has only the token knows that it comes from this cluster: a compact JWS
- * with HS256 whose middle part is left out.
+ * Signs `content` so that holders of the token can verify it: a compact JWS with HS256 and detached payload.
  * Source: k8s.io/cluster-bootstrap token/jws/jws.go; RFC 7515 appendix F
  */
 export function detachedSignature(content: string, token: { readonly id: string; readonly secret: string }): string {

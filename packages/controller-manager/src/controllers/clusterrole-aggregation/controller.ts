@@ -8,9 +8,8 @@ import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 
 /**
- * clusterrole-aggregation: a ClusterRole with an `aggregationRule` has the rules of those its selectors choose; `admin`,
- * `edit` and `view` get theirs this way. Watches ClusterRoles (every change concerns every aggregated role); writes
- * ClusterRoles, as an apply that takes the rules over from whoever wrote them.
+ * clusterrole-aggregation: computes the rules of ClusterRoles with an `aggregationRule`, such as `admin`, `edit` and `view`.
+ * Watches ClusterRoles (every change enqueues all aggregated roles); writes ClusterRoles by server-side apply with force.
  * Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go
  */
 export function newClusterRoleAggregationController(ctx: ControllerContext): Controller {
@@ -45,14 +44,14 @@ async function reconcile(ctx: ControllerContext, name: string, signal: AbortSign
   try {
     await ctx.client.patch(clusterRoles, { name }, { type: "apply", body: applied }, { fieldManager, force: true, signal });
   } catch (err) {
-    // A server without apply says so by the media type it does not know.
+    // A server without server-side apply responds with 415 Unsupported Media Type.
     if (!(err instanceof StatusError) || err.code !== 415) throw err;
     await ctx.client.update<ClusterRole>(clusterRoles, { ...role, rules }, { signal });
   }
   return done;
 }
 
-/** Pure: selector by selector, within each by name, each rule once; never the role's own. */
+/** Pure: collects the rules of matching roles by selector, then by name, without duplicates and without the role itself. */
 export function aggregatedRules(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] {
   const rules: PolicyRule[] = [];
   const byName = all.toSorted((a, b) => ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1));

@@ -11,7 +11,7 @@ import { newCronJobController } from "./controller.ts";
 
 type Test = Parameters<typeof newTestContext>[0];
 
-/** A world with one CronJob, made at midnight. */
+/** Runs the controller with one CronJob created at midnight. */
 async function runCronJob(t: Test, cronJob: CronJob, ...children: Job[]) {
   const context = newTestContext(t);
   const { client, ctx, clock, run } = context;
@@ -42,7 +42,7 @@ async function runCronJob(t: Test, cronJob: CronJob, ...children: Job[]) {
   };
 }
 
-/** The first minutes of 2022, as names of Jobs show them. */
+/** 2022-01-01T00:01Z in minutes since the epoch, as in Job names. */
 const first = 27_349_921;
 const childOf = (cronJob: CronJob, name: string, status: Job["status"] = {}): Job =>
   aJob({ name, status, owner: newControllerRef(cronJob, cronJobs) });

@@ -6,12 +6,13 @@ import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1"
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { untilNextOf } from "./decide.ts";
-import { type CronJobRoom, reconcileCronJob } from "./reconcile.ts";
+import type { CronJobRoom } from "./look.ts";
+import { reconcileCronJob } from "./reconcile.ts";
 
 /**
- * cronjob-controller: starts a Job whenever its schedule says so, under a name made of the time.
- * Watches CronJobs (own key) and Jobs (key of the controlling CronJob), and wakes up when the next time comes; writes
- * Jobs and cronjobs/status, Events on the CronJob.
+ * cronjob-controller: creates a Job at each scheduled time, named after that time.
+ * Watches CronJobs (own key) and Jobs (key of the controlling CronJob), and requeues for the next scheduled time; writes
+ * Jobs, cronjobs/status and Events on the CronJob.
  * Source: pkg/controller/cronjob/cronjob_controllerv2.go
  */
 export function newCronJobController(ctx: ControllerContext): Controller {
@@ -32,7 +33,7 @@ export function newCronJobController(ctx: ControllerContext): Controller {
         added: (cronJob) => enqueue(keyOf(cronJob)),
         updated(old, cronJob) {
           if (old.spec.schedule === cronJob.spec.schedule) return enqueue(keyOf(cronJob));
-          // Its next time is another now; a time that the old schedule missed does not count any more.
+          // The schedule changed: wait for its next time; times missed by the old schedule no longer count.
           const delayMs = untilNextAfterChange(ctx, cronJob);
           if (delayMs !== undefined) enqueueAfter(keyOf(cronJob), delayMs);
         },
@@ -47,7 +48,7 @@ export function newCronJobController(ctx: ControllerContext): Controller {
   });
 }
 
-/** No flag sets it. Source: pkg/controller/cronjob/config/v1alpha1/defaults.go ConcurrentCronJobSyncs */
+/** Not configurable by a flag. Source: pkg/controller/cronjob/config/v1alpha1/defaults.go ConcurrentCronJobSyncs */
 const workers = 5;
 
 function untilNextAfterChange({ clock, recorder }: ControllerContext, cronJob: CronJob): number | undefined {

@@ -6,7 +6,7 @@ import { aCronJob } from "../../testing/jobs.ts";
 import { decide } from "./decide.ts";
 import { untilNextMs } from "./due.ts";
 
-// A schedule is in this process's time zone.
+// Schedules are evaluated in the time zone of the process.
 process.env["TZ"] = "UTC";
 
 const active = (name: string): CronJobStatus => ({ active: [{ name, namespace: "default", uid: `${name}-uid` }] });
@@ -33,7 +33,8 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
   },
   {
     name: "looks as far back as it likes with a starting deadline of all 64 bits",
-    spec: { startingDeadlineSeconds: 9223372036854775807n as unknown as number }, // as it is read
+    // an int64 beyond the safe integers is decoded as bigint
+    spec: { startingDeadlineSeconds: 9223372036854775807n as unknown as number },
     now: "2022-01-01T00:10:30Z",
     start: "2022-01-01T00:10:00Z",
   },
@@ -115,7 +116,7 @@ for (const { schedule, status = {}, now, want } of [
   { schedule: "* * * * *", now: "2022-01-01T00:00:30Z", want: 30_100 },
   { schedule: "@every 1h", now: "2022-01-01T00:20:00Z", want: 40 * 60_000 + 100 },
   { schedule: "@every 1h", status: { lastScheduleTime: "2022-01-01T01:00:00Z" }, now: "2022-01-01T01:20:00Z", want: 2_400_100 },
-  // Times are not evenly apart: what is reckoned is never in the past.
+  // Irregular intervals: the extrapolated time must not be in the past.
   {
     schedule: "0 9,17 * * *",
     status: { lastScheduleTime: "2022-01-01T09:00:00Z" },

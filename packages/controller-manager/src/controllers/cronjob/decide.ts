@@ -8,21 +8,24 @@ import { type Due, lastDue, untilNextMs } from "./due.ts";
 
 export type Told = readonly [type: "Normal" | "Warning", reason: string, message: string];
 
-/** What is to happen with a CronJob now. */
+/** Action for a CronJob at the current time. */
 export interface Decision {
-  /** Start the Job of this time, in ms. */
+  /** Scheduled time of the Job to create, in ms since the epoch. */
   readonly start?: number;
-  /** Without: when its time comes, look again; suspended or unreadable, it is looked at when it changes. */
+  /**
+   * Schedule used to requeue at the next time; undefined when suspended, being deleted or invalid, in which case only
+   * a change requeues.
+   */
   readonly schedule?: Schedule;
   readonly events: readonly Told[];
 }
 
-/** So many missed times are a sign that something is wrong. */
+/** Number of missed times above which a warning Event is recorded. */
 const tooManyMissed = 100;
 
 /**
- * Pure: whether a Job is to be started.
- * @param cronJob with only those in `status.active` that still run
+ * Pure: decides whether to create a Job.
+ * @param cronJob `status.active` must contain only Jobs that are not finished
  * Source: pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob
  */
 export function decide(cronJob: CronJob, now: number): Decision {
@@ -57,12 +60,15 @@ export function decide(cronJob: CronJob, now: number): Decision {
   return { schedule, events, start: time };
 }
 
-/** The same for each time: making it again finds it there. */
+/** Deterministic name for a scheduled time, so that a repeated creation fails with AlreadyExists. */
 export function jobName({ metadata }: CronJob, time: number): string {
   return `${metadata.name}-${Math.floor(time / 60_000)}`;
 }
 
-/** A changed schedule: when to look next. @throws Error when it cannot be read */
+/**
+ * Delay in ms until the next time of a changed schedule.
+ * @throws Error when the schedule cannot be parsed
+ */
 export function untilNextOf(cronJob: CronJob, now: number): number | undefined {
   return untilNextMs(cronJob, parseSchedule(cronJob.spec.schedule), now);
 }

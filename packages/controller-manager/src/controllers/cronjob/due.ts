@@ -2,34 +2,37 @@ import type { Schedule } from "@coxswain/apimachinery/cron/schedule";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 
-/** When a CronJob should have started a Job, and when it should next. Times are in ms. Source: pkg/controller/cronjob/utils.go */
+/**
+ * Latest scheduled time of a CronJob that has passed. Times are in ms since the epoch.
+ * Source: pkg/controller/cronjob/utils.go
+ */
 export interface Due {
-  /** The latest; undefined when nothing is due yet. */
+  /** The latest scheduled time that has passed; undefined when none is due. */
   readonly time: number | undefined;
-  /** How often it was due since the last Job, this time included. */
+  /** Number of scheduled times since the last Job, including `time`. */
   readonly missed: number;
 }
 
 /**
- * What is due of a CronJob: since its last Job (or since it was made), but nothing older than its starting deadline.
- * @throws Error for a schedule that never comes
+ * Computes what is due since the last Job (or since creation), limited by startingDeadlineSeconds.
+ * @throws Error when the schedule has no times or they are less than a second apart
  */
 export function lastDue(cronJob: CronJob, schedule: Schedule, now: number): Due {
   const { startingDeadlineSeconds } = cronJob.spec;
-  const oldest = startingDeadlineSeconds == null ? -Infinity : now - Number(startingDeadlineSeconds) * 1000; // of 64 bits
+  const oldest = startingDeadlineSeconds == null ? -Infinity : now - Number(startingDeadlineSeconds) * 1000; // an int64
   const since = Math.max(lastKnown(cronJob), oldest);
   return since > now ? { time: undefined, missed: 0 } : mostRecent(schedule, since, now);
 }
 
-/** How long until it is due next; undefined when it never is. */
+/** Delay in ms until the next scheduled time; undefined when there is none. */
 export function untilNextMs(cronJob: CronJob, schedule: Schedule, now: number): number | undefined {
-  // From the last time on, for schedules such as `@every 1h` that count from there.
+  // Computed from the last scheduled time, because intervals such as `@every 1h` are relative to it.
   const next = schedule.next(lastOf(cronJob, schedule, now));
   const due = next !== undefined && next > now ? next : schedule.next(now);
   return due === undefined ? undefined : due + marginMs - now;
 }
 
-/** Clocks are set back a little now and then: not to be there too early. Source: nextScheduleDelta */
+/** Small margin against clock adjustments, so that the requeue is not too early. Source: nextScheduleDelta */
 const marginMs = 100;
 
 function lastOf(cronJob: CronJob, schedule: Schedule, now: number): number {
@@ -45,7 +48,10 @@ function lastKnown({ metadata, status }: CronJob): number {
   return parseTime(status?.lastScheduleTime ?? metadata.creationTimestamp ?? "") ?? 0;
 }
 
-/** Reckons with times as far apart as the first two are: after a long outage all of them would be too many to go through. */
+/**
+ * Extrapolates from the interval between the first two times; enumerating all times after a long outage would be too
+ * expensive.
+ */
 function mostRecent(schedule: Schedule, since: number, now: number): Due {
   const first = schedule.next(since);
   const second = first === undefined ? undefined : schedule.next(first);

@@ -8,12 +8,13 @@ import type { ObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
 import { jobName } from "./decide.ts";
-import type { Look } from "./reconcile.ts";
+import type { Look } from "./look.ts";
 
 /**
- * Makes the Job of one time. Its name is the lock: one that is there already was made by a look that could not store
- * its status.
- * @returns what refers to it; `over` when it has ended since; undefined when it is not ours, or the namespace is going
+ * Creates the Job of one scheduled time. The name acts as a lock: an existing Job was created by an earlier
+ * reconciliation that could not store its status.
+ * @returns a reference to the Job; `over` when it is finished already; undefined when it is not owned by the CronJob
+ * or the namespace is terminating
  */
 export async function startJob(look: Look, time: number): Promise<ObjectReference | "over" | undefined> {
   const { room, cronJob, signal } = look;
@@ -61,7 +62,10 @@ function referenceTo({ metadata }: Job): ObjectReference {
   return { kind: "Job", namespace, name, uid, apiVersion: "batch/v1", resourceVersion };
 }
 
-/** Deletes what is beyond the history limits, the oldest first. @returns the uids of those that are gone */
+/**
+ * Deletes finished Jobs beyond the history limits, oldest first.
+ * @returns uids of the deleted Jobs
+ */
 export async function deleteSurplusJobs(look: Look, children: readonly Job[]): Promise<string[]> {
   const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = look.cronJob.spec;
   const surplus = [
@@ -79,21 +83,24 @@ function beyond(limit: number | undefined, children: readonly Job[], end: "Compl
   return ended.toSorted(byStart).slice(0, Math.max(0, ended.length - limit));
 }
 
-/** Those that never started last. */
+/** By start time; Jobs that never started come last. */
 function byStart(a: Job, b: Job): number {
   const [left, right] = [a, b].map(({ status }) => (status?.startTime ? parseTime(status.startTime) : undefined) ?? Infinity);
   if (left !== right) return (left as number) < (right as number) ? -1 : 1;
   return (a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1;
 }
 
-/** @returns whether it is gone; why not is told */
+/**
+ * Deletes the Job in the background; a failure is recorded as an Event.
+ * @returns whether the Job is deleted
+ */
 export async function deleteJob({ room, cronJob, signal }: Look, { metadata }: Job): Promise<boolean> {
   const { client, recorder } = room.ctx;
   const { namespace, name = "" } = metadata;
   try {
     await client.delete(jobs, { namespace, name }, { propagationPolicy: "Background", signal });
   } catch (err) {
-    if (isNotFound(err)) return true; // our cache is behind
+    if (isNotFound(err)) return true; // the cache was stale
     recorder.event(cronJob, "Warning", "FailedDelete", `Deleted job: ${messageOf(err)}`);
     return false;
   }

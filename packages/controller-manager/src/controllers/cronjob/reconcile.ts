@@ -1,39 +1,20 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { HistogramChild } from "@coxswain/apimachinery/metrics/registry";
 import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { ControllerContext } from "../../controller-context.ts";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
 import { decide, type Told } from "./decide.ts";
 import { untilNextMs } from "./due.ts";
 import { deleteJob, deleteSurplusJobs, startJob } from "./job-writes.ts";
-
-export interface CronJobRoom {
-  readonly ctx: ControllerContext;
-  readonly cronJobs: SharedInformer<CronJob>;
-  readonly jobs: SharedInformer<Job>;
-  readonly creationSkew: HistogramChild;
-}
-
-/** One look at one CronJob. */
-export interface Look {
-  readonly room: CronJobRoom;
-  /** Our own copy. */
-  readonly cronJob: CronJob;
-  /** Changed as the look goes on, and stored at its end. */
-  readonly status: CronJobStatus;
-  readonly signal: AbortSignal;
-}
+import type { CronJobRoom, Look } from "./look.ts";
 
 type Reference = NonNullable<CronJobStatus["active"]>[number];
 
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 export async function reconcileCronJob(room: CronJobRoom, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const cached = room.cronJobs.lister.get(key);
   if (cached === undefined) return done;
@@ -46,12 +27,15 @@ export async function reconcileCronJob(room: CronJobRoom, key: ObjectKey, signal
     await noteMissing(look, children, told);
     return await act(look, children);
   } finally {
-    // Also when something failed: what was done must not be forgotten.
+    // Also after a failure: actions that succeeded must be recorded.
     await storeStatus(look, told);
   }
 }
 
-/** A Job that the status does not know: the cached CronJob may be older than the Job, so the server is asked. */
+/**
+ * Returns the cached CronJob, or reads it from the API server when an active child Job is missing in its status: the
+ * cached CronJob may be older than the Job.
+ */
 async function knowingItsJobs(
   { ctx }: CronJobRoom,
   cached: CronJob,
@@ -69,7 +53,7 @@ async function knowingItsJobs(
   return fresh;
 }
 
-/** Jobs that have ended leave the list; the last success is noted. */
+/** Removes finished Jobs from `status.active` and updates lastSuccessfulTime. */
 function noteChildren({ status }: Look, children: readonly Job[], told: Told[]): void {
   for (const job of children) {
     const end = finishedConditionOf(job);
@@ -83,7 +67,7 @@ function noteChildren({ status }: Look, children: readonly Job[], told: Told[]):
   }
 }
 
-/** Jobs on the list that are gone leave it; our cache alone is no proof. */
+/** Removes deleted Jobs from `status.active`, after confirming with the API server that they do not exist. */
 async function noteMissing({ room, status, signal }: Look, children: readonly Job[], told: Told[]): Promise<void> {
   const known = new Set(children.map(({ metadata }) => metadata.uid));
   for (const { uid, namespace, name = "" } of [...(status.active ?? [])]) {
@@ -142,9 +126,9 @@ async function storeStatus({ room, cronJob, status, signal }: Look, told: readon
   try {
     if (changed) await client.update<CronJob>(cronJobs, { ...cronJob, status }, { subresource: "status", signal });
   } catch (err) {
-    if (!isNotFound(err)) throw err; // deleted meanwhile
+    if (!isNotFound(err)) throw err; // deleted in the meantime
   }
-  // Told once it is stored: a conflict would have it told twice.
+  // Recorded after the status is stored: recorded earlier, a conflict would duplicate the Events.
   for (const event of told) recorder.event(cronJob, ...event);
 }
 

@@ -10,7 +10,7 @@ import { newCsrApprovingController } from "./controller.ts";
 
 type Refused = { allowed: boolean };
 
-/** An API server that grants some subresources to everyone. */
+/** A context whose API server grants these subresources to every user. */
 function world(t: Parameters<typeof newTestContext>[0], granted: readonly string[]) {
   const context = newTestContext(t);
   const asked: string[] = [];

@@ -14,8 +14,8 @@ import {
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 
 /**
- * csrapproving: approves client certificates of nodes whose asker may have them, which the API server is asked about
- * (`selfnodeclient` for its own name, `nodeclient` for any). Everything else is left to people.
+ * csrapproving: approves kubelet client certificates if a SubjectAccessReview permits the requester (`selfnodeclient` for
+ * its own name, `nodeclient` for any). Other requests are left for manual approval.
  * Watches CertificateSigningRequests; writes their `approval`.
  * Source: pkg/controller/certificates/approver/sarapprove.go
  */
@@ -34,7 +34,7 @@ export function newCsrApprovingController(ctx: ControllerContext): Runnable {
       return done;
     }
     if (recognized.length === 0) return done;
-    // Whoever binds the role later finds the request approved, without asking again.
+    // Retried, because the role may be bound later.
     ctx.log.v(4)?.info("recognized csr but subject access review was not approved", {
       csr: name,
       tried: recognized.map(({ subresource }) => subresource),
@@ -44,7 +44,7 @@ export function newCsrApprovingController(ctx: ControllerContext): Runnable {
 }
 
 interface Recognizer {
-  /** Of certificatesigningrequests; who may `create` it gets what it is about. */
+  /** Subresource of certificatesigningrequests that the requester must be allowed to `create`. */
   readonly subresource: string;
   readonly message: string;
   readonly recognizes: (csr: CertificateSigningRequest, asked: CertificateRequest) => boolean;

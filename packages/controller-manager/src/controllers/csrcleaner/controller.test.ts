@@ -8,7 +8,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newCsrCleaner, reasonToDelete } from "./controller.ts";
 
-const now = Math.floor(Date.now() / 1000) * 1000; // certificates are made in real time
+const now = Math.floor(Date.now() / 1000) * 1000; // certificates are issued with the real clock
 const minutesAgo = (minutes: number): string => formatTime(now - minutes * 60_000);
 const day = 24 * 60;
 const expiredCertificate = Buffer.from((await newCa({ commonName: "x", validDays: -1 })).certPem).toString("base64");
@@ -52,5 +52,21 @@ test("looks at them every hour", async (t) => {
   assert.deepEqual(
     client.writes.map(({ verb, name }) => [verb, name]),
     [["delete", "old"]],
+  );
+});
+
+test("one that cannot be deleted keeps no other", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  for (const name of ["a", "b", "c"])
+    client.put(certificateSigningRequests, { ...aRequest(0), metadata: { name, creationTimestamp: "2000-01-01T00:00:00Z" } });
+  client.react("delete", "certificatesigningrequests", ({ name }) => {
+    if (name === "a") throw new Error("the server is away");
+    return undefined;
+  });
+  await run(newCsrCleaner(ctx));
+  await settle(20);
+  assert.deepEqual(
+    client.objects(certificateSigningRequests).map(({ metadata }) => metadata.name),
+    ["a"],
   );
 });

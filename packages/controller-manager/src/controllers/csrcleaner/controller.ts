@@ -8,7 +8,7 @@ import { conditionOf } from "../../certificates/requests.ts";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 
 /**
- * csrcleaner: every hour deletes certificate requests that nobody will look at again; nodes make new ones all the time.
+ * csrcleaner: deletes obsolete CertificateSigningRequests every hour.
  * Reads and deletes CertificateSigningRequests.
  * Source: pkg/controller/certificates/cleaner/cleaner.go
  */
@@ -36,7 +36,10 @@ export function newCsrCleaner(ctx: ControllerContext): Runnable {
 
 const hourMs = 3_600_000;
 
-/** Pure: why a request has had its time. @param now ms since the epoch */
+/**
+ * Pure: the reason to delete a request; undefined to keep it.
+ * @param now ms since the epoch
+ */
 export function reasonToDelete(csr: CertificateSigningRequest, now: number): string | undefined {
   const isOlder = (time: string | null | undefined, ageMs: number): boolean => {
     const at = time ? parseTime(time) : undefined;
@@ -58,6 +61,6 @@ function hasExpired(certificate: string, now: number): boolean {
   try {
     return Date.parse(new X509Certificate(Buffer.from(certificate, "base64")).validTo) < now;
   } catch {
-    return false; // what is no certificate does not expire
+    return false; // malformed certificates do not expire
   }
 }

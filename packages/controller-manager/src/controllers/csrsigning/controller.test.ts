@@ -8,7 +8,7 @@ import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/ki
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newCa, subjectOf } from "@coxswain/apimachinery/serving/certificates";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { SignerName, SigningFiles } from "../../certificates/signing-flags.ts";
+import type { SignerName, SigningFiles } from "../../config/certificate-signing.ts";
 import { type AskedFor, aCertificateRequest } from "../../testing/certificate-requests.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newCsrSigningController } from "./controller.ts";
@@ -22,7 +22,7 @@ const everySigner: SignerName[] = [
   "kubernetes.io/legacy-unknown",
 ];
 
-/** Files of a new authority, and how to replace them by another's. */
+/** Writes the files of a new CA; `replace` overwrites them with another CA. */
 async function authority(t: T): Promise<{ files: SigningFiles; replace: () => Promise<X509Certificate>; root: X509Certificate }> {
   const folder = mkdtempSync(join(tmpdir(), "cox-signing-"));
   t.after(() => rmSync(folder, { recursive: true }));

@@ -5,14 +5,14 @@ import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { kubeletClientFault, kubeletServingFault } from "../../certificates/kubelet-rules.ts";
 import { conditionOf, newCertificateController, readRequest, withCondition } from "../../certificates/requests.ts";
-import type { SignerName } from "../../certificates/signing-flags.ts";
+import type { SignerName } from "../../config/certificate-signing.ts";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { newSigningPairReader, type SigningPair } from "./signing-pair.ts";
 import { validityOf } from "./validity.ts";
 
 /**
- * csrsigning: issues what was approved, for the four signers of the cluster, each with the pair that its flags name; a
- * request that its signer must not sign gets the condition Failed.
+ * csrsigning: issues certificates for approved requests of the four built-in signers, each with the key pair of its flags.
+ * A request that violates the signer's rules gets the condition Failed.
  * Watches CertificateSigningRequests; writes their `status`.
  * Source: pkg/controller/certificates/signer/signer.go; cmd/kube-controller-manager/app/certificates.go
  */
@@ -40,14 +40,14 @@ export function newCsrSigningController(ctx: ControllerContext): Runnable | unde
   });
 }
 
-/** Why a signer does not sign; undefined when it does. */
+/** Validates a request; returns the reason for a rejection, or undefined. */
 type SignerRule = (asked: CertificateRequest, usages: readonly string[]) => string | undefined;
 
 const signers: Readonly<Record<SignerName, SignerRule>> = {
   "kubernetes.io/kubelet-serving": kubeletServingFault,
   "kubernetes.io/kube-apiserver-client-kubelet": kubeletClientFault,
   "kubernetes.io/kube-apiserver-client": clientUsagesFault,
-  // It never had rules; requests for it are from before signers had names.
+  // The legacy signer has no rules; it predates signer names.
   "kubernetes.io/legacy-unknown": () => undefined,
 };
 

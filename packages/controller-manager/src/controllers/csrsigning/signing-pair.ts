@@ -2,16 +2,16 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
-import type { SigningFiles } from "../../certificates/signing-flags.ts";
+import type { SigningFiles } from "../../config/certificate-signing.ts";
 
-/** A certificate that signs, with its key; both PEM. */
+/** A CA certificate and its private key, both PEM. */
 export interface SigningPair extends KeyPair {
   readonly notAfter: Date;
 }
 
 /**
- * Reads a pair each time it is asked for it, so that replaced files count from then on. While they cannot be read, or
- * do not belong together (a writer is between the two), the last good pair signs on.
+ * Returns a function that reads the pair on every call, so that replaced files take effect. While the files cannot be
+ * read or do not match (during replacement), the last valid pair is used.
  * Source: pkg/controller/certificates/signer/ca_provider.go
  */
 export function newSigningPairReader(files: SigningFiles, log: Logger): () => Promise<SigningPair> {
@@ -29,7 +29,7 @@ export function newSigningPairReader(files: SigningFiles, log: Logger): () => Pr
   };
 }
 
-/** @throws Error for anything but one certificate and its key */
+/** @throws Error unless the files contain one certificate and its private key */
 function signingPair(certPem: string, keyPem: string, file: string): SigningPair {
   const count = certPem.split("-----BEGIN CERTIFICATE-----").length - 1;
   if (count !== 1) throw new Error(`error reading CA cert file "${file}": expected 1 certificate, found ${count}`);

@@ -4,16 +4,16 @@ export interface Validity {
 }
 
 const minuteMs = 60_000;
-/** Clocks of nodes differ a little. */
+/** Backdating tolerates clock skew of nodes. */
 const backdateMs = 5 * minuteMs;
-/** Five minutes would be much of so short a life: it is not cut at its end. */
+/** For certificates shorter than this the backdating is not subtracted from the lifetime. */
 const shortMs = 8 * 60 * minuteMs;
 const leastMs = 10 * minuteMs;
 
 /**
- * Pure: how long a certificate is good: what was asked for, between ten minutes and `longestMs`, never longer than its
- * signer.
- * @throws Error when the signer is no longer good itself
+ * Pure: computes the validity: the requested duration, at least ten minutes and at most `longestMs`, and not beyond
+ * the signer's.
+ * @throws Error when the signer's certificate has expired
  * Source: pkg/controller/certificates/signer/signer.go duration; authority/policies.go
  */
 export function validityOf(options: {

@@ -31,7 +31,7 @@ async function start(
   return world;
 }
 
-/** Scheduler and node agents: each pod is bound to its node, runs, and is ready. */
+/** Stands in for scheduler and kubelets: every Pod is scheduled, runs and is ready. */
 async function makeReady(world: TestContext, which: (pod: Pod) => boolean = () => true): Promise<void> {
   for (let quiet = 0; quiet < 2; ) {
     const waiting = running(world).filter((pod) => pod.status?.conditions === undefined && which(pod));
@@ -287,7 +287,7 @@ test("does not create twice what its cache does not show yet", async (t) => {
   let created = 0;
   world.client.react("create", "pods", () => {
     created++;
-    return aPod({ name: `unseen-${created}` }); // stored nowhere: no event will come
+    return aPod({ name: `unseen-${created}` }); // not stored, so no watch event follows
   });
   world.client.put(daemonSets, aDaemonSet());
   await world.run(newDaemonSetController(world.ctx));

@@ -24,10 +24,10 @@ import { planRollingUpdate } from "./rolling-update.ts";
 import { daemonSetStatus } from "./status.ts";
 
 /**
- * daemonset-controller: one Pod on each node that the template fits, of the present template in the end.
- * Watches DaemonSets (own key), Pods and ControllerRevisions (key of the controlling DaemonSet; an orphan wakes every one
- * that selects it) and Nodes (every DaemonSet for which the node became another); writes Pods, ControllerRevisions and
- * daemonsets/status, Events on the DaemonSet.
+ * daemonset-controller: runs one Pod of the current template on each eligible node.
+ * Watches DaemonSets (own key), Pods and ControllerRevisions (key of the controlling DaemonSet; an orphan enqueues every
+ * DaemonSet that selects it) and Nodes (every DaemonSet whose eligibility changes). Writes Pods, ControllerRevisions,
+ * daemonsets/status and Events on the DaemonSet.
  * Source: pkg/controller/daemon
  */
 export function newDaemonSetController(ctx: ControllerContext): Controller {
@@ -61,9 +61,12 @@ export function newDaemonSetController(ctx: ControllerContext): Controller {
   });
 }
 
-/** No flag sets it. Source: pkg/controller/daemon/config/v1alpha1 */
+/** Not configurable by a flag. Source: pkg/controller/daemon/config/v1alpha1 */
 const concurrentSyncs = 2;
-/** No more than so many creates or deletes at once; the rest at the next look. Source: daemon_controller.go BurstReplicas */
+/**
+ * Upper bound of creations or deletions in one reconciliation; the rest follows in the next one.
+ * Source: daemon_controller.go BurstReplicas
+ */
 const burstReplicas = 250;
 
 interface Room {
@@ -88,7 +91,7 @@ function podOwnership({ daemonSets: owners, expectations }: Room): Ownership<Dae
   };
 }
 
-/** Nodes report often; only what makes a difference for a set wakes it. */
+/** Node status updates are frequent; a DaemonSet is enqueued only when its eligibility for the node changes. */
 function nodeHandlers({ daemonSets: owners }: Room, queue: SourceQueue) {
   const wake = (differs: (daemonSet: DaemonSet) => boolean): void => {
     for (const daemonSet of owners.lister.list()) if (differs(daemonSet)) queue.enqueue(keyOf(daemonSet));
@@ -108,7 +111,7 @@ function nodeHandlers({ daemonSets: owners }: Room, queue: SourceQueue) {
   };
 }
 
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const { ctx, expectations } = room;
   const daemonSet = room.daemonSets.lister.get(key);
@@ -121,12 +124,12 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
     ctx.recorder.event(daemonSet, "Warning", "SelectingAll", message);
     return done;
   }
-  // Its revisions may be orphaned or gone already, so nothing could be said of its pods.
+  // Its revisions may be orphaned or deleted already, so the Pods cannot be classified.
   if (daemonSet.metadata.deletionTimestamp) return done;
   try {
     return await sync(room, key, daemonSet, signal);
   } catch (err) {
-    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
@@ -134,7 +137,7 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
 async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result> {
   const { ctx, expectations } = room;
   const history = await syncHistory(room, daemonSet, signal);
-  // Asked before the Pods are read: what is seen in between would be counted twice.
+  // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const mayAct = expectations.satisfied(key);
   const own = await claimPods(room, daemonSet, signal);
   const eligibility = eligibilityFor(daemonSet);
@@ -159,7 +162,7 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
   const status = daemonSetStatus(view, mayAct);
   if (!sameStatus(daemonSet.status, status)) await writeStatus(ctx.client, daemonSets, daemonSet, status, signal);
   if (failure !== undefined) throw failure.error;
-  // A Pod may become available with no event to tell.
+  // A Pod becomes available after minReadySeconds without an event.
   const { minReadySeconds = 0 } = daemonSet.spec;
   const availableAfterMs =
     minReadySeconds > 0 && status.numberReady !== status.numberAvailable ? minReadySeconds * 1000 : undefined;
@@ -179,7 +182,10 @@ function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signa
   });
 }
 
-/** @returns when a failed pod that has to wait may be deleted */
+/**
+ * Executes the plan for all nodes.
+ * @returns delay in ms until the next failed Pod in backoff may be deleted; undefined without one
+ */
 async function bringAbout(room: Room, view: View, signal: AbortSignal): Promise<number | undefined> {
   const { ctx, backoff } = room;
   const { daemonSet } = view;
@@ -199,7 +205,7 @@ async function bringAbout(room: Room, view: View, signal: AbortSignal): Promise<
   return plan.retryAfterMs;
 }
 
-/** @throws the first failure, after everything else was tried */
+/** @throws the first failure, after all requests were attempted */
 async function apply({ ctx, expectations }: Room, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
   const template = podTemplateOf(daemonSet, hash);
   const changes = {
@@ -213,7 +219,7 @@ async function apply({ ctx, expectations }: Room, { daemonSet, hash }: View, pla
   if (deleting !== undefined) throw deleting;
 }
 
-/** The API leaves out counts of nothing. */
+/** Compares ignoring zero counts, which the API omits. */
 function sameStatus(a: DaemonSetStatus | undefined, b: DaemonSetStatus): boolean {
   const nonZero = (status: object): object => Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0));
   return a !== undefined && semanticEqual(nonZero(a), nonZero(b));

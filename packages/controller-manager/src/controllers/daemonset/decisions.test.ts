@@ -127,7 +127,7 @@ test("tolerates every trouble of a node without end, once each", () => {
   assert.equal(withDaemonTolerations({ containers: [], hostNetwork: true }).tolerations?.length, 7);
 });
 
-/** Not bound yet. */
+/** A pinned Pod that is not scheduled yet. */
 const pinnedPod = (name: string, nodeName: string): Pod => {
   const { metadata, spec } = aPod({ name });
   return { metadata, spec: pinnedTo({ metadata: {}, spec }, nodeName).spec };

@@ -4,16 +4,16 @@ import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { withDaemonTolerations } from "./pod-template.ts";
 
+/** Whether a node is eligible for the DaemonSet's Pods. */
 export interface Eligibility {
-  /** A pod belongs on the node. */
+  /** A Pod should be created on the node. */
   readonly shouldRun: boolean;
-  /** A pod that is there may stay: a taint that only keeps new pods away does not end it. */
+  /** An existing Pod may stay: NoSchedule taints do not remove it. */
   readonly shouldContinue: boolean;
 }
 
 /**
- * Pure: whether the set's pod is for a node: by its name, the template's node selector and affinity, and the node's
- * taints. Room on the node is the scheduler's question.
+ * Pure: evaluates node name, node selector, node affinity and taints. Resources are checked by the scheduler.
  * Source: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod
  */
 export function eligibilityFor({ spec }: Pick<DaemonSet, "spec">): (node: Node) => Eligibility {

@@ -1,14 +1,14 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 
 /**
- * How long a failed pod stays before it is replaced: a node agent that refuses a pod would refuse the next one as well.
- * The wait is 1 s and doubles with each failure up to 15 min; after twice that time without one it starts anew.
+ * Backoff before a failed Pod is replaced: a kubelet that rejects a Pod would probably reject its replacement too.
+ * The delay starts at 1 s, doubles with each failure up to 15 min, and is reset after 30 min without a failure.
  * Source: client-go util/flowcontrol/backoff.go, app/apps.go startDaemonSetController
  */
 export interface FailedPodBackoff {
-  /** @returns 0 when the next failed pod may be deleted */
+  /** Remaining delay in ms; 0 when the next failed Pod may be deleted. */
   remainingMs(key: string): number;
-  /** One is deleted now. */
+  /** Records a deletion and increases the delay. */
   next(key: string): void;
 }
 
@@ -26,7 +26,7 @@ export function newFailedPodBackoff(clock: Clock): FailedPodBackoff {
     next(key) {
       const entry = current(key);
       const waitMs = entry === undefined ? firstMs : Math.min(longestMs, 2 * entry.waitMs);
-      entries.delete(key); // the map stays in the order of time
+      entries.delete(key); // re-inserted, so that the map stays ordered by time
       entries.set(key, { waitMs, since: clock.monotonic() });
       for (const old of entries.keys()) {
         if (current(old) !== undefined) break;

@@ -5,29 +5,29 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eligibility } from "./eligibility.ts";
 import { hashLabel, targetNodeOf } from "./pod-template.ts";
 
-/** The set's pods by the node that they are on or for. */
+/** Pods of the DaemonSet by the node they run on or are pinned to. */
 export type NodePods = ReadonlyMap<string, readonly Pod[]>;
 
-/** What a decision is made from, all of one moment. */
+/** Consistent input of the pure planning functions. */
 export interface View {
   readonly daemonSet: DaemonSet;
-  /** All of the cluster. */
+  /** All nodes of the cluster. */
   readonly nodes: readonly (Eligibility & { readonly name: string })[];
   readonly pods: NodePods;
-  /** Of the template that is wanted. */
+  /** Hash of the current template. */
   readonly hash: string;
-  /** The gate DaemonSetUpdateSurge. */
+  /** Feature gate DaemonSetUpdateSurge. */
   readonly surgeEnabled: boolean;
   readonly now: number;
 }
 
-/** What has to be done: pods to create, by their nodes, and pods to delete. */
+/** Nodes on which to create Pods, and Pods to delete. */
 export interface Plan {
   readonly create: readonly string[];
   readonly delete: readonly Pod[];
 }
 
-/** Pods that say no node are nobody's; they are left alone. */
+/** Groups Pods by target node; Pods without one are ignored. */
 export function groupByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const groups = new Map<string, Pod[]>();
   for (const pod of pods) {
@@ -40,24 +40,28 @@ export function groupByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   return groups;
 }
 
+/** Whether the Pod has this template hash; false for an empty hash. */
 export function isUpdated(pod: Pod, hash: string): boolean {
   return hash !== "" && pod.metadata.labels?.[hashLabel] === hash;
 }
 
-/** Bound ones first, then the oldest. Source: daemon_controller.go podByCreationTimestampAndPhase */
+/** Scheduled Pods first, then by age. Source: daemon_controller.go podByCreationTimestampAndPhase */
 export function byBindingAndAge(a: Pod, b: Pod): number {
   const unbound = ({ spec }: Pod): number => (spec.nodeName ? 0 : 1);
   return unbound(a) - unbound(b) || byCreation(a, b);
 }
 
-/** How many pods more than one for each node may run during an update. Source: daemonset_util.go SurgeCount */
+/** Maximum number of additional Pods during a rolling update. Source: daemonset_util.go SurgeCount */
 export function surgeCount({ daemonSet, surgeEnabled }: View, desired: number): number {
   const { type, rollingUpdate } = daemonSet.spec.updateStrategy ?? {};
   if (!surgeEnabled || type !== "RollingUpdate") return 0;
   return scaledValue(rollingUpdate?.maxSurge ?? 0, desired, true);
 }
 
-/** Source: daemonset_util.go UnavailableCount */
+/**
+ * Maximum number of unavailable Pods during a rolling update; 0 for other strategies.
+ * Source: daemonset_util.go UnavailableCount
+ */
 export function unavailableCount({ daemonSet }: View, desired: number): number {
   const { type, rollingUpdate } = daemonSet.spec.updateStrategy ?? {};
   return type === "RollingUpdate" ? scaledValue(rollingUpdate?.maxUnavailable ?? 0, desired, true) : 0;

@@ -2,25 +2,26 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
 import { byBindingAndAge, isUpdated, type Plan, surgeCount, type View } from "./node-pods.ts";
 
-/** A pod that failed, on the node where it did. */
+/** A failed Pod and its node. */
 export interface FailedPod {
   readonly pod: Pod;
   readonly nodeName: string;
 }
 
+/** Plan of `planNodes`. */
 export interface NodesPlan extends Plan {
-  /** Those among `delete` that failed. */
+  /** The failed Pods among `delete`. */
   readonly failed: readonly FailedPod[];
-  /** When the next failed pod may be deleted, if one has to wait. */
+  /** Delay in ms until the next failed Pod in backoff may be deleted; undefined without one. */
   readonly retryAfterMs: number | undefined;
 }
 
-/** For the pods that failed: how long one on this node has to wait. */
+/** Remaining backoff in ms for failed Pods on a node. */
 export type FailedPodWait = (nodeName: string) => number;
 
 /**
- * Pure: one pod on each node that the set is for, none elsewhere, and failed ones replaced; while an update surges two,
- * an old one that serves and a new one that does not yet.
+ * Pure: plans one Pod on each eligible node, none elsewhere, and replacement of failed Pods. During a surge a node may
+ * have two: a ready old Pod and a new one that is not available yet.
  * Source: pkg/controller/daemon/daemon_controller.go manage, podsShouldBeOnNode
  */
 export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
@@ -42,7 +43,7 @@ export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
     const running = staying.filter(({ status }) => status?.phase !== "Failed");
     const waitMs = running.length < staying.length ? waitMsOf(nodeName) : 0;
     if (waitMs > 0) retryAfterMs = Math.min(waitMs, retryAfterMs ?? waitMs);
-    // One at a time: the wait grows with each.
+    // One at a time, because the backoff grows with each deletion.
     else
       failed.push(
         ...staying
@@ -57,7 +58,7 @@ export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
   return { create, delete: [...surplus, ...failed.map(({ pod }) => pod), ...strayed(view)], failed, retryAfterMs };
 }
 
-/** Of each template only the oldest stays, and the old one only as long as it serves and the new one does not. */
+/** Keeps the oldest Pod of each template; the old one only while it is ready and the new one is not available. */
 function surplusWhileSurging({ daemonSet, hash, now }: View, running: readonly Pod[]): Pod[] {
   if (running.length <= 1) return [];
   const sorted = running.toSorted(byBindingAndAge);
@@ -69,7 +70,7 @@ function surplusWhileSurging({ daemonSet, hash, now }: View, running: readonly P
   return replaced ? [...surplus, oldestOld] : surplus;
 }
 
-/** Pods for nodes that are gone, which nobody will ever bind. */
+/** Unscheduled Pods pinned to deleted nodes; they would stay pending forever. */
 function strayed({ nodes, pods }: View): Pod[] {
   const known = new Set(nodes.map(({ name }) => name));
   return [...pods].flatMap(([nodeName, there]) => (known.has(nodeName) ? [] : there.filter(({ spec }) => !spec.nodeName)));

@@ -9,14 +9,13 @@ import type {
   Toleration,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** On revisions and their pods: which template a pod was made of. */
+/** Label of revisions and Pods with the hash of the template. */
 export const hashLabel = "controller-revision-hash";
 const generationLabel = "pod-template-generation";
 const generationAnnotation = "deprecated.daemonset.template.generation";
 
 /**
- * The template of the set's pods as they are created: with labels that say which revision they are, and with the
- * tolerations by which they stay on nodes that are in trouble.
+ * The template with which Pods are created: adds revision labels and the tolerations that keep Pods on unhealthy nodes.
  * Source: pkg/controller/daemon/util/daemonset_util.go CreatePodTemplate
  */
 export function podTemplateOf({ metadata, spec }: DaemonSet, hash: string): PodTemplateSpec {
@@ -36,7 +35,7 @@ export function podTemplateOf({ metadata, spec }: DaemonSet, hash: string): PodT
   };
 }
 
-/** The same for one node: the scheduler finds no other that fits. Source: ReplaceDaemonSetPodNodeNameNodeAffinity */
+/** Restricts the template to one node by node affinity. Source: ReplaceDaemonSetPodNodeNameNodeAffinity */
 export function pinnedTo(template: PodTemplateSpec, nodeName: string): PodTemplateSpec {
   const affinity: Affinity = deepClone(template.spec?.affinity ?? {});
   affinity.nodeAffinity = {
@@ -50,7 +49,7 @@ export function pinnedTo(template: PodTemplateSpec, nodeName: string): PodTempla
 
 const nameField = "metadata.name";
 
-/** The node that a pod runs on, or that it is pinned to. @returns undefined when it says neither */
+/** The node that a Pod runs on or is pinned to; undefined without either. */
 export function targetNodeOf({ spec }: Pod): string | undefined {
   if (spec.nodeName) return spec.nodeName;
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
@@ -68,17 +67,20 @@ const troubles: readonly (readonly [condition: string, effect: "NoExecute" | "No
   ["pid-pressure", "NoSchedule"],
   ["unschedulable", "NoSchedule"],
 ];
-/** A pod in the node's network can run before there is another. */
+/** Pods with hostNetwork do not need the Pod network. */
 const withoutNetwork = ["network-unavailable", "NoSchedule"] as const;
 
-/** Source: daemonset_util.go AddOrUpdateDaemonPodTolerations */
+/**
+ * Returns the Pod spec with the tolerations of DaemonSet Pods, replacing time-limited ones.
+ * Source: daemonset_util.go AddOrUpdateDaemonPodTolerations
+ */
 export function withDaemonTolerations(spec: PodSpec): PodSpec {
   const own = [...(spec.tolerations ?? [])];
   for (const [condition, effect] of spec.hostNetwork === true ? [...troubles, withoutNetwork] : troubles) {
     const toleration: Toleration = { key: `node.kubernetes.io/${condition}`, operator: "Exists", effect };
     const at = own.findIndex((had) => sameButForTime(had, toleration));
     if (at < 0) own.push(toleration);
-    else own[at] = toleration; // one that ends after some time would end the pod
+    else own[at] = toleration; // a toleration with tolerationSeconds would let the Pod be evicted
   }
   return { ...spec, tolerations: own };
 }

@@ -17,16 +17,17 @@ interface Room {
   readonly pods: SharedInformer<Pod>;
 }
 
+/** Revisions of a DaemonSet. */
 export interface History {
-  /** Of the present template, as its pods carry it. */
+  /** Hash label of the current template's revision. */
   readonly hash: string;
   readonly old: readonly ControllerRevision[];
 }
 
 /**
- * The revisions of the set, with one of the present template above all others: made when there is none, numbered anew
- * when the set went back to it.
- * @throws Error after a collision of hashes, which the set's status counts: the next try has another hash
+ * Lists the revisions and ensures that the current template has the highest one: creates it, or renumbers an existing
+ * one after a rollback.
+ * @throws Error after a hash collision; collisionCount is incremented in the status, so the retry uses another hash
  * Source: pkg/controller/daemon/update.go constructHistory
  */
 export async function syncHistory(room: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
@@ -44,7 +45,7 @@ export async function syncHistory(room: Room, daemonSet: DaemonSet, signal: Abor
   return { hash: hashOf(newest), old };
 }
 
-/** Keeps `spec.revisionHistoryLimit` old revisions, and those that pods still run of. */
+/** Deletes the oldest revisions beyond `spec.revisionHistoryLimit`, except those with Pods. */
 export async function cleanUpHistory(
   { ctx }: Room,
   { spec }: DaemonSet,
@@ -73,7 +74,7 @@ function claimRevisions({ ctx, revisions }: Room, daemonSet: DaemonSet, signal: 
   });
 }
 
-/** One without a hash has its name for one: that is nobody else's. */
+/** Adds a missing hash label; uses the revision's name, which is unique. */
 async function labelled(ctx: ControllerContext, revision: ControllerRevision, signal: AbortSignal): Promise<ControllerRevision> {
   const { metadata } = revision;
   if (metadata.labels?.[hashLabel] !== undefined) return revision;
@@ -96,7 +97,10 @@ async function snapshot(
   throw new Error(`the name ${wanted.metadata.name} is taken by another revision; collision ${collisionCount}`);
 }
 
-/** @throws Error when the count is a newer one than that of the set at hand: the hash was wrong, not taken */
+/**
+ * Increments collisionCount in the status.
+ * @throws Error when the cached collisionCount is stale: the hash was computed from an old count
+ */
 async function countCollision(ctx: ControllerContext, { metadata, status }: DaemonSet, signal: AbortSignal): Promise<number> {
   const { namespace, name = "" } = metadata;
   const fresh = await ctx.client.get<DaemonSet>(daemonSets, { namespace, name }, { signal });
@@ -113,7 +117,7 @@ async function countCollision(ctx: ControllerContext, { metadata, status }: Daem
   return collisionCount;
 }
 
-/** Several revisions of one template become one; their pods are that one's. */
+/** Merges duplicate revisions of one template and relabels their Pods. */
 async function mergeInto(
   { ctx, pods: podInformer }: Room,
   daemonSet: DaemonSet,

@@ -3,26 +3,25 @@ import { isAvailable, isTerminating } from "../../pods/pod-state.ts";
 import { isUpdated, type Plan, surgeCount, unavailableCount, type View } from "./node-pods.ts";
 
 /**
- * Pure: the next step of a rolling update. To be asked only when `planNodes` finds nothing to do: it sees to it that each
- * node has its pod, and this only to which of them may give way.
+ * Pure: the next step of a rolling update. Valid only when `planNodes` returns no changes, so that each node has its Pod.
  * Source: pkg/controller/daemon/update.go rollingUpdate
  */
 export function planRollingUpdate(view: View): Plan {
   const desired = view.nodes.filter(({ shouldRun }) => shouldRun).map(({ name }) => name);
   const surge = surgeCount(view, desired.length);
   const unavailable = unavailableCount(view, desired.length);
-  // Neither more nor fewer pods would mean that nothing ever moves.
+  // With both limits at 0 the update could not proceed.
   const allowed = surge === 0 && unavailable === 0 && desired.length > 0 ? 1 : unavailable;
   const places = [...new Set([...view.pods.keys(), ...desired])].map((nodeName) => placeOf(view, nodeName));
   return surge === 0 ? replace(places, allowed) : surgeOver(places, surge);
 }
 
-/** What is on one node, pods on their way out not counted. */
+/** Pods of one node, without terminating ones. */
 interface Place {
   readonly nodeName: string;
   readonly old: Pod | undefined;
   readonly new: Pod | undefined;
-  /** More than one of a kind: `planNodes` takes them away first. */
+  /** More than one old or new Pod; `planNodes` removes the surplus first. */
   readonly crowded: boolean;
   readonly oldAvailable: boolean;
   readonly newAvailable: boolean;
@@ -44,7 +43,7 @@ function placeOf({ daemonSet, pods, hash, now }: View, nodeName: string): Place 
   };
 }
 
-/** Old pods are deleted first: those that serve nobody at once, the others as long as enough of them serve. */
+/** Deletes old Pods before creating new ones: unavailable Pods immediately, available ones within maxUnavailable. */
 function replace(places: readonly Place[], maxUnavailable: number): Plan {
   const useless = places.filter(({ crowded, old, new: updated, oldAvailable }) => !crowded && old && !updated && !oldAvailable);
   const serving = places.filter(({ crowded, old, new: updated, oldAvailable }) => !crowded && old && !updated && oldAvailable);
@@ -55,7 +54,7 @@ function replace(places: readonly Place[], maxUnavailable: number): Plan {
   return { create: [], delete: [...useless, ...candidates].flatMap(({ old }) => (old === undefined ? [] : [old])) };
 }
 
-/** New pods are created first, next to old ones; an old one goes when its new one serves. */
+/** Creates new Pods next to old ones; deletes an old Pod when its replacement is available. */
 function surgeOver(places: readonly Place[], maxSurge: number): Plan {
   const orderly = places.filter(({ crowded }) => !crowded);
   const both = orderly.filter((place) => place.old && place.new);

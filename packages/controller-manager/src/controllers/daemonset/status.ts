@@ -3,8 +3,8 @@ import { isAvailable, isReady } from "../../pods/pod-state.ts";
 import { byBindingAndAge, isUpdated, type View } from "./node-pods.ts";
 
 /**
- * Pure: on how many nodes there should be a pod, and how it is there; of several on a node the oldest counts.
- * @param observed false while own writes are not seen yet: what the present generation wants was not looked at
+ * Pure: counts nodes by desired and actual Pods; with several Pods on a node the first by binding and age counts.
+ * @param observed false while expectations of own writes are unsatisfied; observedGeneration is then not updated
  * Source: pkg/controller/daemon/daemon_controller.go updateDaemonSetStatus
  */
 export function daemonSetStatus(

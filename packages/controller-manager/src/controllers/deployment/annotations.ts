@@ -1,11 +1,14 @@
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 
-/** Annotations by which deployments and their ReplicaSets remember. Source: pkg/controller/deployment/util/deployment_util.go */
+/**
+ * Annotations that record the revision and size history of Deployments and ReplicaSets.
+ * Source: pkg/controller/deployment/util/deployment_util.go
+ */
 export const revisionAnnotation = "deployment.kubernetes.io/revision";
 export const revisionHistoryAnnotation = "deployment.kubernetes.io/revision-history";
 export const desiredReplicasAnnotation = "deployment.kubernetes.io/desired-replicas";
 export const maxReplicasAnnotation = "deployment.kubernetes.io/max-replicas";
-/** On deployments: the revision to go back to. */
+/** On Deployments: the revision to roll back to. */
 export const rollbackAnnotation = "deprecated.deployment.rollback.to";
 
 const notCopied = new Set([
@@ -17,22 +20,24 @@ const notCopied = new Set([
   rollbackAnnotation,
 ]);
 
-/** Goes from a deployment to its ReplicaSets, and back with a rollback. */
+/** Whether the annotation is copied from a Deployment to its ReplicaSets, and back by a rollback. */
 export function isCopied(annotation: string): boolean {
   return !notCopied.has(annotation);
 }
 
-/** Revision of a ReplicaSet or deployment, of 64 bits: 0 when it has none, undefined when it is not a number. */
+/** Revision of a ReplicaSet or Deployment as int64: 0 when the annotation is absent, undefined when it is malformed. */
 export function revisionOf({ metadata }: { metadata: { annotations?: Record<string, string> } }): bigint | undefined {
   return parseRevision(metadata.annotations?.[revisionAnnotation] || "0");
 }
 
+/** Parses a decimal int64; undefined when malformed or out of range. */
 export function parseRevision(text: string): bigint | undefined {
   if (!/^[-+]?\d{1,19}$/.test(text)) return undefined;
   const revision = BigInt(text.replace("+", ""));
   return BigInt.asIntN(64, revision) === revision ? revision : undefined;
 }
 
+/** The highest revision of the ReplicaSets; 0 without any. */
 export function maxRevision(sets: readonly ReplicaSet[]): bigint {
   return sets.reduce((most, set) => {
     const revision = revisionOf(set) ?? 0n;
@@ -40,20 +45,20 @@ export function maxRevision(sets: readonly ReplicaSet[]): bigint {
   }, 0n);
 }
 
-/** Count that an annotation holds; undefined when it is absent or not a number. */
+/** Integer value of an annotation; undefined when it is absent or malformed. */
 export function countIn({ metadata }: ReplicaSet, annotation: string): number | undefined {
   const text = metadata.annotations?.[annotation];
   return text !== undefined && /^-?\d{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** The two counts that tell later whether the deployment was scaled since. */
+/** Annotations with the Deployment's size; a later difference shows that the Deployment was scaled. */
 export function replicaAnnotations(desired: number, max: number): Record<string, string> {
   return { [desiredReplicasAnnotation]: String(desired), [maxReplicasAnnotation]: String(max) };
 }
 
 /**
- * What a ReplicaSet's annotations should be: the deployment's, and the next revision with its history.
- * @param revision of the newest template; an older set that becomes the newest again gets it
+ * Computes the annotations of the new ReplicaSet: the Deployment's annotations plus the revision and its history.
+ * @param revision the revision of the newest template; also assigned to an older ReplicaSet that becomes the newest again
  * Source: SetNewReplicaSetAnnotations
  */
 export function annotationsOfNewSet(

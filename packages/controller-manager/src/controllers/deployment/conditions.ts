@@ -20,8 +20,8 @@ export function newCondition(
 }
 
 /**
- * @returns the conditions with this one in its type's place: unchanged when status and reason are what they were, and
- *   with the old transition time when the status is
+ * Adds or replaces the condition of the same type.
+ * @returns the conditions unchanged when status and reason are equal; lastTransitionTime is kept when the status is equal
  * Source: deployment_util.go SetDeploymentCondition
  */
 export function withCondition(conditions: readonly DeploymentCondition[], condition: DeploymentCondition): DeploymentCondition[] {

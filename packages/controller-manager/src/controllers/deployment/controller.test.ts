@@ -11,7 +11,10 @@ import { newTestContext, type TestContext } from "../../testing/test-context.ts"
 import { newReplicaSetController } from "../replicaset/controller.ts";
 import { newDeploymentController } from "./controller.ts";
 
-/** A node agent for all nodes: every Pod that exists runs and is ready. @returns how many were made so */
+/**
+ * Stands in for the kubelets: every existing Pod runs and is ready.
+ * @returns number of Pods that became ready
+ */
 async function makeReady({ client, clock }: TestContext, image?: string): Promise<void> {
   for (let quiet = 0; quiet < 2; ) {
     const waiting = client

@@ -23,9 +23,10 @@ import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStat
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
 
 /**
- * deployment-controller: rolls ReplicaSets so that in the end the one of the current template has all the replicas.
- * Watches Deployments (own key), ReplicaSets (key of the controlling Deployment; an orphan wakes every one that selects
- * it) and Pods (for Recreate: the last old one is gone); writes ReplicaSets and deployments/status, Events on the Deployment.
+ * deployment-controller: scales ReplicaSets until the one with the current Pod template has all replicas.
+ * Watches Deployments (own key), ReplicaSets (key of the controlling Deployment; an orphan enqueues every Deployment that
+ * selects it) and Pods (Recreate only: deletion of the last old Pod). Writes ReplicaSets, deployments/status and Events on
+ * the Deployment.
  */
 export function newDeploymentController(ctx: ControllerContext): Controller {
   const sets = ctx.informers.for<ReplicaSet>(replicaSets);
@@ -48,7 +49,7 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
   });
 }
 
-/** Only Recreate waits for Pods: when the last one is gone the new set may start. */
+/** Only the Recreate strategy depends on Pods: the new ReplicaSet is created after the last old Pod is gone. */
 function podHandlers(ctx: ControllerContext, queue: SourceQueue) {
   return {
     deleted(pod: Pod) {
@@ -64,7 +65,7 @@ function podHandlers(ctx: ControllerContext, queue: SourceQueue) {
   };
 }
 
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const deployment = ctx.informers.for<Deployment>(deployments).lister.get(key);
   if (deployment === undefined) return done; // deleted since it was queued
@@ -74,7 +75,7 @@ async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSi
   try {
     return await roll(rollout, await claimSets(rollout, selector));
   } catch (err) {
-    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
@@ -99,7 +100,7 @@ async function roll(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Resu
     : rollingUpdate(rollout, newSet, oldSets);
 }
 
-/** Only the deployment becomes another one; its change is rolled out at the next look. */
+/** Updates only the Deployment's template; the change is rolled out in the next reconciliation. */
 async function rollBack(
   rollout: Rollout,
   found: ReplicaSet | undefined,
@@ -114,7 +115,7 @@ async function rollBack(
   return done;
 }
 
-/** Sizes follow the deployment's, the rollout itself stands still. Source: sync.go sync */
+/** Scales the ReplicaSets to the Deployment's size without advancing the rollout. Source: sync.go sync */
 async function scale(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[], paused: boolean): Promise<Result> {
   const newSet = await syncNewSet(rollout, found, oldSets, false);
   const sets = newSet === undefined ? oldSets : [newSet, ...oldSets];
@@ -137,7 +138,7 @@ async function rollingUpdate(rollout: Rollout, found: ReplicaSet | undefined, ol
 
 /** Source: recreate.go rolloutRecreate */
 async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[]): Promise<Result> {
-  // A new set is not made before the old Pods are gone.
+  // The new ReplicaSet is not created before the old Pods are gone.
   const existing = await syncNewSet(rollout, found, oldSets, false);
   const down = planScaleDownAll(oldSets);
   if (down.length > 0) return updateStatus(rollout, existing, await resizeSets(rollout, oldSets, down), true);
@@ -153,7 +154,7 @@ async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets
   return updateStatus(rollout, sized, oldSets, true);
 }
 
-/** @param rolling false where only counts are written: paused, scaled, being deleted */
+/** @param rolling false when only counts are updated: paused, scaled or being deleted */
 async function updateStatus(
   rollout: Rollout,
   newSet: ReplicaSet | undefined,

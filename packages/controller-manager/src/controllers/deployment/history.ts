@@ -7,12 +7,12 @@ import { specReplicas } from "./replica-counts.ts";
 
 export const hashLabel = "pod-template-hash";
 
-/** The set with the deployment's template, the oldest if there are several. Source: FindNewReplicaSet */
+/** The ReplicaSet with the Deployment's template; the oldest when there are several. Source: FindNewReplicaSet */
 export function findNewSet(deployment: Deployment, sets: readonly ReplicaSet[]): ReplicaSet | undefined {
   return sets.toSorted(byCreation).find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
 }
 
-/** Source: EqualIgnoreHash */
+/** Whether two templates are equal apart from the pod-template-hash label. Source: EqualIgnoreHash */
 export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec | undefined): boolean {
   return semanticEqual(withoutHash(a), withoutHash(b));
 }
@@ -23,8 +23,8 @@ function withoutHash(template: PodTemplateSpec | undefined): object {
 }
 
 /**
- * Pure: which old sets are beyond `spec.revisionHistoryLimit`, lowest revision first. A set that still has Pods, or whose
- * status may not yet say that it has, stays.
+ * Pure: selects the old ReplicaSets beyond `spec.revisionHistoryLimit`, lowest revision first. Keeps those that have
+ * replicas or whose status is not up to date.
  * Source: sync.go cleanupDeployment
  */
 export function planCleanup(deployment: Deployment, oldSets: readonly ReplicaSet[]): ReplicaSet[] {

@@ -15,8 +15,8 @@ import { newSetReplicas } from "./rolling-update.ts";
 import { deploymentRef, type Rollout, writeDeploymentStatus } from "./rollout.ts";
 
 /**
- * The set of the current template, brought up to date: its revision is above all others', its annotations are the
- * deployment's. Made when there is none and `create` says so.
+ * Brings the ReplicaSet of the current template up to date: highest revision and the Deployment's annotations. Creates
+ * it when it does not exist and `create` is set.
  * Source: pkg/controller/deployment/sync.go getNewReplicaSet
  */
 export async function syncNewSet(
@@ -84,7 +84,7 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
   return created;
 }
 
-/** Pure: the ReplicaSet for the deployment's template, as big as it may be at once. */
+/** Pure: builds the ReplicaSet for the Deployment's template with the initial size that the strategy allows. */
 export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet[], revision: bigint): ReplicaSet {
   const hash = computeHash(deployment.spec.template, deployment.status?.collisionCount);
   const template = deepClone(deployment.spec.template);
@@ -114,7 +114,10 @@ export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet
   };
 }
 
-/** Our own set that the cache did not show yet; or another template of the same hash: then the next hash is tried. */
+/**
+ * Handles AlreadyExists: returns the Deployment's own ReplicaSet when the cache was stale; otherwise increments
+ * collisionCount and throws.
+ */
 async function resolveCollision(rollout: Rollout, wanted: ReplicaSet, err: unknown): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
   const { namespace, name = "" } = wanted.metadata;
@@ -132,14 +135,14 @@ async function reportFailure(rollout: Rollout, name: string, err: unknown): Prom
   if (hasProgressDeadline(deployment)) {
     const condition = newCondition("Progressing", "False", progressReasons.createError, message, ctx.clock.now());
     const conditions = withCondition(deployment.status?.conditions ?? [], condition);
-    // The failure to create is the one to report; the status will be written at the next try.
+    // The creation error takes precedence; the status is written again by the retry.
     await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } }).catch(() => {});
   }
   ctx.recorder.event(deploymentRef(deployment), "Warning", progressReasons.createError, message);
   return err;
 }
 
-/** The deployment carries the revision of its newest set. */
+/** Sets the revision annotation of the Deployment to that of its newest ReplicaSet. */
 async function noteRevision(
   rollout: Rollout,
   revision: string,

@@ -15,7 +15,7 @@ function set(name: string, replicas: number, available: number): ReplicaSet {
   return replicaSet;
 }
 
-/** The status after one more look at these sets. */
+/** The status after another reconciliation with these ReplicaSets. */
 function after(deployment: Deployment, newSet: ReplicaSet, old: ReplicaSet[], now: number) {
   const all = [...old, newSet];
   return withProgress(deployment, calculateStatus(deployment, newSet, all, now), newSet, all, now);

@@ -16,10 +16,12 @@ export const progressReasons = {
   resumed: "DeploymentResumed",
 } as const;
 
+/** Whether a progress deadline is set; 2147483647 means none. */
 export function hasProgressDeadline({ spec }: Deployment): boolean {
   return spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds !== 2147483647;
 }
 
+/** Whether all replicas are updated and available, none are old, and the status is for the current generation. */
 export function isComplete(deployment: Deployment, status: CountedStatus): boolean {
   const wanted = wantedOf(deployment);
   return (
@@ -30,7 +32,7 @@ export function isComplete(deployment: Deployment, status: CountedStatus): boole
   );
 }
 
-/** More of the new, less of the old, more ready or more available than was last written. */
+/** Compared with the stored status: more updated, fewer old, more ready or more available replicas. */
 function isProgressing(deployment: Deployment, status: CountedStatus): boolean {
   const old = countedForm(deployment.status);
   return (
@@ -50,7 +52,7 @@ function isTimedOut(deployment: Deployment, status: CountedStatus, now: number):
 }
 
 /**
- * Pure: the status with the conditions Progressing and ReplicaFailure as the rollout stands.
+ * Pure: returns the status with updated Progressing and ReplicaFailure conditions.
  * Source: pkg/controller/deployment/progress.go syncRolloutStatus
  */
 export function withProgress(
@@ -88,7 +90,7 @@ function progressingConditions(
   }
   if (isProgressing(deployment, status)) {
     const condition = newCondition("Progressing", "True", progressReasons.updated, `${subject} is progressing.`, now);
-    // Its update time is when progress was last seen, so it is written although status and reason are the same.
+    // lastUpdateTime records the last progress, so the condition is written even when status and reason are unchanged.
     if (current?.status === "True" && current.lastTransitionTime) condition.lastTransitionTime = current.lastTransitionTime;
     return withCondition(withoutCondition(conditions, "Progressing"), condition);
   }
@@ -119,21 +121,21 @@ function failureOf(all: readonly ReplicaSet[], newSet: ReplicaSet | undefined): 
 }
 
 /**
- * When a rollout that stands still has to be looked at again to see that it timed out.
- * @returns ms from now; undefined when nothing is to come
+ * Delay until a stalled rollout has to be checked for exceeding its progress deadline.
+ * @returns ms from now; undefined when no check is needed
  * Source: progress.go requeueStuckDeployment
  */
 export function nextProgressCheckMs(deployment: Deployment, status: CountedStatus, now: number): number | undefined {
   const condition = conditionOf(deployment.status?.conditions, "Progressing");
   if (!hasProgressDeadline(deployment) || condition === undefined) return undefined;
   if (isComplete(deployment, status) || condition.reason === progressReasons.timedOut) return undefined;
-  // One second more: the condition's time is in whole seconds.
+  // Plus one second because the condition's timestamp is in whole seconds.
   return Math.max(1000, updatedAt(condition) + deadlineMs(deployment) - now + 1000);
 }
 
 /**
- * Pausing stops the clock of the deadline, resuming starts it anew.
- * @returns the condition to write, undefined when none
+ * Pausing suspends the progress deadline, resuming restarts it.
+ * @returns the condition to write; undefined when unchanged
  * Source: sync.go checkPausedConditions
  */
 export function pausedCondition(deployment: Deployment, now: number): DeploymentCondition | undefined {

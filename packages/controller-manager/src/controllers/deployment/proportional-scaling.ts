@@ -13,7 +13,7 @@ import {
 } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
 
-/** The deployment was scaled since its sets were last sized. Source: sync.go isScalingEvent */
+/** Whether the Deployment was scaled since its ReplicaSets were last resized. Source: sync.go isScalingEvent */
 export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): boolean {
   return activeSets(all).some((set) => {
     const desired = countIn(set, desiredReplicasAnnotation);
@@ -22,14 +22,16 @@ export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): b
 }
 
 /**
- * Pure: sizes after the deployment was scaled, in the middle of a rollout or not. One set takes it all; a rollout that is
- * complete only loses what is old; otherwise every set grows or shrinks by its share, the biggest takes what rounding leaves.
+ * Pure: computes sizes after the Deployment was scaled. A single active ReplicaSet gets all replicas. When the new
+ * ReplicaSet is saturated, old ones are scaled to 0. During a rolling update every ReplicaSet is scaled in proportion,
+ * and the largest one absorbs the rounding difference.
  * Source: sync.go scale
  */
 export function planScaling(deployment: Deployment, newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): Resize[] {
   const wanted = wantedOf(deployment);
   const only = activeOrLatest(newSet, oldSets);
-  if (only !== undefined) return [{ replicaSet: only, replicas: wanted }]; // of that size already: its annotations may be old
+  // also when the size is right, to update the annotations
+  if (only !== undefined) return [{ replicaSet: only, replicas: wanted }];
   if (isSaturated(deployment, newSet)) return activeSets(oldSets).map((replicaSet) => ({ replicaSet, replicas: 0 }));
   if (!isRollingUpdate(deployment)) return [];
 
@@ -49,7 +51,10 @@ export function planScaling(deployment: Deployment, newSet: ReplicaSet | undefin
   }));
 }
 
-/** The set that takes all: the only active one, or the newest when none is; undefined when there are several. Source: FindActiveOrLatest */
+/**
+ * The only active ReplicaSet, or the newest when none is active; undefined when several are active.
+ * Source: FindActiveOrLatest
+ */
 function activeOrLatest(newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): ReplicaSet | undefined {
   if (newSet === undefined && oldSets.length === 0) return undefined;
   const active = activeSets([...oldSets, ...(newSet === undefined ? [] : [newSet])]);
@@ -80,7 +85,7 @@ function fractionOf(set: ReplicaSet, deployment: Deployment): number {
   const size = specReplicas(set);
   if (wantedOf(deployment) === 0) return -size;
   const total = wantedOf(deployment) + maxSurgeOf(deployment);
-  // What the total was when the set was last sized; without that the observed count, which may lag.
+  // The maximum at the last resize; without the annotation the observed count, which may lag.
   const before = countIn(set, maxReplicasAnnotation) ?? deployment.status?.replicas ?? 0;
   const scaled = (size * total) / before;
   return Math.sign(scaled) * Math.floor(Math.abs(scaled) + 0.5) - size;

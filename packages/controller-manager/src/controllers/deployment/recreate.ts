@@ -4,14 +4,14 @@ import { isFinished } from "../../pods/pod-state.ts";
 import { activeSets, actualReplicasOf } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
 
-/** Pure: everything old goes to nothing. Source: recreate.go scaleDownOldReplicaSetsForRecreate */
+/** Pure: scales all old ReplicaSets to 0. Source: recreate.go scaleDownOldReplicaSetsForRecreate */
 export function planScaleDownAll(oldSets: readonly ReplicaSet[]): Resize[] {
   return activeSets(oldSets).map((replicaSet) => ({ replicaSet, replicas: 0 }));
 }
 
 /**
- * True as long as a Pod of an old template may still run: nothing new is started before. A Pod of an unknown phase may.
- * @param podsOf what each ReplicaSet of the deployment owns, by the set's uid
+ * True while a Pod of an old template may still run, including Pods without a phase. No new Pod is created before that.
+ * @param podsOf Pods of each ReplicaSet of the Deployment, by the ReplicaSet's uid
  * Source: recreate.go oldPodsRunning
  */
 export function oldPodsRun(

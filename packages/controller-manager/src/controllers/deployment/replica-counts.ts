@@ -2,7 +2,7 @@ import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 
-/** Questions that every part of a rollout asks. Source: pkg/controller/deployment/util/deployment_util.go */
+/** Replica counts used throughout a rollout. Source: pkg/controller/deployment/util/deployment_util.go */
 export function wantedOf({ spec }: Deployment): number {
   return spec.replicas ?? 1;
 }
@@ -29,7 +29,7 @@ export function readyOf(sets: readonly (ReplicaSet | undefined)[]): number {
   return sets.reduce((sum, set) => sum + (set?.status?.readyReplicas ?? 0), 0);
 }
 
-/** Those that are asked for any replicas. */
+/** ReplicaSets with `spec.replicas` above 0. */
 export function activeSets(sets: readonly ReplicaSet[]): ReplicaSet[] {
   return sets.filter((set) => specReplicas(set) > 0);
 }
@@ -39,8 +39,8 @@ export function isRollingUpdate({ spec }: Deployment): boolean {
 }
 
 /**
- * How many more and how many fewer than wanted there may be during a rollout. Percentages of surge round up, of
- * unavailability down; if both come to nothing one may be unavailable, or nothing could ever change.
+ * Surge and unavailability limits of a rollout in Pods. Percentages are rounded up for surge and down for
+ * unavailability. When both are 0, one unavailable Pod is allowed; otherwise the rollout could not proceed.
  * Source: ResolveFenceposts
  */
 export function fenceposts(deployment: Deployment): { maxSurge: number; maxUnavailable: number } {
@@ -51,21 +51,23 @@ export function fenceposts(deployment: Deployment): { maxSurge: number; maxUnava
   return surge === 0 && unavailable === 0 ? { maxSurge: 0, maxUnavailable: 1 } : { maxSurge: surge, maxUnavailable: unavailable };
 }
 
+/** Maximum number of Pods above `spec.replicas`; 0 unless the strategy is RollingUpdate. */
 export function maxSurgeOf(deployment: Deployment): number {
   return isRollingUpdate(deployment) ? fenceposts(deployment).maxSurge : 0;
 }
 
+/** Maximum number of unavailable Pods; 0 unless the strategy is RollingUpdate. */
 export function maxUnavailableOf(deployment: Deployment): number {
   if (!isRollingUpdate(deployment) || wantedOf(deployment) === 0) return 0;
   return Math.min(wantedOf(deployment), fenceposts(deployment).maxUnavailable);
 }
 
-/** Biggest first; of one size the older first. */
+/** Largest first; older first among equal sizes. */
 export function bySizeOlder(a: ReplicaSet, b: ReplicaSet): number {
   return specReplicas(b) - specReplicas(a) || byCreation(a, b);
 }
 
-/** Biggest first; of one size the younger first. */
+/** Largest first; newer first among equal sizes. */
 export function bySizeNewer(a: ReplicaSet, b: ReplicaSet): number {
   return specReplicas(b) - specReplicas(a) || byCreation(b, a);
 }

@@ -4,21 +4,21 @@ import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v
 import { isCopied, parseRevision, revisionOf, rollbackAnnotation } from "./annotations.ts";
 import { hashLabel, sameTemplate } from "./history.ts";
 
-/** The deployment as it is to be written, without its wish; and what is told of it. */
+/** The Deployment to write, without the rollback annotation, and the Event to record. */
 export interface Rollback {
   readonly deployment: Deployment;
   readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
 }
 
-/** The revision that the deployment is to go back to; 0 is the last one before the present. */
+/** The revision to roll back to; 0 means the previous revision, undefined that no rollback is requested. */
 export function wantedRollback({ metadata }: Deployment): bigint | undefined {
   const text = metadata.annotations?.[rollbackAnnotation] ?? "";
   return text === "" ? undefined : parseRevision(text);
 }
 
 /**
- * Pure: the deployment with the template and the annotations of that revision. Only the annotation by which the rollback
- * of former versions of the API is kept can ask for it; `kubectl rollout undo` writes the template itself.
+ * Pure: applies the template and annotations of the requested revision. Only the rollback annotation of former API
+ * versions requests this; `kubectl rollout undo` writes the template itself.
  * Source: pkg/controller/deployment/rollback.go
  */
 export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[], wanted: bigint): Rollback {
@@ -41,13 +41,13 @@ export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[]
   };
 }
 
-/** The second highest; 0 when there is none. */
+/** The second highest revision; 0 when there is none. */
 function lastRevision(sets: readonly ReplicaSet[]): bigint {
   const descending = sets.map((set) => revisionOf(set) ?? 0n).toSorted((a, b) => (a < b ? 1 : a > b ? -1 : 0));
   return descending[1] ?? 0n;
 }
 
-/** Its own annotations go, but for those that no ReplicaSet takes over. */
+/** Replaces the template and the copied annotations by those of the ReplicaSet; annotations that are never copied are kept. */
 function asOf(deployment: Deployment, { metadata, spec }: ReplicaSet): Deployment {
   const { metadata: templateMetadata, spec: podSpec } = deepClone(spec.template ?? emptyTemplate);
   const { [hashLabel]: _, ...labels } = templateMetadata?.labels ?? {};

@@ -12,7 +12,7 @@ type Bound = number | string;
 const deploymentOf = (replicas: number, maxSurge: Bound, maxUnavailable: Bound) =>
   aDeployment({ replicas, spec: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge, maxUnavailable } } } });
 
-/** A set of so many replicas, of which so many are available, made so many minutes after the first. */
+/** A ReplicaSet with these replica counts, created `minute` minutes after the first. */
 function set(name: string, replicas: number, available = replicas, minute = 0, annotations?: Record<string, string>): ReplicaSet {
   const createdAt = `2024-01-01T00:${String(minute).padStart(2, "0")}:00Z`;
   const replicaSet = aReplicaSet({ name, replicas, createdAt, ...(annotations === undefined ? {} : { annotations }) });

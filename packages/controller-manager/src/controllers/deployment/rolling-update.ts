@@ -11,15 +11,15 @@ import {
   wantedOf,
 } from "./replica-counts.ts";
 
-/** A ReplicaSet and how many replicas it should be asked for. */
+/** A ReplicaSet and its new `spec.replicas`. */
 export interface Resize {
   readonly replicaSet: ReplicaSet;
   readonly replicas: number;
 }
 
 /**
- * How many replicas the newest set gets now: as many as fit under wanted + maxSurge in a rolling update, all at once
- * otherwise. Source: deployment_util.go NewRSNewReplicas
+ * Size of the new ReplicaSet for the next step: limited by maxSurge in a rolling update, otherwise all replicas.
+ * Source: deployment_util.go NewRSNewReplicas
  */
 export function newSetReplicas(deployment: Deployment, all: readonly ReplicaSet[], current: number): number {
   const wanted = wantedOf(deployment);
@@ -28,7 +28,10 @@ export function newSetReplicas(deployment: Deployment, all: readonly ReplicaSet[
   return room <= 0 ? current : current + Math.min(room, wanted - current);
 }
 
-/** Pure: one step up. undefined when the newest set is as big as it may be. Source: rolling.go reconcileNewReplicaSet */
+/**
+ * Pure: next scale-up of the new ReplicaSet; undefined when its size does not change.
+ * Source: rolling.go reconcileNewReplicaSet
+ */
 export function planScaleUp(deployment: Deployment, newSet: ReplicaSet, all: readonly ReplicaSet[]): Resize | undefined {
   const wanted = wantedOf(deployment);
   const current = specReplicas(newSet);
@@ -38,8 +41,9 @@ export function planScaleUp(deployment: Deployment, newSet: ReplicaSet, all: rea
 }
 
 /**
- * Pure: one step down. First what is not available anyway, then as much as leaves wanted - maxUnavailable available,
- * oldest sets first; never so much that a newest set that does not come up would take the service with it.
+ * Pure: next scale-down of the old ReplicaSets. Removes unavailable replicas first, then available ones, oldest
+ * ReplicaSet first, down to wanted - maxUnavailable available replicas. Unavailable replicas of the new ReplicaSet
+ * reduce the limit, so a new version that does not become available cannot take the service down.
  * Source: rolling.go reconcileOldReplicaSets
  */
 export function planScaleDown(deployment: Deployment, newSet: ReplicaSet, oldSets: readonly ReplicaSet[]): Resize[] {
@@ -61,7 +65,11 @@ export function planScaleDown(deployment: Deployment, newSet: ReplicaSet, oldSet
     .map(([replicaSet, replicas]) => ({ replicaSet, replicas }));
 }
 
-/** @returns false when a set has more available than it is asked for: these are about to go, and must not be counted on */
+/**
+ * Removes unavailable replicas from `sizes`.
+ * @returns false when a ReplicaSet has more available replicas than its size; the excess is about to be deleted and
+ * must not be counted as available
+ */
 function cleanUpUnhealthy(sizes: Map<ReplicaSet, number>, most: number): boolean {
   let left = most;
   for (const [set, replicas] of sizes) {

@@ -7,15 +7,18 @@ import { replicaAnnotations } from "./annotations.ts";
 import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
 
-/** One look at one deployment. */
+/** Context of one reconciliation of one Deployment. */
 export interface Rollout {
   readonly ctx: ControllerContext;
   readonly signal: AbortSignal;
-  /** As last read or written; what is written next builds on it. */
+  /** The last version read or written; base of the next write. */
   deployment: Deployment;
 }
 
-/** Writes status (and annotations) and goes on with what the server made of it. */
+/**
+ * Updates the status (and annotations) and continues with the returned metadata, so that the next write has the
+ * current resourceVersion.
+ */
 export async function writeDeploymentStatus(rollout: Rollout, changed: Deployment): Promise<void> {
   const { ctx, signal } = rollout;
   const stored = await ctx.client.update<Deployment>(deployments, changed, { subresource: "status", signal });
@@ -23,8 +26,8 @@ export async function writeDeploymentStatus(rollout: Rollout, changed: Deploymen
 }
 
 /**
- * Asks a set for another number of replicas and tells on the deployment; also keeps the annotations by which a later
- * scaling is recognised. @returns the set as it is then
+ * Updates the size of a ReplicaSet and the annotations that detect later scaling, and records an Event when the size changed.
+ * @returns the stored ReplicaSet
  * Source: sync.go scaleReplicaSet
  */
 export async function resizeSet(rollout: Rollout, { replicaSet, replicas }: Resize): Promise<ReplicaSet> {
@@ -43,7 +46,10 @@ export async function resizeSet(rollout: Rollout, { replicaSet, replicas }: Resi
   return stored;
 }
 
-/** Applies sizes one after the other. @returns the sets with those that changed in their new state */
+/**
+ * Applies the sizes sequentially.
+ * @returns all sets, the resized ones in their stored state
+ */
 export async function resizeSets(
   rollout: Rollout,
   sets: readonly ReplicaSet[],
@@ -54,7 +60,7 @@ export async function resizeSets(
   return sets.map((set) => changed.get(set.metadata.uid) ?? set);
 }
 
-/** Objects out of a lister have their kind; events need it. */
+/** Adds apiVersion and kind, which objects from a lister lack and Events need. */
 export function deploymentRef(deployment: Deployment): KubeObject {
   return { ...deployment, apiVersion: "apps/v1", kind: "Deployment" };
 }

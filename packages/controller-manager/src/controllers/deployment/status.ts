@@ -2,14 +2,14 @@ import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } fr
 import { newCondition, withCondition } from "./conditions.ts";
 import { actualReplicasOf, availableOf, maxUnavailableOf, readyOf, replicasOf, wantedOf } from "./replica-counts.ts";
 
-/** A status with all counts there, so that it can be compared. */
+/** DeploymentStatus with all counts present, so that two of them can be compared. */
 export type CountedStatus = Required<Omit<DeploymentStatus, "collisionCount" | "conditions">> & {
   collisionCount?: number;
   conditions: DeploymentCondition[];
 };
 
 /**
- * Pure: what the sets together come to. Keeps the conditions but for Available.
+ * Pure: aggregates the status of the ReplicaSets. Keeps all conditions except Available.
  * Source: sync.go calculateStatus
  */
 export function calculateStatus(
@@ -38,13 +38,14 @@ function availability(deployment: Deployment, available: number, now: number): D
     : newCondition("Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.", now);
 }
 
-/** The status as the API stores it: counts of nothing are left out. */
+/** The status in serialized form: zero counts and empty lists are omitted. */
 export function storedForm(status: CountedStatus): DeploymentStatus {
   return Object.fromEntries(
     Object.entries(status).filter(([, value]) => value !== 0 && !(Array.isArray(value) && value.length === 0)),
   );
 }
 
+/** The stored status with missing counts set to 0. */
 export function countedForm(status: DeploymentStatus | undefined): CountedStatus {
   const { collisionCount } = status ?? {};
   return {

@@ -263,7 +263,7 @@ test("a lost race is run again, and does not forbid disruptions", async (t) => {
   let races = 0;
   world.client.react("update", "poddisruptionbudgets", () => {
     if (races++ > 0) return undefined;
-    // Another writer was there first.
+    // A concurrent write, which causes a conflict.
     world.client.put(podDisruptionBudgets, aBudget({ minAvailable: 0 }));
     return undefined;
   });

@@ -25,9 +25,9 @@ import { type ControllerScale, expectedPods, NoControllerError } from "./expecte
 import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
 
 /**
- * disruption-controller: keeps in each PodDisruptionBudget's status how many of its Pods may be evicted now.
+ * disruption-controller: maintains in each PodDisruptionBudget's status the number of Pods that may be evicted.
  * Watches PodDisruptionBudgets (own key) and Pods (keys of the budgets that select them); reads ReplicationControllers,
- * ReplicaSets, Deployments and StatefulSets, and the scale of any other controller; writes poddisruptionbudgets/status.
+ * ReplicaSets, Deployments, StatefulSets and the scale of other controllers; writes poddisruptionbudgets/status.
  * Source: pkg/controller/disruption/disruption.go
  */
 export function newDisruptionController(ctx: ControllerContext): Controller {
@@ -70,7 +70,7 @@ interface Room {
   readonly statefulSets: SharedInformer<StatefulSet>;
 }
 
-/** Every budget that selects a Pod; an eviction knows what to do with one only. */
+/** All budgets that select a Pod. More than one is reported as an Event because the eviction API supports only one. */
 function budgetsOf({ ctx, budgets }: Room, pod: Pod): ObjectKey[] {
   const { namespace = "", name } = pod.metadata;
   const selecting = budgets.lister.inNamespace(namespace).filter((budget) => selectorOf(budget)?.matches(pod.metadata.labels));
@@ -81,7 +81,7 @@ function budgetsOf({ ctx, budgets }: Room, pod: Pod): ObjectKey[] {
   return selecting.map(keyOf);
 }
 
-/** @returns undefined for one that is not valid: it selects nothing */
+/** Selector of the budget; undefined when invalid, in which case it selects nothing. */
 function selectorOf({ spec }: PodDisruptionBudget): LabelSelector | undefined {
   try {
     return LabelSelector.fromObject(spec?.selector);
@@ -122,7 +122,7 @@ async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSigna
   const now = ctx.clock.now();
   const disruptions = disruptionsOf(budget, selected, now);
   for (const pod of disruptions.overdue) {
-    // Upstream names the namespace twice.
+    // The namespace twice, as in upstream's message.
     const { namespace } = budget.metadata;
     const message = `Pod was expected by PDB ${namespace}/${namespace} to be deleted but it wasn't`;
     ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NotDeleted", message);
@@ -130,7 +130,7 @@ async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSigna
   const healthy = countHealthy(selected, disruptions.pending, now);
   const status = wantedStatus(budget, expected, healthy, disruptions.pending, now);
   if (status !== undefined) await writeStatus(ctx, budget, status, signal);
-  // Overdue is what is later than the time, so one more.
+  // Plus 1 ms, because a Pod is overdue only after that time.
   return disruptions.recheckAt === undefined ? done : { requeueAfterMs: disruptions.recheckAt - now + 1 };
 }
 
@@ -149,7 +149,7 @@ function selectedPods(
 
 // ---- Scales ------------------------------------------------------------------------------------------------------------
 
-/** From the caches where they have it, else from the server. Source: disruption.go finders */
+/** Scale of the controller from the informer caches, otherwise from the API server. Source: disruption.go finders */
 async function findScale(
   room: Room,
   controller: OwnerReference,
@@ -169,13 +169,16 @@ function cachedScale(room: Room, controller: OwnerReference, namespace: string |
   if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(room.statefulSets.lister.get(key));
   if (controller.kind !== "ReplicaSet" || !inApps) return undefined;
   const replicaSet = room.replicaSets.lister.get(key);
-  // During a rollout several ReplicaSets have one Deployment, and only it knows how many Pods there should be.
+  // During a rollout several ReplicaSets belong to one Deployment, which defines the total number of Pods.
   const owner = replicaSet === undefined ? undefined : controllerOf(replicaSet);
   if (owner?.kind !== "Deployment") return scaleOf(replicaSet);
   return scaleOf(room.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
 }
 
-/** @throws Error for a kind that the server does not have, or that cannot be scaled */
+/**
+ * Reads the scale subresource of the controller.
+ * @throws Error for a kind that is not served or has no scale subresource
+ */
 async function servedScale(
   { scales }: Room,
   { apiVersion, kind, name, uid }: OwnerReference,

@@ -4,26 +4,27 @@ import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 
-/** How many Pods there should be, and how many of them have to be healthy. */
+/** Expected number of Pods and required number of healthy Pods. */
 export interface Expectation {
   readonly expectedPods: number;
   readonly desiredHealthy: number;
-  /** Selected Pods that nobody controls: how many of them there should be cannot be known. */
+  /** Names of selected Pods without a controller; their expected number is unknown. */
   readonly unmanaged: readonly string[];
 }
 
-/** What a controller is asked for. Its uid is not that of the reference where the owner is itself controlled. */
+/** Replica count of a controller. The uid differs from that of the reference when the owner has a controller itself. */
 export interface ControllerScale {
   readonly uid: string;
   readonly replicas: number;
 }
 
-/** @returns undefined when the controller is not there */
+/** Looks up the scale of a controller; undefined when it does not exist. */
 export type ScaleOf = (controller: OwnerReference) => Promise<ControllerScale | undefined>;
 
 /**
- * A number of available Pods is of those that exist; everything else is a share of what the Pods' controllers ask for.
- * @throws Error for a Pod whose controller cannot be found, and for a percentage that is none
+ * Computes the expectation. An integer minAvailable counts existing Pods; all other settings refer to the replica
+ * counts of the Pods' controllers.
+ * @throws Error for a Pod whose controller cannot be found, and for an invalid percentage
  * Source: pkg/controller/disruption/disruption.go getExpectedPodCount
  */
 export async function expectedPods(
@@ -42,7 +43,7 @@ export async function expectedPods(
   return { expectedPods: total, desiredHealthy: scaledValue(minAvailable, total, true), unmanaged };
 }
 
-/** The sum over all controllers of the Pods, each once. */
+/** Sum of the replica counts of all distinct controllers of the Pods. */
 async function totalScale(pods: readonly Pod[], scaleOf: ScaleOf): Promise<{ total: number; unmanaged: string[] }> {
   const replicas = new Map<string, number>();
   const unmanaged: string[] = [];
@@ -60,7 +61,7 @@ async function totalScale(pods: readonly Pod[], scaleOf: ScaleOf): Promise<{ tot
   return { total: [...replicas.values()].reduce((sum, count) => sum + count, 0), unmanaged };
 }
 
-/** A Pod says that it is controlled, and its controller is not there. */
+/** The controller that a Pod references does not exist. */
 export class NoControllerError extends Error {
   constructor({ metadata }: Pod) {
     super(`found no controllers for pod "${metadata.name}"`);

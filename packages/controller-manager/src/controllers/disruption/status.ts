@@ -6,20 +6,27 @@ import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/a
 import { isReady } from "../../pods/pod-state.ts";
 import type { Expectation } from "./expected-pods.ts";
 
-/** An evicted Pod that is not on its way out after this time will not go. Both clocks have to agree on it. */
+/**
+ * Time after which an evicted Pod that is not terminating is considered not deleted. Requires that the clocks of the API
+ * server and of this process are synchronized.
+ */
 const deletionTimeoutMs = 2 * 60_000;
 
-/** What is still to come of the evictions that the API server let through. */
+/** Evictions admitted by the API server that have not taken effect yet. */
 export interface Disruptions {
-  /** Name of the Pod → when it was evicted. */
+  /** Eviction time by Pod name. */
   readonly pending: Readonly<Record<string, string>>;
-  /** They should be gone and are not. */
+  /** Pods whose deletion timed out. */
   readonly overdue: readonly Pod[];
-  /** When the first of the pending ones is overdue, in ms since the epoch. */
+  /** Time at which the first pending Pod becomes overdue, in ms since the epoch. */
   readonly recheckAt: number | undefined;
 }
 
-/** Pure. @param now ms since the epoch. Source: disruption.go buildDisruptedPodMap */
+/**
+ * Pure: evaluates `status.disruptedPods`.
+ * @param now ms since the epoch
+ * Source: disruption.go buildDisruptedPodMap
+ */
 export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[], now: number): Disruptions {
   const noted = budget.status?.disruptedPods ?? {};
   const pending: [string, string][] = [];
@@ -40,7 +47,7 @@ export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[],
   return { pending: Object.fromEntries(pending), overdue, recheckAt };
 }
 
-/** Pure: ready, and not about to go. Source: disruption.go countHealthyPods */
+/** Pure: counts ready Pods that are neither terminating nor evicted. Source: disruption.go countHealthyPods */
 export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending"], now: number): number {
   const isGoing = (name: string): boolean =>
     Object.hasOwn(pending, name) && (parseTime(pending[name] as string) ?? 0) + deletionTimeoutMs > now;
@@ -48,8 +55,8 @@ export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending
 }
 
 /**
- * Pure: the status that is true now; undefined when it is what is written already. Nothing may be disrupted where no Pod
- * is expected: the first Pods of a new workload may come before the budget is counted again.
+ * Pure: computes the status; undefined when unchanged. With 0 expected Pods no disruption is allowed, because the
+ * first Pods of a new workload may appear before the next reconciliation.
  * Source: disruption.go updatePdbStatus; k8s.io/component-helpers apps/poddisruptionbudget
  */
 export function wantedStatus(
@@ -77,7 +84,7 @@ export function wantedStatus(
   return status !== undefined && deepEqual(comparable(status), comparable(wanted)) ? undefined : wanted;
 }
 
-/** Pure: when nothing can be counted, nothing may be disrupted. Source: disruption.go failSafe */
+/** Pure: status after a failed computation: no disruption is allowed. Source: disruption.go failSafe */
 export function failedStatus({ status }: PodDisruptionBudget, message: string, now: number): PodDisruptionBudgetStatus {
   const { observedGeneration = 0 } = status ?? {};
   const condition = { status: "False" as const, reason: "SyncFailed", message, observedGeneration };
@@ -91,7 +98,7 @@ export function failedStatus({ status }: PodDisruptionBudget, message: string, n
   };
 }
 
-/** The condition's time is that of its last change between true and false. Source: meta.SetStatusCondition */
+/** Sets the condition; lastTransitionTime only changes with the status. Source: meta.SetStatusCondition */
 function withCondition(
   conditions: readonly Condition[] = [],
   { observedGeneration, ...wanted }: Pick<Condition, "status" | "reason" | "message"> & { observedGeneration: number },
@@ -112,7 +119,7 @@ function withCondition(
 
 const conditionType = "DisruptionAllowed";
 
-/** As written, whatever the order of keys and whether nothing is absent or empty. */
+/** Normalized form for comparison: absent and empty values are equal. */
 function comparable({ disruptedPods = {}, observedGeneration = 0, ...status }: PodDisruptionBudgetStatus): unknown {
   return { ...status, disruptedPods, observedGeneration };
 }

@@ -14,8 +14,8 @@ import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { canonicalSubsets, limitAddresses } from "./subsets.ts";
 
 /**
- * endpoint-controller: the Endpoints of each service with a selector list the addresses of its Pods.
- * Watches Services, Pods (keys of the services that select them) and deletions of Endpoints (own key); writes Endpoints.
+ * endpoint-controller: maintains the Endpoints of each Service with a selector.
+ * Watches Services, Pods (keys of the Services that select them) and deletions of Endpoints (own key); writes Endpoints.
  * Source: pkg/controller/endpoint/endpoints_controller.go
  */
 export function newEndpointController(ctx: ControllerContext): Controller {
@@ -34,8 +34,8 @@ export function newEndpointController(ctx: ControllerContext): Controller {
 }
 
 /**
- * Endpoints that are there at the start, whose service may be gone meanwhile, and those that somebody deletes. What users make, for a
- * service that comes later or for none, or change, is theirs until the service or its Pods change.
+ * Enqueues Endpoints that exist at startup, whose Service may have been deleted in the meantime, and deleted
+ * Endpoints. Endpoints created or changed by users are not reconciled until the Service or its Pods change.
  * Source: checkLeftoverEndpoints, onEndpointsDelete
  */
 function leftAndLost(informer: SharedInformer<Endpoints>): Source {
@@ -54,7 +54,7 @@ function leftAndLost(informer: SharedInformer<Endpoints>): Source {
 
 const headlessLabel = "service.kubernetes.io/headless";
 const overCapacityAnnotation = "endpoints.kubernetes.io/over-capacity";
-/** Set on Endpoints that an election uses as its lock: not ours to touch. */
+/** Set on Endpoints used as a leader election lock, which must not be changed. */
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
 
 async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: ObjectKey, signal: AbortSignal): Promise<Result> {
@@ -64,7 +64,7 @@ async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: Ob
     triggers.forget(key);
     return removeLeftover(ctx, current, signal);
   }
-  // Without a selector whoever made it fills it; an external name has no Pods.
+  // Endpoints of a Service without a selector are managed by users; an ExternalName Service has no Pods.
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
   const selected = podsOf(ctx.informers, service);
   const time = triggers.look(service, selected);
@@ -77,7 +77,7 @@ async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: Ob
     else await ctx.client.update<Endpoints>(endpoints, wanted, { signal });
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return done;
-    // Made by an earlier look, which says how it went.
+    // Created by an earlier reconciliation, which has recorded the result; retry until the cache shows it.
     if (isAlreadyExists(err)) throw new Error("the cache does not show the endpoints yet", { cause: err });
     const [reason, what] =
       current === undefined
@@ -89,7 +89,7 @@ async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: Ob
   return done;
 }
 
-/** The service is gone; so go the Endpoints of its name, unless they are an election's. */
+/** Deletes the Endpoints of a deleted Service, unless they are a leader election lock. */
 async function removeLeftover(ctx: ControllerContext, current: Endpoints | undefined, signal: AbortSignal): Promise<Result> {
   if (current === undefined || current.metadata.annotations?.[leaderAnnotation] !== undefined) return done;
   const { namespace, name = "", uid } = current.metadata;
@@ -101,7 +101,7 @@ async function removeLeftover(ctx: ControllerContext, current: Endpoints | undef
   return done;
 }
 
-/** Pure: the service's labels on it; its own other metadata stays. */
+/** Pure: builds the Endpoints with the Service's labels; other metadata is kept. */
 function wantedEndpoints(
   service: Service,
   current: Endpoints | undefined,

@@ -12,7 +12,7 @@ import {
   targetPortOf,
 } from "../../services/service-pods.ts";
 
-/** Pure: one subset for each Pod and the ports that it has; to be merged. Source: endpoints_controller.go syncService */
+/** Pure: one subset for each Pod with its ports, to be merged by canonicalSubsets. Source: endpoints_controller.go syncService */
 export function endpointsOfPods(service: Service, pods: readonly Pod[]): EndpointSubset[] {
   const tolerateUnready = toleratesUnready(service);
   const subsets: EndpointSubset[] = [];
@@ -28,7 +28,10 @@ export function endpointsOfPods(service: Service, pods: readonly Pod[]): Endpoin
   return subsets;
 }
 
-/** The annotation from before the field goes before it, but for a text that is neither true nor false; slices do not know it. */
+/**
+ * The legacy annotation takes precedence over publishNotReadyAddresses unless its value is not a boolean. The
+ * endpointslice controller ignores it.
+ */
 function toleratesUnready(service: Service): boolean {
   const annotation = service.metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"];
   try {
@@ -38,7 +41,7 @@ function toleratesUnready(service: Service): boolean {
   }
 }
 
-/** Endpoints have one family, the service's first. */
+/** Endpoints contain addresses of one family only, the Service's first. */
 function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
   const [family] = familiesOf(service);
   const ip = addressesOf(pod).find((candidate) => ipFamilyOf(candidate) === family);

@@ -1,12 +1,12 @@
 import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * Pure: the fewest subsets that say the same, in one order. Addresses with the same ports are together; an address that
- * is listed as ready and as not ready for a port is not ready for it.
+ * Pure: merges subsets into a minimal, ordered form. Addresses with the same ports are grouped; an address listed as
+ * both ready and not ready for a port is not ready.
  * Source: k8s.io/kubernetes pkg/api/v1/endpoints/util.go RepackSubsets
  */
 export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
-  /** Ports by their text, and for each the addresses with their readiness. */
+  /** Addresses with their readiness, by serialized port. */
   const byPort = new Map<
     string,
     { port: EndpointPort | undefined; addresses: Map<string, { address: EndpointAddress; ready: boolean }> }
@@ -25,7 +25,7 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
       for (const address of notReadyAddresses) entry.addresses.set(addressKey(address), { address, ready: false });
     }
   }
-  /** Ports that have the very same addresses share a subset. */
+  /** Ports with identical addresses share a subset. */
   const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: { address: EndpointAddress; ready: boolean }[] }>();
   for (const { port, addresses } of byPort.values()) {
     const sorted = [...addresses].toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -36,12 +36,13 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
   return [...byAddresses.values()].map(toSubset).toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** No more addresses than this in one Endpoints object. Source: endpoints_controller.go maxCapacity */
+/** Maximum number of addresses in one Endpoints object. Source: endpoints_controller.go maxCapacity */
 const maxAddresses = 1000;
 
 /**
- * Pure: cuts what is beyond the limit, ready addresses kept before others. Each subset keeps its share, rounded up, so
- * that the last ones have what the first ones left. Source: truncateEndpoints
+ * Pure: truncates the addresses to the limit; ready addresses take precedence. Each subset keeps its proportional
+ * share, rounded up, so the last subsets get what remains.
+ * Source: truncateEndpoints
  */
 export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: EndpointSubset[]; truncated: boolean } {
   const count = (list: "addresses" | "notReadyAddresses"): number =>
@@ -58,7 +59,7 @@ export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: E
   };
   const cut = subsets.flatMap(({ addresses = [], notReadyAddresses = [], ports = [] }): EndpointSubset[] => {
     const [kept, others] = cutsReady ? [share(addresses), []] : [addresses, share(notReadyAddresses)];
-    if (kept.length + others.length === 0) return []; // a subset without addresses is none
+    if (kept.length + others.length === 0) return []; // empty subsets are dropped
     return [{ ...some("addresses", kept), ...some("notReadyAddresses", others), ...some("ports", ports) }];
   });
   return { subsets: cut, truncated: true };
@@ -77,7 +78,7 @@ function toSubset({
   return { ...some("addresses", of(true)), ...some("notReadyAddresses", of(false)), ...some("ports", sorted) };
 }
 
-/** An empty list is left out. */
+/** Property with the list; omitted when empty. */
 function some<K extends string, V>(name: K, list: readonly V[]): { [P in K]?: V[] } {
   return (list.length === 0 ? {} : { [name]: list }) as { [P in K]?: V[] };
 }
@@ -86,7 +87,7 @@ function portKey({ name = "", port, protocol = "TCP", appProtocol = "" }: Endpoi
   return [name, protocol, port, appProtocol];
 }
 
-/** By address, as text (so upstream's order), then by Pod. */
+/** Sort key: address as text (upstream's order), then Pod. */
 function addressKey({ ip, targetRef, hostname = "", nodeName = "" }: EndpointAddress): string {
   return [ip, targetRef?.uid ?? "", hostname, nodeName].join("/");
 }

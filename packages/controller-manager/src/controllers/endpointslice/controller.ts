@@ -18,9 +18,10 @@ import { planSlices } from "./plan.ts";
 import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
 /**
- * endpointslice-controller: the EndpointSlices of each service with a selector list its Pods, so many in each slice.
- * Watches Services, Pods and own EndpointSlices (key of their service), and Nodes for the zones that hints are given for;
- * writes EndpointSlices.
+ * endpointslice-controller: maintains the EndpointSlices of each Service with a selector, with a limited number of endpoints
+ * per slice.
+ * Watches Services, Pods and its own EndpointSlices (key of their Service), and Nodes for topology hints; writes
+ * EndpointSlices.
  * Source: pkg/controller/endpointslice/
  */
 export function newEndpointSliceController(ctx: ControllerContext): Controller {
@@ -51,7 +52,7 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
             if (tracker.isNews(slice)) enqueue(slice);
           },
           updated: (old: EndpointSlice, slice: EndpointSlice) => {
-            if (serviceOf(old) !== serviceOf(slice)) enqueue(old); // moved or taken from us
+            if (serviceOf(old) !== serviceOf(slice)) enqueue(old); // relabeled to another service or manager
             if (tracker.isNews(slice)) enqueue(slice);
           },
           deleted: (slice: EndpointSlice) => {
@@ -78,7 +79,7 @@ interface Room {
 }
 
 const serviceIndex = "service";
-/** The cache is behind our own writes; their echo wakes nobody. */
+/** The cache does not show this controller's writes yet. Events of its own writes do not enqueue the key, hence the delay. */
 const stale: Result = { requeueAfterMs: 200 };
 
 function serviceOf({ metadata }: EndpointSlice): string | undefined {
@@ -105,7 +106,7 @@ async function metered(room: Room, key: ObjectKey, signal: AbortSignal): Promise
 async function reconcile({ ctx, tracker, triggers, metrics }: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const service = ctx.informers.for<Service>(services).lister.get(key);
   if (service === undefined) {
-    // The slices go with their owner.
+    // The slices are garbage collected with their owner.
     for (const kept of [tracker, triggers, metrics]) kept.forget(key);
     return done;
   }
@@ -133,7 +134,7 @@ async function reconcile({ ctx, tracker, triggers, metrics }: Room, key: ObjectK
   return done;
 }
 
-/** The zone of a node by its name. */
+/** Looks up the zone of a Pod's node. */
 function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
   const { lister } = ctx.informers.for<Node>(nodes);
   return ({ spec }) => {
@@ -142,7 +143,7 @@ function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
   };
 }
 
-/** @param time what the slices that are written are written for */
+/** @param time value of the trigger-time annotation of written slices; undefined removes it */
 async function apply(
   { ctx, tracker, metrics }: Omit<Room, "triggers">,
   service: Service,

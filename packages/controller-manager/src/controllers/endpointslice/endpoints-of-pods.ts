@@ -12,7 +12,7 @@ import {
   targetPortOf,
 } from "../../services/service-pods.ts";
 
-/** Endpoints that go into slices of one address type with one list of ports. */
+/** Endpoints with the same address type and list of ports. */
 export interface EndpointGroup {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: EndpointPort[];
@@ -20,8 +20,8 @@ export interface EndpointGroup {
 }
 
 /**
- * Pure: the endpoints of a service, grouped by address family and by what its named ports mean on each Pod. A Pod on its
- * way out stays as terminating, never ready unless the service publishes what is not ready.
+ * Pure: computes the endpoints of a Service, grouped by address family and by the resolved ports of each Pod. A
+ * terminating Pod stays with condition terminating and is ready only with publishNotReadyAddresses.
  * Source: endpointslice/reconciler.go, utils.go podToEndpoint
  */
 export function endpointsOfPods(
@@ -61,7 +61,7 @@ function endpointOf(service: Service, pod: Pod, addresses: string[], zone: strin
   };
 }
 
-/** undefined when the Pod has none of the service's ports, and so is no endpoint of it. */
+/** Resolved ports; undefined when the Service has no ports and is not headless, so that the Pod is not an endpoint. */
 function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
   const servicePorts = service.spec?.ports ?? [];
   if (servicePorts.length === 0) return isHeadless(service) ? [] : undefined;

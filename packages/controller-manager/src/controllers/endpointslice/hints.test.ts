@@ -6,7 +6,10 @@ import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { withHints } from "./hints.ts";
 import { zoneShares } from "./zones.ts";
 
-/** `a a>b b! ?`: an endpoint in a without hint, one for b, one in b that is not ready, one that is nowhere. */
+/**
+ * `a a>b b! ?`: an endpoint in zone a without hint, one in a with a hint for b, one in b that is not ready, one
+ * without a zone.
+ */
 function slice(name: string, text: string, addressType = "IPv4"): EndpointSlice {
   const endpoints = text.split(" ").map((word, i) => {
     const [, zone = "", hint] = /^(\w|\?)(?:>(\w))?!?$/.exec(word) ?? [];

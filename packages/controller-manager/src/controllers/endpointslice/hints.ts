@@ -2,10 +2,10 @@ import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kind
 import type { SlicePlan } from "./labels.ts";
 import type { ZoneShares } from "./zones.ts";
 
-/** So much more than its share a zone's endpoints may have to carry. */
+/** Maximum relative overload of a zone's endpoints. */
 const overload = 0.2;
 
-/** How many endpoints a zone needs. */
+/** Desired and maximum number of endpoints for a zone. */
 interface Allocation {
   readonly desired: number;
   readonly most: number;
@@ -13,15 +13,15 @@ interface Allocation {
 
 type Allocations = ReadonlyMap<string, Allocation>;
 
-/** Endpoints by zone. */
+/** Number of endpoints by zone. */
 type Counts = Map<string, number>;
 
 /**
- * Pure: the plan with hints, which zones an endpoint is for. Endpoints are for their own zone as far as each zone has what
- * its share of the cluster needs, the rest are lent out. Slices that need not change keep their hints while these still do.
- * Where there are too few endpoints, or one is nowhere, no endpoint has hints.
- * @param existing the service's slices
- * @param shares undefined: no hints
+ * Pure: adds topology hints to the plan. Endpoints serve their own zone as far as every zone has the endpoints that
+ * its CPU share requires; surplus endpoints are assigned to other zones. Unchanged slices keep valid hints. With too
+ * few endpoints, or an endpoint without a zone, all hints are removed.
+ * @param existing the Service's slices
+ * @param shares undefined disables hints
  * Source: endpointslice/topologycache AddHints
  */
 export function withHints(plan: SlicePlan, existing: readonly EndpointSlice[], shares: ZoneShares | undefined): SlicePlan {
@@ -40,7 +40,10 @@ export function withHints(plan: SlicePlan, existing: readonly EndpointSlice[], s
   return { create, update, delete: plan.delete };
 }
 
-/** Gives the slices that are written their hints, in place. @returns others that have to be written too */
+/**
+ * Sets hints of the slices in `changing`, in place.
+ * @returns further slices that have to be updated
+ */
 function hint(
   changing: readonly EndpointSlice[],
   unchanged: readonly EndpointSlice[],
@@ -65,7 +68,7 @@ function hint(
   return invalid;
 }
 
-/** @returns undefined where there are not enough for every zone */
+/** Endpoints per zone; undefined when there are not enough for every zone. */
 function allocate(shares: ZoneShares | undefined, endpoints: number): Allocations | undefined {
   if (shares === undefined || shares.size > endpoints) return undefined;
   const zones = [...shares].map(([zone, share]) => ({ zone, share, least: Math.ceil((share * endpoints) / (1 + overload)) }));
@@ -76,7 +79,7 @@ function allocate(shares: ZoneShares | undefined, endpoints: number): Allocation
   );
 }
 
-/** What the hints of a slice give to each zone; undefined when they cannot stay. */
+/** Number of endpoints that a slice's hints assign to each zone; undefined when the hints are no longer valid. */
 function countsOf(slice: EndpointSlice, before: Counts, allocations: Allocations): Counts | undefined {
   const own: Counts = new Map();
   for (const { hints } of readyOf(slice)) {
@@ -89,7 +92,7 @@ function countsOf(slice: EndpointSlice, before: Counts, allocations: Allocations
   return own;
 }
 
-/** Hands endpoints of zones that have more than they need to those that have less, as many as are to give and to take. */
+/** Assigns surplus endpoints of overprovisioned zones to underprovisioned ones. */
 function lend(endpoints: readonly Endpoint[], allocations: Allocations, counts: Counts): void {
   const surplus = new Map<string, number>();
   for (const [zone, { desired }] of allocations) surplus.set(zone, (counts.get(zone) ?? 0) - desired);
@@ -115,7 +118,7 @@ function lend(endpoints: readonly Endpoint[], allocations: Allocations, counts: 
   }
 }
 
-/** The zone that has most too much (1) or too little (-1), and how much that is. */
+/** The zone with the largest surplus (sign 1) or deficit (sign -1), and its amount. */
 function farthest(surplus: ReadonlyMap<string, number>, sign: 1 | -1): [zone: string, much: number] {
   let most: [string, number] = ["", 0];
   for (const [zone, much] of surplus) if (much * sign > most[1]) most = [zone, much * sign];
@@ -140,7 +143,7 @@ function hasHints({ endpoints }: EndpointSlice): boolean {
   return (endpoints ?? []).some(({ hints }) => hints !== undefined);
 }
 
-/** A copy that may be changed. */
+/** A mutable copy without hints. */
 function withoutHints(slice: EndpointSlice): EndpointSlice {
   return { ...slice, endpoints: (slice.endpoints ?? []).map(({ hints: _, ...endpoint }) => endpoint) };
 }

@@ -9,24 +9,27 @@ export const managedByLabel = "endpointslice.kubernetes.io/managed-by";
 export const managerName = "endpointslice-controller.k8s.io";
 const headlessLabel = "service.kubernetes.io/headless";
 
-/** What has to change so that the slices list what they should. */
+/** Slices to create, update and delete. */
 export interface SlicePlan {
   readonly create: readonly EndpointSlice[];
   readonly update: readonly EndpointSlice[];
   readonly delete: readonly EndpointSlice[];
 }
 
-/** Pure: the service's labels, and the three that say whose slice it is. Source: endpointslice/utils.go setEndpointSliceLabels */
+/**
+ * Pure: the Service's labels plus the headless, service-name and managed-by labels.
+ * Source: endpointslice/utils.go setEndpointSliceLabels
+ */
 export function labelsOfSlice({ metadata, spec }: Service): Record<string, string> {
   const { [headlessLabel]: _, ...labels } = { ...metadata.labels };
   if (isHeadless({ metadata, spec } as Service)) labels[headlessLabel] = "";
   return { ...labels, [serviceNameLabel]: metadata.name ?? "", [managedByLabel]: managerName };
 }
 
-/** An empty slice that goes when its service goes. */
+/** An empty slice owned by the Service. */
 export function newSlice(service: Service, addressType: string, ports: EndpointPort[]): EndpointSlice {
   const { namespace, name = "" } = service.metadata;
-  // A generated suffix of five has to fit behind it.
+  // Leaves space for the dash and the generated suffix of five characters.
   const generateName = `${name.slice(0, 253 - 1 - 5)}-`;
   return {
     apiVersion: "discovery.k8s.io/v1",

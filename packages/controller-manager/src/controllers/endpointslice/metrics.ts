@@ -4,13 +4,13 @@ import { newSliceMetrics } from "../../services/slice-metrics.ts";
 import type { SlicePlan } from "./labels.ts";
 import type { CountedPlan } from "./plan.ts";
 
-/** Source: pkg/controller/endpointslice/metrics */
+/** Metrics of the endpointslice controller. Source: pkg/controller/endpointslice/metrics */
 export interface EndpointSliceMetrics {
   planned(service: ObjectKey, plan: CountedPlan): void;
-  /** @param hinted whether the service's endpoints have hints for zones */
+  /** @param hinted whether topology hints are enabled for the Service */
   written(plan: SlicePlan, hinted: boolean): void;
   changed(operation: "create" | "update" | "delete"): void;
-  /** @param result `stale`: the cache did not show our own writes yet */
+  /** @param result `stale`: the cache did not show this controller's writes yet */
   synced(result: "success" | "stale" | "error"): void;
   forget(service: ObjectKey): void;
 }

@@ -8,9 +8,9 @@ import type { EndpointGroup } from "./endpoints-of-pods.ts";
 import { labelsOfSlice, newSlice, type SlicePlan } from "./labels.ts";
 
 /**
- * Pure: the fewest writes after which the slices list the desired endpoints. What is listed stays in its slice; new
- * endpoints go to slices that are written anyway, then into one with room, then into new ones. A service without
- * endpoints keeps one empty slice for each address type, so that readers can tell "none" from "not yet".
+ * Pure: plans the changes with the fewest writes. Existing endpoints stay in their slice. New endpoints are added to
+ * slices that are updated anyway, then to one slice with enough space, then to new slices. A Service without endpoints
+ * keeps one empty slice per address type, so that readers can distinguish "no endpoints" from "not processed yet".
  * Source: endpointslice/reconciler.go reconcileByPortMapping
  */
 export function planSlices(options: {
@@ -47,10 +47,10 @@ export function planSlices(options: {
   return plan;
 }
 
-/** With what metrics tell of it. */
+/** A plan with the counts for metrics. */
 export interface CountedPlan extends SlicePlan {
   readonly counts: {
-    /** Endpoints. */
+    /** Numbers of endpoints. */
     readonly added: number;
     readonly removed: number;
     readonly groups: readonly GroupSize[];
@@ -82,7 +82,7 @@ function planGroup(
     for (const endpoint of slice.endpoints ?? []) {
       const wanted = left.get(identityOf(endpoint));
       if (wanted === undefined) {
-        differs = true; // gone, or listed twice
+        differs = true; // removed or duplicate
         plan.counts.removed++;
         continue;
       }
@@ -98,14 +98,14 @@ function planGroup(
   const rest = [...left.values()];
   plan.counts.added += rest.length;
   for (const slice of changed) slice.endpoints.push(...rest.splice(0, maxPerSlice - slice.endpoints.length));
-  // One slice with just enough room is better than a new one, but several are not rewritten for it.
+  // One additional update is better than a new slice; several are not.
   if (rest.length > 0 && rest.length < maxPerSlice) {
     const fitting = bestFit(unchanged, rest.length, maxPerSlice);
     if (fitting !== undefined) changed.push(withEndpoints(fitting, [...(fitting.endpoints ?? []), ...rest.splice(0)], labels));
   }
-  // Rather rewrite a slice that was to be deleted than delete it and make another.
+  // Reuses slices that would be deleted, which saves a create and a delete.
   while (rest.length > 0) {
-    // One of a former service of this name goes with it.
+    // Slices owned by a former Service of this name are not reused: they are garbage collected.
     const reused = plan.delete.find((slice) => slices.includes(slice) && isControlledBy(slice, service));
     const endpoints = rest.splice(0, maxPerSlice);
     if (reused === undefined) {
@@ -120,7 +120,7 @@ function planGroup(
   plan.counts.groups.push({ endpoints: group.endpoints.length, slices: slices.length + made });
 }
 
-/** The fullest slice that still has room for so many. */
+/** The fullest slice with space for `count` more endpoints. */
 function bestFit(slices: readonly EndpointSlice[], count: number, maxPerSlice: number): EndpointSlice | undefined {
   const sizeOf = ({ endpoints }: EndpointSlice): number => endpoints?.length ?? 0;
   return slices.filter((slice) => sizeOf(slice) + count <= maxPerSlice).toSorted((a, b) => sizeOf(b) - sizeOf(a))[0];
@@ -142,7 +142,7 @@ function withEndpoints(slice: EndpointSlice, endpoints: Endpoint[], labels: Reco
   return { ...slice, metadata: { ...slice.metadata, labels }, endpoints };
 }
 
-/** The same Pod at the same addresses is the same endpoint, whatever its state. Source: endpointset.go */
+/** Identity of an endpoint: Pod, addresses and hostname, regardless of its state. Source: endpointset.go */
 function identityOf({ addresses, targetRef, hostname = "" }: Endpoint): string {
   return JSON.stringify([addresses.toSorted(), targetRef?.uid ?? "", hostname]);
 }

@@ -1,7 +1,7 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Which part of the cluster's CPU a zone has; they add up to 1. */
+/** Share of the cluster's allocatable CPU by zone; the sum is 1. */
 export type ZoneShares = ReadonlyMap<string, number>;
 
 const zoneLabel = "topology.kubernetes.io/zone";
@@ -11,15 +11,15 @@ export function zoneOf({ metadata }: Node): string | undefined {
   return metadata.labels?.[zoneLabel];
 }
 
-/** The service asks for hints. */
+/** Whether the Service requests topology hints. */
 export function wantsHints({ metadata }: Service): boolean {
   return ["Auto", "auto"].includes(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
 }
 
 /**
- * Pure: the zones of the nodes that run pods. One node that does not say where it is, or how much it has, is enough for
- * nothing to be said of any.
- * @returns undefined without two zones
+ * Pure: computes the CPU shares of zones with ready nodes, excluding control plane nodes. A single node without a zone
+ * or CPU makes the result undefined.
+ * @returns undefined with fewer than two zones
  * Source: endpointslice/topologycache SetNodes
  */
 export function zoneShares(nodes: readonly Node[]): ZoneShares | undefined {
@@ -36,12 +36,12 @@ export function zoneShares(nodes: readonly Node[]): ZoneShares | undefined {
   return byZone.size < 2 ? undefined : new Map([...byZone].map(([zone, cpu]) => [zone, cpu / total]));
 }
 
-/** A change of a node that may change the shares. */
+/** Whether the change of a node may change the shares. */
 export function movesShares(old: Node, now: Node): boolean {
   return cpuOf(old) !== cpuOf(now) || zoneOf(old) !== zoneOf(now);
 }
 
-/** In thousandths; undefined for a node that does not count. */
+/** Allocatable CPU in millicores; undefined for nodes that are excluded or not ready. */
 function cpuOf({ metadata, status }: Node): number | undefined {
   if (excludedLabels.some((label) => metadata.labels?.[label] !== undefined)) return undefined;
   if (!status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True")) return undefined;

@@ -13,9 +13,8 @@ import { type MirrorMetrics, newMirrorMetrics } from "./metrics.ts";
 import { managerName, planMirror } from "./mirror.ts";
 
 /**
- * endpointslicemirroring-controller: whoever reads EndpointSlices finds there too what users write into Endpoints, for
- * services without a selector.
- * Watches Endpoints (own key), Services of the same name, and own EndpointSlices (key of their service); writes
+ * endpointslicemirroring-controller: mirrors Endpoints managed by users to EndpointSlices, for Services without a selector.
+ * Watches Endpoints (own key), Services of the same name, and its own EndpointSlices (key of their Service); writes
  * EndpointSlices.
  * Source: pkg/controller/endpointslicemirroring/
  */
@@ -62,11 +61,11 @@ interface Room {
   readonly metrics: MirrorMetrics;
 }
 
-/** Set on Endpoints that an election uses as its lock. */
+/** Set on Endpoints used as a leader election lock. */
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
 const skipLabel = "endpointslice.kubernetes.io/skip-mirror";
 const mirroredIndex = "mirroredService";
-/** The cache is behind our own writes; their echo wakes nobody. */
+/** The cache does not show this controller's writes yet. Events of its own writes do not enqueue the key, hence the delay. */
 const staleRetryMs = 200;
 
 function isToMirror({ metadata }: Endpoints): boolean {
@@ -102,7 +101,7 @@ function serviceHandlers({ enqueue }: SourceQueue) {
   };
 }
 
-/** Only what becomes of slices waits for more of the kind. */
+/** Events of slices are batched; those of Endpoints and Services are not. */
 function sliceHandlers({ ctx, tracker }: Room, queue: SourceQueue) {
   const look = (slice: EndpointSlice): void => {
     if (isMirrored(slice)) queue.enqueueAfter(serviceKeyOf(slice), ctx.config.mirroring.updatesBatchMs);
@@ -147,7 +146,7 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
   return done;
 }
 
-/** The Endpoints to mirror; undefined where there are none, or where a selector's own slices are. */
+/** The Endpoints to mirror; undefined when there are none, or when the Service has a selector. */
 function sourceOf(room: Room, key: ObjectKey): Endpoints | undefined {
   const found = room.endpoints.lister.get(key);
   const service = room.services.lister.get(key);

@@ -3,7 +3,7 @@ import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery
 import { newSliceMetrics } from "../../services/slice-metrics.ts";
 import type { MirrorPlan } from "./mirror.ts";
 
-/** Upstream's metrics of mirroring. Source: pkg/controller/endpointslicemirroring/metrics */
+/** Metrics of the mirroring controller. Source: pkg/controller/endpointslicemirroring/metrics */
 export interface MirrorMetrics {
   synced(durationMs: number): void;
   planned(endpoints: ObjectKey, plan: MirrorPlan): void;

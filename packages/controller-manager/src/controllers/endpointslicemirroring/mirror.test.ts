@@ -20,7 +20,7 @@ const endpoints = fc
   .record({ subsets: fc.array(subset, { maxLength: 3 }), label: fc.constantFrom("x", "y") })
   .map(({ subsets, label }) => someEndpoints({ subsets, labels: { label } }));
 
-/** The slices after a plan, as a server would keep them. */
+/** The slices after a plan is applied. */
 function after(existing: readonly EndpointSlice[], plan: MirrorPlan, round: number): EndpointSlice[] {
   const updated = new Map(plan.update.map((slice) => [slice.metadata.name, slice]));
   const gone = new Set(plan.delete.map(({ metadata }) => metadata.name));
@@ -29,7 +29,7 @@ function after(existing: readonly EndpointSlice[], plan: MirrorPlan, round: numb
   return [...kept.map((slice) => updated.get(slice.metadata.name) ?? slice), ...made];
 }
 
-/** Every address with its ports, in whatever slice. */
+/** All addresses with their ports, across slices. */
 const mirrored = (slices: readonly EndpointSlice[]): string[] =>
   slices.flatMap(({ endpoints: listed, ports: own }) =>
     listed.flatMap(({ addresses }) =>

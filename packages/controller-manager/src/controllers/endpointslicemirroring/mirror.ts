@@ -11,21 +11,21 @@ import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointsli
 
 export const managerName = "endpointslicemirroring-controller.k8s.io";
 
-/** What has to change so that the slices say what the Endpoints say. */
+/** Slices to create, update and delete, with counts for Events and metrics. */
 export interface MirrorPlan extends SlicePlan {
-  /** Addresses that are none. */
+  /** Number of invalid addresses. */
   readonly invalid: number;
-  /** Addresses that are not mirrored: invalid ones, and those beyond the limit of their subset. */
+  /** Number of addresses not mirrored: invalid ones and those beyond the limit per subset. */
   readonly skipped: number;
   readonly added: number;
   readonly updated: number;
   readonly removed: number;
-  /** Of each group of addresses: how many there are, and how many slices list them after the plan. */
+  /** For each group: number of endpoints, and number of slices after the plan. */
   readonly groups: readonly GroupSize[];
 }
 
 /**
- * Pure: one slice for each address family of the addresses that share a list of ports.
+ * Pure: plans one slice for each combination of address family and ports.
  * Source: pkg/controller/endpointslicemirroring/reconciler.go
  */
 export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlice[], maxPerSubset: number): MirrorPlan {
@@ -56,11 +56,11 @@ export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlic
 interface Group {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: EndpointPort[];
-  /** By what tells endpoints apart. */
+  /** Endpoints by identity. */
   readonly endpoints: Map<string, Endpoint>;
 }
 
-/** Groups that have addresses, by address family and ports. */
+/** Non-empty groups by address family and ports. */
 function groupsOf(
   { subsets }: Endpoints,
   maxPerSubset: number,
@@ -119,7 +119,7 @@ function identityOf({ addresses, targetRef, hostname = "" }: Endpoint): string {
   return JSON.stringify([addresses.toSorted(), hostname, targetRef?.namespace ?? "", targetRef?.name ?? ""]);
 }
 
-/** Lists of ports in any order are the same. */
+/** Key of address type and ports; the order of ports is irrelevant. */
 function keyOf(addressType: string, ports: readonly EndpointPort[] | undefined | null): string {
   const texts = (ports ?? []).map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
     JSON.stringify([name, protocol, port, appProtocol]),
@@ -139,7 +139,7 @@ function changesOf(
 
 // ---- Slices --------------------------------------------------------------------------------------------------------------
 
-/** These say something of the Endpoints themselves. */
+/** Annotations about the Endpoints object itself. */
 const notMirrored = [lastChangeAnnotation, "kubectl.kubernetes.io/last-applied-configuration"];
 
 function sliceOf(owner: Endpoints, addressType: "IPv4" | "IPv6", ports: EndpointPort[], endpoints: Endpoint[]): EndpointSlice {
@@ -149,7 +149,7 @@ function sliceOf(owner: Endpoints, addressType: "IPv4" | "IPv6", ports: Endpoint
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: {
-      // A generated suffix of five has to fit behind it.
+      // The dash is omitted when generateName would exceed 253 characters.
       generateName: name.length < 253 ? `${name}-` : name,
       ...(namespace === undefined ? {} : { namespace }),
       labels: { ...labels, [serviceNameLabel]: name, [managedByLabel]: managerName },
@@ -171,7 +171,7 @@ function named(slice: EndpointSlice, { metadata: { name = "" } }: EndpointSlice)
   return { ...slice, metadata: { ...metadata, name } };
 }
 
-/** Rather rewrites a slice that was to be deleted than deletes it and makes another. Source: recycleSlices */
+/** Reuses slices that would be deleted, which saves a create and a delete. Source: recycleSlices */
 function reusing({ create, update, delete: unwanted }: SlicePlan): SlicePlan {
   const left = [...unwanted];
   const made: EndpointSlice[] = [];

@@ -11,8 +11,8 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 
 /**
- * ephemeral-volume-controller: makes the claim of each generic ephemeral volume, `<pod>-<volume>`, owned by its Pod. What
- * of a Pod is copied never changes, so Pods are looked at when they come and when a claim of theirs goes.
+ * ephemeral-volume-controller: creates the claim `<pod>-<volume>` of each generic ephemeral volume, owned by the Pod. The
+ * copied Pod fields are immutable, so Pods are enqueued only when added and when one of their claims is deleted.
  * Source: pkg/controller/volume/ephemeral
  */
 export function newEphemeralVolumeController(ctx: ControllerContext): Controller {

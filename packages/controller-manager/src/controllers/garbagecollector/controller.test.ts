@@ -112,7 +112,7 @@ test("a reference to the right uid under a wrong name costs nobody else the owne
     client.put(configMaps, { metadata: { namespace: "default", name: "liar", ownerReferences: [reference] } });
   });
   assert.deepEqual(world.client.objects(configMaps), []);
-  // Looked at because of the other owner: it must not find the first one gone.
+  // Processed because of its absent owner; the valid owner must not be considered absent.
   world.client.put(pods, aPod({ name: "half", owner, ownerReferences: [nobody] }));
   await settle(60);
   assert.deepEqual(names(world), ["half"]);

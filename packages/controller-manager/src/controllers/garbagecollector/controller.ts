@@ -10,10 +10,10 @@ import { blockingDependents, type Effects, type GraphNode, type Identity } from 
 import { type GraphBuilder, newGraphBuilder } from "./graph-builder.ts";
 
 /**
- * garbagecollector: deletes objects whose owners are gone; makes foreground deletion wait for dependents, and lets go of
- * dependents when their owner is deleted with Orphan.
- * Watches the metadata of everything that can be deleted; before it deletes anything it asks the server itself for the
- * object and for each of its owners.
+ * garbagecollector: deletes objects whose owners are deleted, completes foreground deletion once dependents are gone, and
+ * orphans dependents of owners deleted with propagation policy Orphan.
+ * Watches the metadata of all deletable resources. Before deleting an object it reads the object and each of its owners from
+ * the API server.
  * Source: pkg/controller/garbagecollector/
  */
 export function newGarbageCollector(ctx: ControllerContext): Runnable | undefined {
@@ -28,7 +28,7 @@ export function newGarbageCollector(ctx: ControllerContext): Runnable | undefine
   });
   return {
     async run(signal) {
-      // Without discovery nothing can be watched.
+      // Watches need discovery, so it is retried until it succeeds.
       await insist({
         work: collector.builder.refresh,
         failure: "cannot discover the server's resources",
@@ -43,7 +43,7 @@ export function newGarbageCollector(ctx: ControllerContext): Runnable | undefine
   };
 }
 
-/** @internal for tests: the parts, to be run one by one. */
+/** @internal The parts, exposed so that tests can run them separately. */
 function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
   const { log, clock, metrics } = ctx;
   const onEffects = ({ attemptToDelete, attemptToOrphan, misplaced = [] }: Effects): void => {
@@ -83,18 +83,18 @@ function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting
 interface Room {
   readonly ctx: ControllerContext;
   readonly builder: GraphBuilder;
-  /** What the server did not have; a uid never comes back. */
+  /** Owners that the API server reported as not found; uids are never reused. */
   readonly absentOwners: ReturnType<typeof newRecentSet>;
   readonly onEffects: (effects: Effects) => void;
 }
 
-/** Looks at one object: does it still have an owner; does its own deletion still wait for anyone. */
+/** Processes one object: deletes it if all owners are gone, or completes its foreground deletion. */
 async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Promise<Result> {
   const { ctx, builder, onEffects } = room;
   const node = builder.graph.get(uid);
   if (node === undefined) return done;
-  if (node.beingDeleted && !node.deletingDependents) return done; // on its way out by itself
-  const { identity } = node; // that of a virtual one may be another soon
+  if (node.beingDeleted && !node.deletingDependents) return done; // its deletion proceeds without the garbage collector
+  const { identity } = node; // captured: that of a virtual node may change while requests are in flight
   const ref = builder.resourceOf(identity.apiVersion, identity.kind);
   if (ref === undefined) {
     if (node.virtual) throw new Error(`no resource is known for ${describe(identity)}`);
@@ -108,7 +108,7 @@ async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Pr
     onEffects(effects);
     return askAgain ? { requeueAfterMs: unobservedRetryMs } : done;
   }
-  if (node.virtual) return { requeueAfterMs: unobservedRetryMs }; // it exists; its watch will tell
+  if (node.virtual) return { requeueAfterMs: unobservedRetryMs }; // it exists; its watch event will follow
   if (node.deletingDependents) return finishForeground(room, node, ref, signal);
 
   const owners = latest.metadata.ownerReferences ?? [];
@@ -146,7 +146,7 @@ async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Pr
 
 const unobservedRetryMs = 5000;
 
-/** The object is deleted in the foreground: it may go when nothing blocks it, until then its dependents have to. */
+/** Foreground deletion: removes the finalizer when no dependent blocks it, otherwise enqueues the blocking dependents. */
 async function finishForeground(room: Room, node: GraphNode, ref: ResourceRef, signal: AbortSignal): Promise<Result> {
   const { builder, onEffects, ctx } = room;
   const blocking = blockingDependents(node);
@@ -155,14 +155,17 @@ async function finishForeground(room: Room, node: GraphNode, ref: ResourceRef, s
     onEffects({ attemptToDelete: waiting, attemptToOrphan: [] });
     return done;
   }
-  // A watch that has not seen everything may yet show a dependent.
+  // A watch that has not synced may still deliver a dependent.
   if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
   ctx.log.v(2)?.info("remove DeleteDependents finalizer", { object: describe(node.identity) });
   await removeFinalizer(ctx, ref, node.identity, foregroundFinalizer, signal);
   return done;
 }
 
-/** @returns `unknowable` where a wrong answer would delete: a cluster-scoped object cannot have an owner in a namespace. */
+/**
+ * Reads the state of an owner.
+ * @returns `unknowable` for a cluster-scoped object that names a namespaced owner, which is invalid; it must not be deleted
+ */
 async function ownerState(
   room: Room,
   node: GraphNode,
@@ -187,7 +190,7 @@ async function ownerState(
   return deletionTimestamp && finalizers.includes(foregroundFinalizer) ? "waiting-for-dependents" : "solid";
 }
 
-/** The object is deleted with Orphan: its dependents forget it, then it may go. */
+/** Orphan deletion: removes the owner reference from all dependents, then the finalizer. */
 async function attemptToOrphan(room: Room, uid: string, signal: AbortSignal): Promise<Result> {
   const { ctx, builder } = room;
   const node = builder.graph.get(uid);
@@ -224,7 +227,7 @@ async function removeFinalizer(
   await patchMetadata(ctx, ref, latest, { finalizers: finalizers.filter((name) => name !== finalizer) }, signal);
 }
 
-/** A merge patch, which every resource takes; refused when the object changed since it was read, and tried again then. */
+/** Merge patch, which every resource supports. Fails with Conflict when the object changed since it was read, and is retried. */
 async function patchMetadata(
   { client }: ControllerContext,
   ref: ResourceRef,
@@ -245,7 +248,7 @@ async function patchMetadata(
   }
 }
 
-/** The object as the server has it; undefined when it is gone, or another one has its name. */
+/** Reads the object from the API server; undefined when it is deleted or its name is used by an object of another uid. */
 async function getLive(
   { client }: ControllerContext,
   ref: ResourceRef,
@@ -266,7 +269,7 @@ function coordinates(ref: ResourceRef, identity: Identity): Identity {
   return ref.namespaced ? identity : { ...identity, namespace: "" };
 }
 
-/** With all that a reference says: one that is right in its uid alone proves nothing for others. */
+/** Key of all coordinates in a reference: absence of one combination proves nothing about other references to the same uid. */
 function absenceKey({ apiVersion, kind, namespace, name, uid }: Identity): string {
   return JSON.stringify([apiVersion, kind, namespace, name, uid]);
 }
@@ -275,7 +278,7 @@ function describe({ apiVersion, kind, namespace, name, uid }: Identity): string 
   return `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
 }
 
-/** A set that forgets what was added longest ago. */
+/** A set of limited size that evicts the oldest entry. */
 function newRecentSet(limit: number) {
   const members = new Set<string>();
   return {

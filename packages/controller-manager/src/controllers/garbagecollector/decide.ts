@@ -2,19 +2,20 @@ import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/met
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { GraphNode } from "./graph.ts";
 
-/** What the server says of an owner. */
+/** State of an owner on the API server. */
 export type OwnerState = "solid" | "absent" | "waiting-for-dependents";
 
-/** What to do with an object that has owners. */
+/** Action for an object with owners. */
 export type Verdict =
   | { readonly do: "keep" }
-  /** Some owners are gone or going: only the others still own it. */
+  /** Some owners are deleted or being deleted; only `owners` remain. */
   | { readonly do: "drop-owners"; readonly owners: readonly OwnerReference[] }
   | { readonly do: "delete"; readonly policy: "Orphan" | "Foreground" | "Background"; readonly unblock: boolean };
 
 /**
- * Pure: an object lives as long as one owner does. When the last one goes in the foreground the object goes so too, if
- * it has dependents of its own; if one of those is going in the foreground already, a circle is broken by not blocking.
+ * Pure: an object is kept while one owner exists. When its last owners wait in foreground deletion and the object has
+ * dependents itself, it is deleted in the foreground too; if one of its dependents is in foreground deletion already,
+ * the cycle is broken by removing blockOwnerDeletion.
  * Source: pkg/controller/garbagecollector/garbagecollector.go attemptToDeleteItem
  */
 export function decide(node: GraphNode, latest: ObjectMeta, owners: readonly (readonly [OwnerReference, OwnerState])[]): Verdict {

@@ -6,22 +6,24 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type Effects, newOwnerGraph, type OwnerGraph } from "./graph.ts";
 
 /**
- * Watches the metadata of every object that can be deleted, of whatever resources the server has at the time, and keeps
- * the graph of owners by it.
+ * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph.
  * Source: pkg/controller/garbagecollector/graph_builder.go
  */
 export interface GraphBuilder {
   readonly graph: OwnerGraph;
-  /** Looks at what the server serves now: starts and ends watches. @throws when discovery fails altogether */
+  /**
+   * Repeats discovery, then starts and stops watches.
+   * @throws when discovery fails completely
+   */
   refresh(signal: AbortSignal): Promise<void>;
-  /** Every watch has seen everything; until then nobody can say that an object has no dependents. */
+  /** True when all informers have synced; before that, an object may have unknown dependents. */
   readonly synced: boolean;
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** @returns undefined for a kind that the server does not have, or did not have at the last refresh. */
+  /** The resource of a kind; undefined when it was not served at the last refresh. */
   resourceOf(apiVersion: string, kind: string): ResourceRef | undefined;
 }
 
-/** Events have no owners to speak of, and there are too many of them. */
+/** Events have no owners in practice and are too numerous. */
 const ignored = new Set(["/events", "events.k8s.io/events"]);
 
 export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Effects) => void): GraphBuilder {
@@ -69,7 +71,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
         ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
       }
       const failedGroups = new Set(discovered.failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
-      // What a group that does not answer now had before is not gone for that.
+      // Resources of a group whose discovery failed are kept.
       const kept = [...known.values()].filter(({ group }) => failedGroups.has(group));
       known = new Map([...kept, ...discovered.resources].map((resource) => [kindId(resource.group, resource.kind), resource]));
       const wanted = new Map(
@@ -84,7 +86,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
     async waitForSync(signal) {
       const isSeen = ({ informer }: { informer: SharedInformer<KubeObject> }): Promise<void> =>
         informer.waitForSync(signal).catch((err) => {
-          if (signal.aborted) throw err; // otherwise its resource is no longer served
+          if (signal.aborted) throw err; // otherwise the watch was stopped because its resource is no longer served
         });
       await Promise.all([...monitors.values()].map(isSeen));
     },
@@ -104,7 +106,7 @@ function kindId(group: string, kind: string): string {
   return `${group}/${kind}`;
 }
 
-/** Every object of the cluster is held: nothing of it that is not needed. */
+/** Drops all other metadata, because the cache holds every object of the cluster. */
 function onlyWhatOwnersNeed({ metadata }: KubeObject): KubeObject {
   const { namespace, name, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata;
   return {

@@ -12,7 +12,7 @@ const reference = (uid: string, extra: Partial<OwnerReference> = {}): OwnerRefer
   ...extra,
 });
 
-/** Observes an object named like its uid. */
+/** Observes an object whose name is its uid. */
 function see(graph: OwnerGraph, uid: string, owners: string[] = [], metadata: ObjectMeta = {}, kind = "ReplicaSet") {
   const identity = { apiVersion: kind === "Pod" ? "v1" : "apps/v1", kind, namespace: "default", name: uid, uid };
   const references = owners.map((owner) => reference(owner, { blockOwnerDeletion: true }));

@@ -2,7 +2,7 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
 
-/** Enough to find an object on the server. */
+/** Coordinates and uid of an object. */
 export interface Identity {
   readonly apiVersion: string;
   readonly kind: string;
@@ -12,47 +12,48 @@ export interface Identity {
   readonly uid: string;
 }
 
-/** An object as far as its deletion concerns others. */
+/** Graph node of one object. */
 export interface GraphNode {
   identity: Identity;
   owners: readonly OwnerReference[];
   readonly dependents: Set<GraphNode>;
   beingDeleted: boolean;
-  /** Deleted in the foreground: it goes when its blocking dependents are gone. */
+  /** In foreground deletion: waits for its blocking dependents. */
   deletingDependents: boolean;
-  /** Only an owner reference tells of it; nobody has seen it yet. */
+  /** Known from an owner reference only; not observed by a watch yet. */
   virtual: boolean;
 }
 
-/** What an event makes necessary to look at, by uid. */
+/** Objects to process because of an event, by uid. */
 export interface Effects {
   readonly attemptToDelete: readonly string[];
   readonly attemptToOrphan: readonly string[];
-  /** Who names an object of another namespace as its owner, to be told so; absent when nobody does. */
+  /** Owner references to an object in another namespace, to be reported as Events; undefined without any. */
   readonly misplaced?: readonly Misplaced[];
 }
 
+/** An owner reference to an object in another namespace. */
 export interface Misplaced {
   readonly dependent: Identity;
   readonly owner: OwnerReference;
 }
 
 /**
- * Owners and dependents, kept up to date by what is observed of each object. Pure in the sense that it only answers
- * which objects have to be looked at; looking and deleting is the controller's.
+ * Graph of owners and dependents. It performs no requests: each method updates the graph and returns the objects that
+ * the controller has to process.
  * Source: pkg/controller/garbagecollector/graph_builder.go
  */
 export interface OwnerGraph {
   get(uid: string): GraphNode | undefined;
-  /** An object exists, in this state. */
+  /** Records an added or updated object. */
   observe(identity: Identity, metadata: ObjectMeta): Effects;
-  /** An object is gone: a watch said so. */
+  /** Removes an object after its deletion was observed by a watch. */
   forget(uid: string): Effects;
   /**
-   * The server has no object of this uid under this name. Whoever names the uid so has no such owner; others may be
-   * right: a reference can say anything, and must not take their owner from them.
-   * @param absent its namespace is `""` where the kind has none
-   * @returns `askAgain` when the object is to be looked for under another of its names, later
+   * Records that the API server has no object of this uid under these coordinates. Dependents that reference the uid
+   * with the same coordinates have no such owner; dependents that use other coordinates may still have one.
+   * @param absent with namespace `""` for a cluster-scoped kind
+   * @returns `askAgain` when the owner has to be looked up later under other coordinates
    */
   absent(absent: Identity): Effects & { readonly askAgain: boolean };
   readonly size: number;
@@ -61,7 +62,7 @@ export interface OwnerGraph {
 export function newOwnerGraph(): OwnerGraph {
   const nodes = new Map<string, GraphNode>();
 
-  /** Links a node to these owners; an owner that nobody knows becomes a virtual node that has to be looked for. */
+  /** Links a node to its owners. An unknown owner becomes a virtual node that has to be looked up. */
   const link = (node: GraphNode, owners: readonly OwnerReference[], found: EffectsBuilder): void => {
     for (const owner of owners) {
       let ownerNode = nodes.get(owner.uid);
@@ -72,7 +73,7 @@ export function newOwnerGraph(): OwnerGraph {
         nodes.set(uid, ownerNode);
         found.attemptToDelete.add(uid);
       } else if (!ownerNode.virtual && !isNamedBy(owner, node, ownerNode)) {
-        found.attemptToDelete.add(node.identity.uid); // there is no such owner where it is looked for
+        found.attemptToDelete.add(node.identity.uid); // no such owner exists at these coordinates
         if (isElsewhere(ownerNode, node)) found.misplaced.push({ dependent: node.identity, owner });
       }
       ownerNode.dependents.add(node);
@@ -85,7 +86,7 @@ export function newOwnerGraph(): OwnerGraph {
       if (ownerNode?.virtual && ownerNode.dependents.size === 0) nodes.delete(uid);
     }
   };
-  /** Of an owner that is not what they thought. */
+  /** Enqueues the dependents of an owner whose coordinates differ from their references. */
   const lookAtDependents = (node: GraphNode, found: EffectsBuilder): void => {
     for (const dependent of node.dependents) {
       found.attemptToDelete.add(dependent.identity.uid);
@@ -93,7 +94,7 @@ export function newOwnerGraph(): OwnerGraph {
       if (owner !== undefined && isElsewhere(node, dependent)) found.misplaced.push({ dependent: dependent.identity, owner });
     }
   };
-  /** Owners that wait for their dependents may have one fewer to wait for. */
+  /** Enqueues owners that this node no longer blocks. */
   const wakeUnblockedOwners = (
     before: readonly OwnerReference[],
     now: readonly OwnerReference[],
@@ -133,7 +134,7 @@ export function newOwnerGraph(): OwnerGraph {
       const owners = metadata.ownerReferences ?? [];
       const node = nodes.getOrInsertComputed(identity.uid, () => newNode(identity));
       if (node.virtual) {
-        // What the reference said may not be so; then those who named it wrongly have no such owner.
+        // The coordinates in the reference may have been wrong; dependents that used them have no such owner.
         const renamed = !sameCoordinates(node.identity, identity);
         node.virtual = false;
         node.identity = identity;
@@ -174,26 +175,26 @@ export function newOwnerGraph(): OwnerGraph {
   };
 }
 
-/** Dependents that the owner's foreground deletion has to wait for. */
+/** Dependents that block the owner's foreground deletion. */
 export function blockingDependents(node: GraphNode): GraphNode[] {
   return [...node.dependents].filter(({ owners }) =>
     owners.some((owner) => owner.uid === node.identity.uid && isBlocking(owner)),
   );
 }
 
-/** What an object calls the owner of this uid. */
+/** Coordinates by which an object references the owner of this uid. */
 function namesOf({ owners, identity: { namespace } }: GraphNode, uid: string): Identity[] {
   return owners
     .filter((owner) => owner.uid === uid)
     .map(({ apiVersion, kind, name }) => ({ apiVersion, kind, name, namespace, uid }));
 }
 
-/** What the dependents call their owner that is not this. */
+/** Other coordinates by which dependents reference the owner. */
 function otherNames({ dependents }: GraphNode, known: Identity): Identity[] {
   return [...dependents].flatMap((dependent) => namesOf(dependent, known.uid).filter((name) => !sameCoordinates(name, known)));
 }
 
-/** One after the other, so that each has its turn. */
+/** The next coordinates in sorted order, cycling through all of them. */
 function nextName(names: readonly Identity[], last: Identity): Identity {
   const textOf = ({ apiVersion, kind, namespace, name }: Identity): string => [apiVersion, kind, namespace, name].join("/");
   const sorted = names.toSorted((a, b) => (textOf(a) < textOf(b) ? -1 : 1));
@@ -210,7 +211,7 @@ function newNode(identity: Identity): GraphNode {
 
 function sameCoordinates(a: Identity, b: Identity): boolean {
   const groupOf = (apiVersion: string): string => (apiVersion.includes("/") ? (apiVersion.split("/")[0] as string) : "");
-  // The namespace of a cluster-scoped owner is not known from a reference.
+  // A reference does not say whether its owner is cluster-scoped.
   const namespaces = b.namespace === "" || a.namespace === b.namespace;
   return groupOf(a.apiVersion) === groupOf(b.apiVersion) && a.kind === b.kind && a.name === b.name && namespaces;
 }
@@ -219,7 +220,7 @@ function isNamedBy({ apiVersion, kind, name, uid }: OwnerReference, dependent: G
   return sameCoordinates({ apiVersion, kind, name, uid, namespace: dependent.identity.namespace }, owner.identity);
 }
 
-/** Cluster-scoped owners are everybody's. */
+/** Whether the owner is in another namespace than the dependent; false for cluster-scoped owners. */
 function isElsewhere({ identity: { namespace } }: GraphNode, dependent: GraphNode): boolean {
   return namespace !== "" && namespace !== dependent.identity.namespace;
 }

@@ -6,7 +6,7 @@ import { newHistory, type SmoothingOptions, smooth, withScaleEvent } from "./beh
 
 const second = 1000;
 const now = 1_000_000 * second;
-/** As the API server completes them. */
+/** With the API server's defaults. */
 const up = (rules: HPAScalingRules = {}): HPAScalingRules => ({
   stabilizationWindowSeconds: 0,
   selectPolicy: "Max",
@@ -252,4 +252,11 @@ test("whatever is asked, what comes is within the bounds and between now and wha
       assert.ok(replicas <= Math.max(...seen) && replicas >= Math.min(...seen, 20), `${replicas} of ${seen}`);
     }),
   );
+});
+
+test("scaling up does not wait where no window is set", () => {
+  const options = { current: 2, desired: 6, history: past(ago(0.5, 2)) };
+  const { stabilizationWindowSeconds: _, ...scaleUp } = up();
+  assert.equal(smoothed({ ...options, behavior: { scaleUp, scaleDown: down() } }).replicas, 6);
+  assert.equal(smoothed({ ...options, behavior: behavior({ stabilizationWindowSeconds: 1 }) }).replicas, 2);
 });

@@ -1,14 +1,15 @@
 import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 
-/** What was recommended and done before, of one autoscaler; times are in ms of a clock that only grows. */
+/** Past recommendations and scale events of one autoscaler. Times are in ms of the monotonic clock. */
 export interface History {
-  /** As metrics gave them, before anything smoothed them. */
+  /** Raw recommendations computed from metrics, before stabilization. */
   recommendations: readonly { readonly replicas: number; readonly at: number }[];
-  /** How many replicas were added, or taken away. */
+  /** Numbers of replicas added and removed. */
   scaledUp: readonly ScaleEvent[];
   scaledDown: readonly ScaleEvent[];
 }
 
+/** A change of the replica count. */
 export interface ScaleEvent {
   readonly change: number;
   readonly at: number;
@@ -20,37 +21,38 @@ export const newHistory = (replicas: number, now: number): History => ({
   scaledDown: [],
 });
 
-/** A condition's reason and text. */
+/** Status, reason and message of a condition. */
 export interface Verdict {
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
 }
 
+/** Result of `smooth`. */
 export interface Smoothed {
   readonly replicas: number;
   readonly ableToScale: Verdict;
   readonly scalingLimited: Verdict;
-  /** With the new recommendation, and without what is too old to count. */
+  /** Including the new recommendation, without expired ones. */
   readonly recommendations: History["recommendations"];
 }
 
+/** Input of `smooth`; times are in ms. */
 export interface SmoothingOptions {
   readonly behavior: HorizontalPodAutoscalerBehavior | undefined;
   readonly history: History;
   readonly current: number;
-  /** What the metrics ask for. */
+  /** Replica count computed from the metrics. */
   readonly desired: number;
   readonly minReplicas: number;
   readonly maxReplicas: number;
-  /** Of scaling down, where the autoscaler itself does not say. */
+  /** Default of the scale-down stabilization window. */
   readonly downscaleStabilizationMs: number;
   readonly now: number;
 }
 
 /**
- * Pure: what is done of what metrics ask for: no sooner than the last while agrees with it, no faster than the rules
- * allow, no further than the bounds.
+ * Pure: applies stabilization windows, scaling policies and the replica bounds to the recommendation.
  * Source: pkg/controller/podautoscaler/horizontal.go normalizeDesiredReplicas, normalizeDesiredReplicasWithBehaviors
  */
 export function smooth(options: SmoothingOptions): Smoothed {
@@ -69,13 +71,13 @@ export function smooth(options: SmoothingOptions): Smoothed {
   };
 }
 
-/** Without a behavior only scaling down waits. */
+/** Without `spec.behavior` only scaling down is stabilized. */
 function highestRecent({ history, desired, now }: SmoothingOptions, windowMs: number): number {
   const recent = history.recommendations.filter(({ at }) => at >= now - windowMs);
   return Math.max(desired, ...recent.map(({ replicas }) => replicas));
 }
 
-/** As many as there are, unless everything recent says more, or less. */
+/** Keeps the current count unless all recommendations in the window are higher, or all are lower. */
 function withinRecent({ history, desired, current, now }: SmoothingOptions, upMs: number, downMs: number): number {
   const since = (windowMs: number): number[] =>
     history.recommendations.filter(({ at }) => at > now - windowMs).map(({ replicas }) => replicas);
@@ -129,7 +131,7 @@ const tooFastDown = {
   message: "the desired replica count is decreasing faster than the maximum scale rate",
 };
 
-/** Twice as many at once, or four. */
+/** Default scale-up limit: double the current count, at least 4. */
 function limitByDefault({ current, minReplicas, maxReplicas }: SmoothingOptions, desired: number): Limited {
   const fastest = Math.max(2 * current, 4);
   if (desired < minReplicas) return { replicas: minReplicas, ...tooFew };
@@ -155,7 +157,7 @@ function limitByRules(
   return { replicas: desired, ...withinRange };
 }
 
-/** The most replicas that the rules allow now. */
+/** Upper bound of replicas according to the scale-up policies. */
 function fastestUp(current: number, events: readonly ScaleEvent[], rules: HPAScalingRules, now: number): number {
   if (rules.selectPolicy === "Disabled") return current;
   const allowed = (rules.policies ?? []).map(({ type, value, periodSeconds }) => {
@@ -165,7 +167,10 @@ function fastestUp(current: number, events: readonly ScaleEvent[], rules: HPASca
   return rules.selectPolicy === "Min" ? Math.min(...allowed) : Math.max(...allowed);
 }
 
-/** The fewest; the policy that changes least leaves most. */
+/**
+ * Lower bound of replicas according to the scale-down policies; with selectPolicy Min the policy with the smallest
+ * change applies.
+ */
 function fastestDown(current: number, events: readonly ScaleEvent[], rules: HPAScalingRules, now: number): number {
   if (rules.selectPolicy === "Disabled") return current;
   const allowed = (rules.policies ?? []).map(({ type, value, periodSeconds }) => {
@@ -179,7 +184,7 @@ function changedWithin(events: readonly ScaleEvent[], periodSeconds: number, now
   return events.filter(({ at }) => at > now - periodSeconds * 1000).reduce((sum, { change }) => sum + change, 0);
 }
 
-/** Pure: the history after a change of the scale. Only a behavior looks at it. */
+/** Pure: adds a scale event to the history. Events are only used with `spec.behavior`. */
 export function withScaleEvent(
   history: History,
   behavior: HorizontalPodAutoscalerBehavior | undefined,

@@ -24,7 +24,7 @@ import { MetricError, type MetricProposal, proposalOf } from "./proposals.ts";
 import { newStatus, type StatusDraft } from "./status-draft.ts";
 
 /**
- * horizontal-pod-autoscaler: gives each target as many replicas as its metrics ask for, every sync period.
+ * horizontal-pod-autoscaler: scales each target to the replica count computed from its metrics, once per sync period.
  * Watches HorizontalPodAutoscalers; reads Pods, scales and the metrics APIs; writes scales and
  * horizontalpodautoscalers/status.
  * Source: pkg/controller/podautoscaler/horizontal.go
@@ -45,7 +45,7 @@ export function newHorizontalPodAutoscalerController(ctx: ControllerContext): Co
     name: "horizontalpodautoscaler",
     sources: [enqueueSelf(room.autoscalers), needsSynced(room.pods)],
     reconcile: (key, signal) => reconcile(room, key, signal),
-    // Whatever happens, an autoscaler is looked at once in a period: what it sees changes by itself.
+    // Every autoscaler is reconciled once per period, whatever events arrive, because metrics change without events.
     batchMs: syncPeriodMs,
     limiter: everyPeriod(syncPeriodMs),
     log: ctx.log,
@@ -148,7 +148,7 @@ async function readScale(
 
 interface Decision {
   readonly replicas: number;
-  /** As events tell it. */
+  /** Reason in the Event. */
   readonly reason: string;
   readonly metrics: readonly MetricStatus[];
 }
@@ -204,8 +204,8 @@ async function decide(
 }
 
 /**
- * The most that any metric asks for. One that fails keeps the target from being made smaller.
- * @throws Error when none can be told, or one cannot and the others ask for less
+ * Computes the highest replica count of all metrics. A failing metric prevents scaling down.
+ * @throws Error when no metric is valid, or when one is invalid and the others propose scaling down
  */
 async function askMetrics(
   room: Room,
@@ -241,7 +241,7 @@ async function askMetrics(
       if (!(err instanceof MetricError)) throw err;
       tell("Warning", err.reason, err.shown);
       failures.push(err);
-      statuses.push({ type: "" }); // in its place, with nothing to tell
+      statuses.push({ type: "" }); // placeholder: the status lists the metrics in the order of the spec
     }
   }
   const [first] = failures;

@@ -12,36 +12,38 @@ import type { CrossVersionObjectReference } from "@coxswain/apimachinery/schema/
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ScaleClient } from "../../scale/scale-client.ts";
 
-/** What is measured of one Pod. */
+/** Sample of one Pod. */
 export interface PodMetric {
-  /** In thousandths. */
+  /** In thousandths (milli-units). */
   readonly value: number;
-  /** When the window ended, in ms since the epoch. */
+  /** End of the sampling window, in ms since the epoch. */
   readonly at: number;
   readonly windowMs: number;
 }
 
-/** By the Pod's name. */
+/** By Pod name. */
 export type PodMetrics = Map<string, PodMetric>;
 
 /**
- * The three APIs that tell what is measured; other servers' behind the aggregator, all of them optional. Values are in
- * thousandths. Each fails with upstream's text when its API does, or has nothing to tell.
+ * Client of the resource, custom and external metrics APIs, which are optional and served through the aggregator.
+ * Values are in thousandths. Methods reject with upstream's error text when the API fails or returns no metrics.
  * Source: pkg/controller/podautoscaler/metrics/client.go, k8s.io/metrics pkg/client
  */
 export interface MetricsClient {
-  /** @param container only this one's use; all containers' when absent */
+  /** @param container restricts the usage to this container; undefined: sum of all containers */
   resource(resource: string, of: PodsQuery, container: string | undefined, signal: AbortSignal): Promise<PodMetrics>;
   pods(metric: MetricQuery, of: PodsQuery, signal: AbortSignal): Promise<PodMetrics>;
   object(metric: MetricQuery, namespace: string, object: CrossVersionObjectReference, signal: AbortSignal): Promise<number>;
   external(metric: MetricQuery, namespace: string, signal: AbortSignal): Promise<number[]>;
 }
 
+/** Pods whose metrics are queried. */
 export interface PodsQuery {
   readonly namespace: string;
   readonly selector: LabelSelector;
 }
 
+/** A metric and the selector of its series. */
 export interface MetricQuery {
   readonly name: string;
   readonly selector: LabelSelector;
@@ -51,7 +53,7 @@ export interface MetricsClientOptions {
   readonly client: Client;
   readonly scales: ScaleClient;
   readonly clock: Clock;
-  /** How long the version of the custom metrics API is believed. */
+  /** How long the discovered version of the custom metrics API is cached. */
   readonly believedForMs: number;
 }
 
@@ -112,7 +114,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
     async object(metric, namespace, { apiVersion = "", kind, name }, signal) {
       const isNamespace = kind === "Namespace" && parseGroupVersion(apiVersion)?.group === "";
       const pathOf = async () =>
-        // A namespace is always the autoscaler's own, as upstream has it.
+        // As upstream, a described Namespace is always the autoscaler's own.
         isNamespace ? ["namespaces", namespace, "metrics"] : ["namespaces", namespace, await resourceOf(apiVersion, kind), name];
       const { items } = await asking("custom metrics API", custom(pathOf, metric, "", signal));
       if (items.length !== 1) {
@@ -138,7 +140,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
 interface PodUsage {
   readonly metadata: { readonly name: string };
   readonly timestamp: string;
-  /** As Go writes a duration. */
+  /** Go duration string. */
   readonly window: string;
   readonly containers?: readonly { readonly name: string; readonly usage: Readonly<Record<string, string>> }[];
 }
@@ -152,14 +154,17 @@ interface CustomMetric {
   readonly value: string;
 }
 
-/** What a custom metric that does not say so was measured over. */
+/** Window of custom metrics that do not specify one. */
 const defaultWindowSeconds = 60;
 
 function milli(value: string | undefined): number {
   return Quantity.parse(value ?? "0").milliValue();
 }
 
-/** A Pod that has containers without a value has none itself. @throws Error where a named container has none */
+/**
+ * Sums up the usage per Pod. A Pod is omitted when one of its containers has no value.
+ * @throws Error when the named container is missing
+ */
 function usageOf(items: readonly PodUsage[], resource: string, container: string | undefined, namespace: string): PodMetrics {
   const result: PodMetrics = new Map();
   for (const { metadata, timestamp, window, containers = [] } of items) {
@@ -195,15 +200,15 @@ function statusIn(text: string): StatusError | undefined {
     const value = parseWire(text) as Partial<Status> | null;
     return value?.kind === "Status" ? new StatusError(value as Status) : undefined;
   } catch {
-    return undefined; // a proxy's page, say
+    return undefined; // not a Status, e.g. the error page of a proxy
   }
 }
 
 const customGroup = "custom.metrics.k8s.io";
-/** The best one first. */
+/** In order of preference. */
 const customVersions = ["v1beta2", "v1beta1"];
 
-/** Where the custom metrics API is: at the version that its server prefers, if we know that one. */
+/** Base path of the custom metrics API: the server's preferred version if supported, otherwise the best version both support. */
 function customMetricsPath(client: Client, clock: Clock, believedForMs: number): (signal: AbortSignal) => Promise<string> {
   let known: { readonly at: number; readonly path: string } | undefined;
   return async (signal) => {

@@ -21,11 +21,11 @@ import {
   replicasForValue,
 } from "./replica-math.ts";
 
-/** The workload as its scale shows it, and the room in which its metrics are asked for. */
+/** Scale target: the workload's Pods and replica counts. */
 export interface Target {
   readonly namespace: string;
   readonly selector: LabelSelector;
-  /** Those that the selector takes. */
+  /** Pods matching the selector. */
   readonly pods: readonly Pod[];
   readonly specReplicas: number;
   readonly statusReplicas: number;
@@ -36,15 +36,15 @@ export interface Metrics {
   readonly rules: Rules;
 }
 
-/** What one metric says. */
+/** Result of one metric. */
 export interface MetricProposal {
   readonly replicas: number;
-  /** How events name it. */
+  /** Name in Events. */
   readonly name: string;
   readonly status: MetricStatus;
 }
 
-/** A metric says nothing: the event's reason, the text that users see, and the one for the log. */
+/** A metric could not be evaluated. `reason` is the Event reason, `shown` the text for users, `message` the text for the log. */
 export class MetricError extends Error {
   readonly reason: string;
   readonly shown: string;
@@ -56,8 +56,7 @@ export class MetricError extends Error {
 }
 
 /**
- * How many replicas one metric asks for.
- * @throws MetricError with upstream's reason and texts
+ * Computes the replica count proposed by one metric.
  * Source: pkg/controller/podautoscaler/horizontal.go computeReplicasForMetric
  */
 export async function proposalOf(
@@ -137,7 +136,7 @@ const sources: Readonly<Record<string, Source>> = {
       const { metric, target, describedObject } = given(object);
       const measure = () => objectValue(metric, describedObject, workload.namespace, metrics, signal);
       const { replicas, current } = await proposeForValue("object", target, measure, workload, metrics.rules);
-      // Where the value is shared upstream calls it external, and does not say whose it is.
+      // As upstream, an AverageValue target is reported as an external metric without the described object.
       const shared = isShared(target);
       const described = shared ? { kind: "", name: "" } : describedObject;
       return {
@@ -196,7 +195,10 @@ async function proposeForResource(
   };
 }
 
-/** A value as a whole, or shared by all Pods. @param kind as upstream calls the source */
+/**
+ * Proposal for a Value or AverageValue target.
+ * @param kind upstream's name of the source in error texts
+ */
 async function proposeForValue(
   kind: "object" | "external",
   target: MetricTarget,
@@ -236,7 +238,7 @@ async function objectValue(
   try {
     return await client.object(queryOf(metric), namespace, object, signal);
   } catch (err) {
-    // Upstream's own order of words.
+    // Word order as in upstream's message.
     throw new Error(`unable to get metric ${metric.name}: ${object.kind} on ${namespace} ${object.name}/${messageOf(err)}`);
   }
 }
@@ -250,11 +252,11 @@ async function told<T>(text: string, work: Promise<T>): Promise<T> {
 }
 
 function given<T>(source: T | undefined): T {
-  if (source === undefined) throw new Error("the metric's source is missing"); // validation lets none through
+  if (source === undefined) throw new Error("the metric's source is missing"); // rejected by validation
   return source;
 }
 
-/** A metric without a selector is not restricted. */
+/** Without a selector, all series of the metric match. */
 function queryOf({ name, selector }: MetricIdentifier): MetricQuery {
   return { name, selector: selector === undefined ? LabelSelector.everything : LabelSelector.fromObject(selector) };
 }
@@ -271,7 +273,7 @@ function externalName({ name, selector }: MetricIdentifier): string {
   return `external metric ${name}(${selectorText(selector)})`;
 }
 
-/** As Go prints the generated type. */
+/** Formats the selector like the generated Go String() method. */
 export function selectorText(selector: LabelSelectorObject | undefined): string {
   if (selector === undefined) return "nil";
   const { matchLabels = {}, matchExpressions = [] } = selector;

@@ -8,7 +8,7 @@ const now = Date.parse("2024-01-01T12:00:00Z");
 const rules: Rules = { tolerance: 0.1, cpuInitializationMs: 120_000, initialReadinessMs: 10_000, now };
 const ago = (seconds: number): string => new Date(now - seconds * 1000).toISOString().replace(".000", "");
 
-/** Started long ago, ready since, and requests one whole of what is asked. */
+/** A Pod that has been ready for long and requests 1 CPU. */
 const pod = (n: number, options: PodOptions & { request?: string } = {}) =>
   aPod({
     name: `p${n}`,

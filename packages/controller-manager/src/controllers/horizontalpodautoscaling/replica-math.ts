@@ -4,28 +4,31 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readyCondition } from "../../pods/pod-state.ts";
 import type { PodMetrics } from "./metrics-client.ts";
 
-/** How many replicas a metric asks for. Source: pkg/controller/podautoscaler/replica_calculator.go */
+/** Parameters of the replica computation. Source: pkg/controller/podautoscaler/replica_calculator.go */
 export interface Rules {
-  /** A ratio so near to 1 changes nothing. */
+  /** Maximum deviation of the usage ratio from 1 that does not cause scaling. */
   readonly tolerance: number;
-  /** After a Pod's start its CPU samples may be those of its start. */
+  /** Period after a Pod's start during which CPU samples may reflect initialization. */
   readonly cpuInitializationMs: number;
-  /** After a Pod's start, a Ready condition that is false was never true. */
+  /** Period after a Pod's start during which a false Ready condition is taken as "never ready so far". */
   readonly initialReadinessMs: number;
   /** ms since the epoch */
   readonly now: number;
 }
 
-/** Pods by what their samples are worth. */
+/** Pods grouped by the usability of their samples. */
 interface PodGroups {
   readonly ready: number;
-  /** Not yet: they may need nothing, and may soon need their share. */
+  /** Pending or initializing Pods; their future usage is unknown. */
   readonly unready: readonly string[];
-  /** They should have a sample and have none. */
+  /** Pods without a sample. */
   readonly missing: readonly string[];
 }
 
-/** Pure. Pods that failed or go count for nothing; their samples are not used. @param resource undefined for other metrics */
+/**
+ * Pure: groups Pods. Failed and terminating Pods are ignored, and samples of unready Pods are not used.
+ * @param resource undefined for metrics that are not resource metrics
+ */
 function groupPods(
   pods: readonly Pod[],
   metrics: PodMetrics,
@@ -54,7 +57,7 @@ function groupPods(
   return { ready, unready, missing, usable };
 }
 
-/** What such a Pod uses says nothing of what it will. */
+/** Whether the CPU sample of a starting Pod is unusable because it may cover its initialization. */
 function isStarting(pod: Pod, metrics: PodMetrics, { cpuInitializationMs, initialReadinessMs, now }: Rules): boolean {
   const condition = readyCondition(pod);
   const startedAt = timeOf(pod.status?.startTime);
@@ -70,25 +73,26 @@ function timeOf(text: string | null | undefined): number | undefined {
   return text ? parseTime(text) : undefined;
 }
 
-/** What is used, in relation to what should be. */
+/** Usage relative to the target. */
 interface Usage {
   readonly ratio: number;
-  /** Percent of what the Pods request; only where the target is one. */
+  /** Percentage of the Pods' requests; only for utilization targets. */
   readonly utilization?: number;
-  /** In thousandths, for each Pod. */
+  /** Average per Pod, in thousandths. */
   readonly average: number;
 }
 
+/** Proposed replica count of one metric. */
 export interface Proposal {
   readonly replicas: number;
   readonly utilization?: number;
-  /** What the status shows, in thousandths. */
+  /** Value shown in the status, in thousandths. */
   readonly value: number;
 }
 
 /**
- * Pure: replicas so that each Pod uses `target` thousandths of something.
- * @throws Error with upstream's text when there is nothing to compute with
+ * Pure: replicas for a target average value per Pod, in thousandths.
+ * @throws Error with upstream's text when there are no Pods or no usable samples
  */
 export function replicasForAverage(options: {
   readonly pods: readonly Pod[];
@@ -113,8 +117,8 @@ export function replicasForAverage(options: {
 }
 
 /**
- * Pure: replicas so that Pods use `target` percent of what they request.
- * @throws Error with upstream's text when there is nothing to compute with
+ * Pure: replicas for a target utilization in percent of the Pods' requests.
+ * @throws Error with upstream's text when there are no Pods, requests or usable samples
  */
 export function replicasForUtilization(options: {
   readonly pods: readonly Pod[];
@@ -145,7 +149,7 @@ export function replicasForUtilization(options: {
 
 type Groups = ReturnType<typeof groupPods> & { readonly requests: ReadonlyMap<string, number> };
 
-/** @param requests asked for before it is known whether any sample can be used, as upstream does */
+/** @param requests called before the samples are checked, as upstream does, so that its error takes precedence */
 function groupsOf(
   pods: readonly Pod[],
   metrics: PodMetrics,
@@ -159,7 +163,10 @@ function groupsOf(
   return groups;
 }
 
-/** What containers request, in thousandths. @throws Error where one requests nothing */
+/**
+ * Requests per Pod, in thousandths.
+ * @throws Error when a container has no request for the resource
+ */
 function requestsOf(pods: readonly Pod[], resource: string, container: string | undefined): Map<string, number> {
   return new Map(
     pods.map((pod) => {
@@ -175,11 +182,17 @@ function requestsOf(pods: readonly Pod[], resource: string, container: string | 
   );
 }
 
-/** The ratio as measured decides the direction; then Pods without a sample are taken to speak against it. */
+/**
+ * Computes the direction from the measured ratio, then adds assumptions for Pods without usable samples that dampen
+ * the change.
+ */
 function replicasForPods(options: {
   readonly groups: Groups;
   readonly usageOf: (values: ReadonlyMap<string, number>) => Usage;
-  /** What a Pod without a sample is taken to use: much where the others use little; undefined: it is left out. */
+  /**
+   * Assumed usage of a Pod without a sample: its full target or request when scaling down, 0 when scaling up; undefined
+   * omits the Pod.
+   */
   readonly fallback: (pod: string, ratio: number) => number | undefined;
   readonly current: number;
   readonly rules: Rules;
@@ -208,7 +221,7 @@ function replicasForPods(options: {
   return propose(isNear(careful, rules) || turnsBack || goesWrongWay ? current : replicas);
 }
 
-/** Pure: replicas so that a value as a whole, which grows less with more Pods, comes to its target. */
+/** Pure: replicas for a target of a total value that decreases with more Pods. */
 export function replicasForValue(options: {
   readonly pods: readonly Pod[];
   readonly value: number;
@@ -218,7 +231,7 @@ export function replicasForValue(options: {
 }): Proposal {
   const { pods, value, target, current, rules } = options;
   const ratio = value / target;
-  // From zero there is nothing to multiply.
+  // With 0 replicas there are no ready Pods to multiply with.
   if (current === 0) return { replicas: Math.ceil(ratio), value };
   if (isNear(ratio, rules)) return { replicas: current, value };
   if (pods.length === 0) {
@@ -228,7 +241,10 @@ export function replicasForValue(options: {
   return { replicas: Math.ceil(ratio * ready), value };
 }
 
-/** Pure: replicas so that each Pod has `target` of a value. @param current of the target's status */
+/**
+ * Pure: replicas for a target average of a total value.
+ * @param current `status.replicas` of the scale
+ */
 export function replicasForShare(options: {
   readonly value: number;
   readonly target: number;
@@ -244,7 +260,7 @@ function isNear(ratio: number, { tolerance }: Rules): boolean {
   return Math.abs(1 - ratio) <= tolerance;
 }
 
-/** As integers are divided, exactly. */
+/** Exact integer division. */
 function quotient(dividend: bigint, divisor: number): number {
   return Number(dividend / BigInt(divisor));
 }

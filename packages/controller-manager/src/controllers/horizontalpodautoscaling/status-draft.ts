@@ -6,9 +6,9 @@ import type {
   MetricStatus,
 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 
-/** A status as one look at an autoscaler makes it, step by step: what was found out stays, however the look ends. */
+/** Accumulates the status during one reconciliation, so that findings are kept when a later step fails. */
 export interface StatusDraft {
-  /** A condition keeps its time while its status does not change. */
+  /** Sets a condition; lastTransitionTime only changes with the status. */
   condition(type: string, status: "True" | "False", reason: string, message: string): void;
   currentReplicas(count: number): void;
   replicas(current: number, desired: number, metrics: readonly MetricStatus[]): void;
@@ -17,7 +17,10 @@ export interface StatusDraft {
   status(): HorizontalPodAutoscalerStatus;
 }
 
-/** @param now ms since the epoch */
+/**
+ * Starts a draft from the stored status.
+ * @param now ms since the epoch
+ */
 export function newStatus({ status }: HorizontalPodAutoscaler, now: number): StatusDraft {
   let conditions: readonly HorizontalPodAutoscalerCondition[] = status?.conditions ?? [];
   let draft: Omit<HorizontalPodAutoscalerStatus, "conditions"> = { desiredReplicas: 0, currentMetrics: [], ...status };

@@ -1,6 +1,6 @@
 /**
- * The indexes that an indexed Job has completed, as ascending intervals that neither touch nor overlap: a Job of 100,000
- * indexes has few of them. Source: pkg/controller/job/indexed_job_utils.go
+ * Completed indexes of an indexed Job as ascending intervals that neither overlap nor touch. Intervals keep the
+ * representation small for Jobs with up to 100,000 indexes. Source: pkg/controller/job/indexed_job_utils.go
  */
 export type Intervals = readonly Interval[];
 export interface Interval {
@@ -8,14 +8,14 @@ export interface Interval {
   readonly last: number;
 }
 
-/** As in `status.completedIndexes`: `1,3-5,7` (two neighbours are written apart: `1,2`). */
+/** Formats the value of `status.completedIndexes`, e.g. `1,3-5,7`. An interval of two indexes is written as `1,2`. */
 export function formatIndexes(intervals: Intervals): string {
   return intervals
     .map(({ first, last }) => (last === first ? `${first}` : `${first}${last === first + 1 ? "," : "-"}${last}`))
     .join(",");
 }
 
-/** What is no interval is passed over, and so is what lies beyond `completions`. */
+/** Parses `status.completedIndexes`. Malformed intervals and indexes from `completions` upwards are ignored. */
 export function parseIndexes(text: string, completions: number): Intervals {
   const intervals: Interval[] = [];
   for (const part of text === "" ? [] : text.split(",")) {
@@ -28,7 +28,10 @@ export function parseIndexes(text: string, completions: number): Intervals {
   return intervals;
 }
 
-/** @param indexes ascending */
+/**
+ * Returns `intervals` with `indexes` merged in.
+ * @param indexes in ascending order
+ */
 export function withIndexes(intervals: Intervals, indexes: readonly number[]): Intervals {
   const all: Interval[] = [];
   let next = 0;
@@ -50,7 +53,7 @@ export function countIndexes(intervals: Intervals): number {
   return intervals.reduce((count, { first, last }) => count + last - first + 1, 0);
 }
 
-/** Asked for each Pod of a Job that may have tens of thousands of intervals. */
+/** Binary search: called for each Pod of a Job that may have tens of thousands of intervals. */
 export function hasIndex(intervals: Intervals, index: number): boolean {
   let [low, high] = [0, intervals.length];
   while (low < high) {
@@ -62,7 +65,7 @@ export function hasIndex(intervals: Intervals, index: number): boolean {
   return found !== undefined && found.first <= index;
 }
 
-/** The lowest `count` indexes below `completions` that are in no interval. */
+/** The lowest `count` indexes below `completions` that are not covered by `intervals`. */
 export function firstMissing(intervals: Intervals, count: number, completions: number): number[] {
   const missing: number[] = [];
   let candidate = 0;
@@ -73,7 +76,7 @@ export function firstMissing(intervals: Intervals, count: number, completions: n
   return missing;
 }
 
-/** A number as Go's Atoi reads one, not negative; undefined for any other text. */
+/** Parses a non-negative number as Go's `strconv.Atoi` does; undefined for any other text. */
 export function toIndex(text: string): number | undefined {
   return /^\+?\d{1,10}$/.test(text) ? Number(text) : undefined;
 }

@@ -2,7 +2,7 @@ import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Job, JobCondition, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** A condition that a Job is to have, and the Event that tells of it. */
+/** A Job condition and the Event that is recorded when it is set. */
 export interface Announced {
   readonly condition: Omit<JobCondition, "lastProbeTime" | "lastTransitionTime">;
   readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
@@ -31,8 +31,8 @@ export const suspended = announced(
 export const resumed = announced("Suspended", "False", ["JobResumed", "Job resumed"], ["Normal", "Resumed", "Job resumed"]);
 
 /**
- * The status with this condition, in the place of the one of its type.
- * @returns the argument itself when it says so already, or when it would be told that what never was is not
+ * Returns the status with the condition of the same type added or replaced.
+ * @returns `status` itself when the condition is already as wanted, or when it would be added with status False
  */
 export function withCondition(status: JobStatus, { condition }: Announced, now: number): JobStatus {
   const conditions = status.conditions ?? [];
@@ -51,7 +51,10 @@ export function isSuspended({ conditions }: JobStatus): boolean {
   return conditions?.some(({ type, status }) => type === "Suspended" && status === "True") === true;
 }
 
-/** The restarts of containers that are restarted in place add up to too many. Source: pastBackoffLimitOnFailure */
+/**
+ * Whether the container restarts of Pods with restartPolicy OnFailure have reached `spec.backoffLimit`.
+ * Source: pastBackoffLimitOnFailure
+ */
 export function tooManyRestarts({ spec }: Job, pods: readonly Pod[]): boolean {
   if (spec.template.spec?.restartPolicy !== "OnFailure") return false;
   const running = pods.filter(({ status }) => status?.phase === "Running" || status?.phase === "Pending");
@@ -64,9 +67,12 @@ export function tooManyRestarts({ spec }: Job, pods: readonly Pod[]): boolean {
 
 export const defaultBackoffLimit = 6;
 
-/** How long the Job may go on; negative when its time is over, undefined when nothing limits it (now). */
+/**
+ * Time in ms until `spec.activeDeadlineSeconds` expires: negative when it has expired, undefined when the Job is
+ * suspended, has not started or has no deadline.
+ */
 export function remainingMs({ spec }: Job, startTime: string | null | undefined, now: number): number | undefined {
   const start = startTime ? parseTime(startTime) : undefined;
   if (spec.activeDeadlineSeconds == null || start === undefined || spec.suspend === true) return undefined;
-  return start + Number(spec.activeDeadlineSeconds) * 1000 - now; // of 64 bits
+  return start + Number(spec.activeDeadlineSeconds) * 1000 - now; // an int64
 }

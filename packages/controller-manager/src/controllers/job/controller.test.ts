@@ -11,7 +11,7 @@ import { newJobController } from "./controller.ts";
 
 type Test = Parameters<typeof newTestContext>[0];
 
-/** A world with one Job, and words for what happens to its Pods. */
+/** Runs the controller with one Job, with helpers to change its Pods. */
 async function runJob(t: Test, job: Job, gates: Record<string, boolean> = {}) {
   const context = newTestContext(t, {}, gates);
   const { client, ctx, run } = context;
@@ -30,7 +30,7 @@ async function runJob(t: Test, job: Job, gates: Record<string, boolean> = {}) {
     active,
     status: (): JobStatus => current().status ?? {},
     condition: (type: string) => current().status?.conditions?.find((condition) => condition.type === type),
-    /** The oldest active Pods come to this end. */
+    /** Sets the phase of the first `count` active Pods. */
     async end(phase: string, count = 1) {
       for (const pod of active().slice(0, count)) client.put(pods, { ...pod, status: { ...pod.status, phase } });
       await settle(30);
@@ -115,7 +115,7 @@ for (const tracked of [true, false]) {
       reason: "BackoffLimitExceeded",
       message: "Job has reached the specified backoff limit",
     });
-    assert.equal(status().failed, 3); // the one that ran counts too
+    assert.equal(status().failed, 3); // the Pod that was still running counts too
     assert.equal(status().active, undefined);
     assert.ok(events.includes("Warning BackoffLimitExceeded Job has reached the specified backoff limit"));
     assert.equal(await counted("job_controller_job_finished_total", 'completion_mode="NonIndexed",result="failed"'), 1);
@@ -291,7 +291,7 @@ test("does not create twice what its cache does not show yet", async (t) => {
   const { client, ctx, run } = context;
   client.put(jobs, aJob({ spec: { parallelism: 2, completions: 2 } }));
   let created = 0;
-  client.react("create", "pods", () => aJobPod(aJob(), `unseen-${++created}`)); // stored nowhere: no event will come
+  client.react("create", "pods", () => aJobPod(aJob(), `unseen-${++created}`)); // not stored, so no watch event follows
   await run(newJobController(ctx));
   const job = client.object<Job>(jobs, "default/work") as Job;
   client.put(jobs, { ...job, metadata: { ...job.metadata, labels: { touched: "yes" } } });
@@ -337,7 +337,7 @@ test("adopts a pod that it selects, with the finalizer, and lets go of one that 
   });
   const released = client.object<Pod>(pods, "default/strange")?.metadata;
   assert.deepEqual([released?.ownerReferences ?? [], released?.finalizers ?? []], [[], []]);
-  assert.equal(client.objects(pods).length, 3); // one created for the one released
+  assert.equal(client.objects(pods).length, 3); // a replacement for the released Pod
 });
 
 test("takes the finalizer from pods whose job is gone or over", async (t) => {
@@ -430,7 +430,8 @@ test("counts its looks by what they came to", async (t) => {
 });
 
 test("a deadline of as many seconds as there can be is none", async (t) => {
-  const activeDeadlineSeconds = 9223372036854775807n as unknown as number; // as it is read, since no number holds it
+  // decoded as bigint because it exceeds the safe integers
+  const activeDeadlineSeconds = 9223372036854775807n as unknown as number;
   const { podsNow, condition } = await runJob(t, aJob({ spec: { activeDeadlineSeconds } }));
   assert.equal(podsNow().length, 1);
   assert.equal(condition("Failed"), undefined);

@@ -14,15 +14,16 @@ import { jobRateLimiter, newFailureBackoff } from "./failure-backoff.ts";
 import { newLetGoExpectations } from "./let-go-expectations.ts";
 import { newJobMetrics } from "./metrics.ts";
 import { jobOfPod, podHandlers } from "./pod-handlers.ts";
-import { type JobRoom, reconcileJob } from "./reconcile.ts";
+import { reconcileJob } from "./reconcile.ts";
+import type { JobRoom } from "./sync.ts";
 import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
 
 /**
- * job-controller: runs as many Pods at once as `spec.parallelism` asks for until `spec.completions` of them succeeded,
- * and counts them.
- * Watches Jobs (own key) and Pods (key of the controlling Job; an orphan wakes every Job that selects it); writes Pods,
- * their finalizers and jobs/status, Events on the Job. A second queue, of Pods, takes the finalizer from those that no
- * Job will count any more.
+ * job-controller: runs up to `spec.parallelism` Pods at a time until `spec.completions` of them have succeeded, and counts
+ * finished Pods in the status.
+ * Watches Jobs (own key) and Pods (key of the controlling Job; an orphan enqueues every Job that selects it). Writes Pods,
+ * their finalizers, jobs/status and Events on the Job. A second queue, of Pods, removes the tracking finalizer from Pods
+ * whose Job is finished or deleted.
  * Source: pkg/controller/job/job_controller.go
  */
 export function newJobController(ctx: ControllerContext): Runnable {
@@ -66,14 +67,14 @@ export function newJobController(ctx: ControllerContext): Runnable {
   return { run: async (signal) => void (await Promise.all([controller.run(signal), orphans.run(signal)])) };
 }
 
-/** No flag sets it. Source: pkg/controller/job/config/v1alpha1/defaults.go ConcurrentJobSyncs */
+/** Not configurable by a flag. Source: pkg/controller/job/config/v1alpha1/defaults.go ConcurrentJobSyncs */
 const workers = 5;
 
 async function letGoOfOrphan(room: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const pod = room.pods.lister.get(key);
   if (pod === undefined || !isHeld(pod)) return done;
   const job = jobOfPod(room, pod);
-  if (job !== undefined && !isJobFinished(job)) return done; // adopted meanwhile: that Job counts it
+  if (job !== undefined && !isJobFinished(job)) return done; // adopted in the meantime; the new Job counts the Pod
   try {
     await room.ctx.client.patch(pods, splitKey(key), { type: "strategic", body: letGoPatch }, { signal });
   } catch (err) {

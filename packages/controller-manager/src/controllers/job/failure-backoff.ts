@@ -5,17 +5,20 @@ import { exponentialBackoff, type RateLimiter } from "@coxswain/apimachinery/wor
 const baseMs = 10_000;
 const maxMs = 360_000;
 
-/** How long Jobs wait after errors. */
+/** Rate limiter for Job keys whose reconciliation failed. */
 export const jobRateLimiter = (): RateLimiter<ObjectKey> => exponentialBackoff(baseMs, maxMs);
 
 /**
- * How long a Job whose Pods fail waits for the next one: the first failure is replaced at once, the second after 10 s,
- * then 20 s, …, 6 min; a Pod that succeeds starts it over.
+ * Delay before failed Pods of a Job are replaced: none for the first failure, 10 s for the second, then 20 s and so on up to
+ * 6 minutes. A Pod that succeeds resets the delay.
  */
 export interface FailureBackoff {
-  /** One more look at the Job found new failures. @returns what `delayMs` is from now on */
+  /**
+   * Records that a reconciliation found new Pod failures.
+   * @returns the new delay in ms, which `delayMs` returns from now on
+   */
   failed(key: ObjectKey): number;
-  /** How long the next Pod that fails is not looked at. */
+  /** Delay in ms before the Job is enqueued for a Pod that failed; 0 when no failure is recorded. */
   delayMs(key: ObjectKey): number;
   forget(key: ObjectKey): void;
 }

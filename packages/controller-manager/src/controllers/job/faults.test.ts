@@ -14,7 +14,7 @@ import { aJob } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newJobController } from "./controller.ts";
 
-/** Numbers in [0, 1) that look random and are the same for each seed. Source: mulberry32 */
+/** Deterministic pseudo-random numbers in [0, 1). Source: mulberry32 */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -26,8 +26,8 @@ function randomOf(seed: number): () => number {
 }
 
 /**
- * Some writes are refused, of some only the answer is lost, and what is watched is late, by up to five seconds. Answers
- * to creates are not lost: of a Pod whose name the server chose, nobody could tell.
+ * A client that rejects some writes, loses the responses of others, and delays watch events by up to five seconds.
+ * Responses to creates are not lost, because a Pod with a generated name could then not be identified.
  */
 function unreliable(client: Client, clock: Clock, random: () => number): Client {
   const faulty =
@@ -96,7 +96,7 @@ for (const { name, spec, tracked } of [
           const phase = luck < 0.3 ? "Succeeded" : "Failed";
           ends.set(uid, phase);
           if (luck < 0.37) client.put(pods, { ...pod, status: { ...pod.status, phase } });
-          else await client.delete(pods, { namespace: "default", name: podName }); // counts as failed too
+          else await client.delete(pods, { namespace: "default", name: podName }); // a deleted Pod counts as failed too
         }
         const luck = random();
         if (luck < 0.1) client.endWatches();

@@ -20,35 +20,39 @@ import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
 import { tallyPods } from "./tracking.ts";
 import { isHeld } from "./tracking-finalizer.ts";
 
-/** What a look at a Job begins with. */
+/** Input of one reconciliation of a Job. */
 export interface Seen {
   readonly job: Job;
   readonly pods: readonly Pod[];
   readonly active: readonly Pod[];
-  /** Of a tracked Job: uids of Pods whose finalizer was removed though the cache does not show it. */
+  /** Tracked Jobs only: uids of Pods whose finalizer has been removed although the informer cache still shows it. */
   readonly letGo: ReadonlySet<string> | undefined;
-  /** The cache shows all Pods that were created and deleted for the Job. */
+  /** True when the informer cache shows all Pod creations and deletions of earlier reconciliations. */
   readonly satisfied: boolean;
   readonly now: number;
 }
 
+/** Result of `judgeJob`. */
 export interface Judgement {
   readonly succeeded: number;
   readonly failed: number;
-  /** Of an indexed Job: the indexes that succeeded, as the status has them and as they are. */
+  /** Indexed Jobs only: succeeded indexes as stored in the status, and including those of newly succeeded Pods. */
   readonly completed: { readonly before: Intervals; readonly now: Intervals } | undefined;
-  /** Pods failed since the last look. */
+  /** True when Pods have failed since the status was last stored. */
   readonly failing: boolean;
   readonly startTime: string | undefined;
-  /** How long it may go on; undefined without limit. */
+  /** Time in ms until the active deadline; undefined without one. */
   readonly remainingMs: number | undefined;
-  /** How it failed: whatever runs of it has to end. */
+  /** Failure condition, when the Job has failed: its active Pods are deleted. */
   readonly failure: Announced | undefined;
-  /** What has to change; undefined when it failed, is being deleted, or the cache is behind. */
+  /** Pods to create or delete; undefined when the Job has failed or is being deleted, or when the cache is behind. */
   readonly plan: PodPlan | undefined;
 }
 
-/** Pure: what a Job has come to, and what is to be done. Source: pkg/controller/job/job_controller.go, syncJob */
+/**
+ * Pure: computes the counts of a Job, whether it has failed, and the Pods to create or delete.
+ * Source: pkg/controller/job/job_controller.go, syncJob
+ */
 export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Judgement {
   const { metadata, spec, status = {} } = job;
   const tally = tallyPods(job, pods, letGo);
@@ -56,12 +60,12 @@ export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Ju
   const succeeded = completed === undefined ? tally.succeeded : countIndexes(completed.now);
   const failing = tally.failed > (status.failed ?? 0);
   const startTime = status.startTime || (spec.suspend === true ? undefined : formatTime(now));
-  // activeDeadlineSeconds is about the time in which the Job runs: resumed, it begins anew.
+  // activeDeadlineSeconds counts from the start time, which is reset when the Job is resumed.
   const resuming = spec.suspend !== true && isSuspended(status);
   const remaining = remainingMs(job, resuming ? formatTime(now) : startTime, now);
 
   const { backoffLimit = defaultBackoffLimit, parallelism = 1 } = spec;
-  // With all Pods running it was the last status that could not be stored; nothing failed since.
+  // With all Pods active, the higher count comes from a status update that failed and not from a new Pod failure.
   const exceeded = failing && active.length !== parallelism && tally.failed > backoffLimit;
   const late = remaining !== undefined && remaining <= 0;
   const failure = exceeded || tooManyRestarts(job, pods) ? backoffLimitExceeded : late ? deadlineExceeded : undefined;
@@ -78,21 +82,24 @@ export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Ju
   };
 }
 
-/** How the Job ends, or what changed about it and is to be told; after what was to be done is done. */
+/** Outcome of one reconciliation, computed after Pods were created or deleted. */
 export interface Conclusion {
   readonly ending: Announced | undefined;
   readonly told: Announced | undefined;
-  /** The stored one with this look's start time and conditions. */
+  /** The stored status with the start time and conditions of this reconciliation. */
   readonly status: JobStatus;
 }
 
-/** @param running active Pods that are left */
+/**
+ * Pure: decides whether the Job is finished, and which condition to set and record.
+ * @param running number of active Pods after this reconciliation's creations and deletions
+ */
 export function concludeJob(seen: Seen, judged: Judgement, running: number): Conclusion {
   const { job, letGo, satisfied, now } = seen;
   const { failure, plan, startTime, succeeded } = judged;
   const status: JobStatus = { ...job.status, ...(startTime !== undefined && { startTime }) };
   if (failure !== undefined) {
-    // Pods that go on, or that the cache does not show, may hold finalizers that a finished Job would not remove.
+    // Pods that still run, or that the cache does not show yet, may hold finalizers; a finished Job would not remove them.
     const mayEnd = letGo === undefined || (running === 0 && satisfied);
     return { ending: mayEnd ? failure : undefined, told: undefined, status };
   }

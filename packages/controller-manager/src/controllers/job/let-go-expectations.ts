@@ -1,14 +1,18 @@
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 
 /**
- * Pods whose tracking finalizer was removed while the cache still shows it: counting them again would count them twice.
+ * Pods whose tracking finalizer was removed but whose cached copy still shows it. They are tracked here because they
+ * would otherwise be counted twice.
  * Source: pkg/controller/job/tracking_utils.go
  */
 export interface LetGoExpectations {
   of(key: ObjectKey): ReadonlySet<string>;
-  /** Adds to what is expected already. */
+  /** Adds to the existing expectations of the key. */
   expect(key: ObjectKey, uids: readonly string[]): void;
-  /** Seen without it, or it could not be removed. @returns whether that was expected */
+  /**
+   * Records that the removal was observed, or that the request failed.
+   * @returns whether it was expected
+   */
   observed(key: ObjectKey, uid: string): boolean;
   forget(key: ObjectKey): void;
 }

@@ -1,6 +1,6 @@
 import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 
-/** What a look at a Job came to; `reconciling`: its own last writes are not all seen yet. */
+/** Label `action` of the sync metrics; `reconciling`: expectations of earlier writes are not satisfied yet. */
 export type SyncAction = "reconciling" | "tracking" | "pods_created" | "pods_deleted";
 type Result = "success" | "error";
 type Outcome = "succeeded" | "failed";
@@ -11,7 +11,7 @@ export interface JobMetrics {
   podsFinished(mode: string, outcome: Outcome, count: number): void;
 }
 
-/** Source: pkg/controller/job/metrics/metrics.go */
+/** Registers the metrics of the job controller. Source: pkg/controller/job/metrics/metrics.go */
 export function newJobMetrics(registry: MetricsRegistry): JobMetrics {
   const sync = ["completion_mode", "result", "action"];
   const durations = registry.histogram({

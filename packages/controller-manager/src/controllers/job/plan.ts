@@ -5,20 +5,23 @@ import { firstMissing, type Intervals, withIndexes } from "./completion-indexes.
 import type { SyncAction } from "./metrics.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
 
-/** What has to change: Pods are created or deleted, never both at one look. */
+/** Pods to create or delete; one reconciliation never does both. */
 export interface PodPlan {
   readonly action: SyncAction;
   readonly delete: readonly Pod[];
-  /** One item for each Pod: its completion index, undefined for a Job without. */
+  /** One item for each Pod: its completion index, or undefined for a Job that is not indexed. */
   readonly create: readonly (number | undefined)[];
 }
 
-/** No more than so many creates or deletes at once; the rest at the next look. Source: MaxPodCreateDeletePerSync */
+/**
+ * Upper bound of creations or deletions in one reconciliation; the rest follows in the next one.
+ * Source: MaxPodCreateDeletePerSync
+ */
 const burstPods = 500;
 
 /**
- * Pure: from what a Job wants and the Pods that run for it to what has to change.
- * @param state.completed the indexes that succeeded, of an indexed Job
+ * Pure: computes the Pods to create or delete from the Job's spec and its active Pods.
+ * @param state.completed the succeeded indexes of an indexed Job
  * Source: pkg/controller/job/job_controller.go, manageJob
  */
 export function planPods(job: Job, active: readonly Pod[], state: { succeeded: number; completed: Intervals }): PodPlan {
@@ -31,14 +34,20 @@ export function planPods(job: Job, active: readonly Pod[], state: { succeeded: n
   return { action: "pods_created", delete: [], create: newPods(job, active, state.completed, missing) };
 }
 
-/** Without completions all work on one thing: once one has done it no new ones begin, and those that run may end. */
+/**
+ * Without `completions` the Pods work on one queue: after the first success no new Pods start, and running Pods are
+ * left to finish.
+ */
 function wantedActive({ spec }: Job, active: number, succeeded: number): number {
   const parallelism = spec.parallelism ?? 1;
   if (spec.completions == null) return succeeded > 0 ? active : parallelism;
   return Math.max(0, Math.min(parallelism, spec.completions - succeeded));
 }
 
-/** At least `count`, those first whose index is wrong, missing, or another Pod's too. */
+/**
+ * Selects at least `count` Pods to delete; Pods with an invalid, missing or duplicate index come first and are always
+ * included.
+ */
 function removals(job: Job, active: readonly Pod[], count: number): Pod[] {
   const useless = isIndexed(job) ? withoutOwnIndex(job, active) : new Set<Pod>();
   const more = count - useless.size;

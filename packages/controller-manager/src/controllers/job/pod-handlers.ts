@@ -7,10 +7,10 @@ import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isJobFinished } from "../../jobs/job-state.ts";
-import type { JobRoom } from "./reconcile.ts";
+import type { JobRoom } from "./sync.ts";
 import { isHeld } from "./tracking-finalizer.ts";
 
-/** The Job that controls the Pod, by its uid: another one under the name is not it. */
+/** The Job that controls the Pod; undefined when the Job of that name has a different uid. */
 export function jobOfPod({ jobs }: Pick<JobRoom, "jobs">, pod: Pod): Job | undefined {
   const ref = controllerOf(pod);
   if (ref?.kind !== "Job") return undefined;
@@ -18,7 +18,7 @@ export function jobOfPod({ jobs }: Pick<JobRoom, "jobs">, pod: Pod): Job | undef
   return job?.metadata.uid === ref.uid ? job : undefined;
 }
 
-/** Which Jobs a change of a Pod concerns, and which expectations it meets. */
+/** Pod event handler: enqueues the affected Jobs and updates their expectations. */
 export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<Pod> {
   const { jobs, expectations, letGo, failures } = room;
   const enqueueMatching = (pod: Pod): void => {
@@ -27,16 +27,19 @@ export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<
       if (!selector.empty && selector.matches(pod.metadata.labels)) queue.enqueue(keyOf(job));
     }
   };
-  /** Only here does a failing Job's backoff take effect: whatever else happens is looked at at once. */
+  /** The failure backoff delays only events of failed Pods; all other events enqueue the Job immediately. */
   const enqueue = (job: Job, pod: Pod): void => {
     const key = keyOf(job);
     const delayMs = pod.status?.phase === "Failed" ? failures.delayMs(key) : 0;
     if (delayMs > 0) queue.enqueueAfter(key, delayMs);
     else queue.enqueue(key);
   };
-  /** @returns whether it is our own doing that nothing holds the Pod any more: it is counted, and no look at it is needed */
+  /**
+   * Returns true when the missing finalizer is this controller's own removal: the Pod is counted already and the Job
+   * need not be enqueued.
+   */
   const noteLetGo = (job: Job, pod: Pod): boolean => !isHeld(pod) && letGo.observed(keyOf(job), pod.metadata.uid ?? "");
-  /** Held by a Job that is gone or over, and so counts no more. Says whether a Job is left to look at it. */
+  /** True when the Pod's Job is deleted or finished. Queues the Pod for removal of its finalizer if it has one. */
   const isAbandoned = (pod: Pod, job: Job | undefined): boolean => {
     if (job !== undefined && !isJobFinished(job)) return false;
     if (isHeld(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") room.abandon(pod);
@@ -52,7 +55,8 @@ export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<
   };
   return {
     added(pod) {
-      if (pod.metadata.deletionTimestamp) return leaving(pod, false); // seen for the first time on its way out
+      // first seen while terminating, e.g. after a restart of the controller
+      if (pod.metadata.deletionTimestamp) return leaving(pod, false);
       const job = jobOfPod(room, pod);
       const abandoned = isAbandoned(pod, job);
       if (controllerOf(pod) === undefined) return enqueueMatching(pod);

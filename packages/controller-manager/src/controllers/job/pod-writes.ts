@@ -6,17 +6,19 @@ import { deleteExpected } from "../../pods/change-pods.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
 import type { PodPlan } from "./plan.ts";
 import { podRecipes } from "./pods.ts";
-import type { Sync } from "./reconcile.ts";
+import type { Sync } from "./sync.ts";
 import { uidOf } from "./tracking.ts";
 import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
 
+/** Result of creating or deleting Pods. */
 export interface Outcome {
-  /** By how many the Job's active Pods changed. */
+  /** Change of the number of active Pods. */
   readonly change: number;
   /** The first failure. */
   readonly error?: unknown;
 }
 
+/** Creates or deletes the Pods of the plan. Failures do not stop the other requests; the first one is returned. */
 export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<Outcome> {
   if (plan === undefined) return { change: 0 };
   if (plan.create.length > 0) return createPods(sync, plan.create);
@@ -26,7 +28,7 @@ export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<
   ctx.log.v(4)?.info("Too many pods running for job", { job: sync.key, deleting: plan.delete.length });
   const { count, error } = await eachOf(plan.delete, async (pod) => {
     try {
-      // Not counted: it is one too many, and did not fail.
+      // The finalizer is removed before the deletion so that a surplus Pod is not counted as failed.
       if (isHeld(pod)) await letGo(sync, pod);
     } catch (err) {
       expectations.deletionObserved(sync.key, uidOf(pod));
@@ -48,24 +50,25 @@ async function createPods({ room, key, job, tracked, signal }: Sync, indexes: Po
     try {
       await createPod(ctx, job, template, ref, signal, generateName);
     } catch (err) {
-      if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
+      // As upstream: every creation in a terminating namespace fails, so the error is ignored and not retried.
+      if (!hasCause(err, "NamespaceTerminating")) throw err;
     }
   });
-  // What failed and what was not tried will not be seen.
+  // Failed and unattempted creations produce no watch event.
   for (let i = succeeded; i < indexes.length; i++) expectations.creationObserved(key);
   return { change: succeeded, error };
 }
 
-/** Deletes Pods of a Job that failed. They keep their finalizer: they are counted before they go. */
+/** Deletes the active Pods of a failed Job. Their finalizers stay until the Pods are counted. */
 export async function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
   const { count, error } = await eachOf(active, async (pod) => void (await deletePod(room.ctx, job, pod, signal)));
   return { change: -count, error };
 }
 
 /**
- * Takes the finalizer from Pods that are in the stored status. The cache shows it later: until then they are expected
- * to have none.
- * @returns the uids of those that have none now, and the first failure
+ * Removes the tracking finalizer from Pods that are recorded in the stored status. The removals stay expected until
+ * the informer cache shows them.
+ * @returns uids of the Pods without the finalizer, and the first failure
  */
 export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids: ReadonlySet<string>; error?: unknown }> {
   const { room, key } = sync;
@@ -75,7 +78,7 @@ export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids:
     try {
       await letGo(sync, pod);
     } catch (err) {
-      room.letGo.observed(key, uidOf(pod)); // no event will tell
+      room.letGo.observed(key, uidOf(pod)); // no watch event will follow
       throw err;
     }
     uids.add(uidOf(pod));
@@ -89,7 +92,7 @@ async function letGo({ room, signal }: Sync, { metadata }: Pod): Promise<void> {
     await room.ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: letGoPatch }, { signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
-    // Gone, with whatever held it.
+    // The Pod has been deleted already.
   }
 }
 

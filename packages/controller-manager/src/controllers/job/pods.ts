@@ -3,7 +3,7 @@ import type { Container, Pod, PodTemplateSpec } from "@coxswain/apimachinery/sch
 import { toIndex } from "./completion-indexes.ts";
 import { trackingName } from "./tracking-finalizer.ts";
 
-/** What a Job's Pods are made of, and how they are told apart. Source: pkg/controller/job/indexed_job_utils.go */
+/** Construction and indexes of Job Pods. Source: pkg/controller/job/indexed_job_utils.go */
 const indexAnnotation = "batch.kubernetes.io/job-completion-index";
 const indexVariable = "JOB_COMPLETION_INDEX";
 
@@ -11,28 +11,29 @@ export function isIndexed({ spec }: Job): boolean {
   return spec.completionMode === "Indexed";
 }
 
-/** Which part of an indexed Job's work the Pod does; undefined when it does not say so. */
+/** Completion index from the Pod's annotation; undefined when absent or malformed. */
 export function completionIndexOf({ metadata }: Pod): number | undefined {
   const text = metadata.annotations?.[indexAnnotation];
   return text === undefined ? undefined : toIndex(text);
 }
 
-/** Counts for the Job: of an indexed one only a Pod whose index is one of the Job's. */
+/** Whether the Pod counts for the Job. Pods of an indexed Job need an index below `spec.completions`. */
 export function hasValidIndex(job: Job, pod: Pod): boolean {
   if (!isIndexed(job)) return true;
   const index = completionIndexOf(pod);
   return index !== undefined && index < (job.spec.completions ?? 0);
 }
 
+/** Input for the creation of one Pod. */
 export interface PodRecipe {
   readonly template: PodTemplateSpec;
-  /** The start of the Pod's name, where it is not the Job's name and a dash. */
+  /** `metadata.generateName` of the Pod; defaults to the Job's name and a dash. */
   readonly generateName?: string;
 }
 
 /**
- * How to make a Job's Pods.
- * @returns asked for each Pod with its completion index, undefined for a Job without
+ * Prepares the Pod template of a Job.
+ * @returns function from a completion index (undefined for a Job that is not indexed) to the template of that Pod
  */
 export function podRecipes(job: Job, tracked: boolean): (index: number | undefined) => PodRecipe {
   const { name = "" } = job.metadata;
@@ -58,7 +59,7 @@ export function podRecipes(job: Job, tracked: boolean): (index: number | undefin
   });
 }
 
-/** The index reaches the program by way of the annotation; a variable of the user's under that name stays. */
+/** Adds the variable that exposes the index annotation; a user-defined variable of the same name is kept. */
 function withIndexVariable(container: Container): Container {
   const env = container.env ?? [];
   if (env.some(({ name }) => name === indexVariable)) return container;
@@ -66,7 +67,10 @@ function withIndexVariable(container: Container): Container {
   return { ...container, env: [...env, { name: indexVariable, valueFrom: { fieldRef } }] };
 }
 
-/** Five characters of a name's 63 are the server's. Source: k8s.io/apiserver pkg/storage/names, MaxGeneratedNameLength */
+/**
+ * The API server appends a random suffix of five characters to generateName, within a limit of 63.
+ * Source: k8s.io/apiserver pkg/storage/names, MaxGeneratedNameLength
+ */
 const longestPrefix = 58;
 
 function indexedPrefix(jobName: string, index: number): string {

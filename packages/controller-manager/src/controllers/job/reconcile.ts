@@ -1,9 +1,6 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import type { Expectations } from "@coxswain/apimachinery/controller/expectations";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { Newest } from "@coxswain/apimachinery/informers/newest";
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
 import { isControlledBy } from "@coxswain/apimachinery/meta/owner-references";
@@ -11,51 +8,17 @@ import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import type { ControllerContext } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
-import type { FailureBackoff } from "./failure-backoff.ts";
 import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
-import type { LetGoExpectations } from "./let-go-expectations.ts";
-import type { JobMetrics, SyncAction } from "./metrics.ts";
+import type { SyncAction } from "./metrics.ts";
 import { applyPlan, deleteAll } from "./pod-writes.ts";
 import { type Counters, storeCounted, storeTracked } from "./status-writes.ts";
+import type { JobRoom, Sync } from "./sync.ts";
 import { hasTrackingAnnotation, isHeld, trackingName } from "./tracking-finalizer.ts";
 
-/** What all looks at Jobs share. */
-export interface JobRoom {
-  readonly ctx: ControllerContext;
-  readonly jobs: SharedInformer<Job>;
-  /**
-   * Jobs with our own last status. The cache of Pods may already show that those that were counted are let go of while
-   * that of Jobs still shows the counters of before: who looked at both would create others in their place.
-   */
-  readonly newest: Newest<Job>;
-  /** Jobs whose last status was written or not: the answer did not come. */
-  readonly unsure: Set<ObjectKey>;
-  readonly pods: SharedInformer<Pod>;
-  /** Pods created and deleted that the cache does not show yet. */
-  readonly expectations: Expectations;
-  readonly letGo: LetGoExpectations;
-  readonly failures: FailureBackoff;
-  readonly metrics: JobMetrics;
-  wakeAfter(key: ObjectKey, delayMs: number): void;
-  /** Has the finalizer taken from a Pod that no Job counts. */
-  abandon(pod: Pod): void;
-}
-
-/** One look at one Job. */
-export interface Sync {
-  readonly room: JobRoom;
-  readonly key: ObjectKey;
-  /** Our own copy; its status is the stored one. */
-  readonly job: Job;
-  readonly tracked: boolean;
-  readonly signal: AbortSignal;
-}
-
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 export async function reconcileJob(room: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const { ctx, expectations, letGo, unsure, failures, metrics } = room;
   const job = unsure.has(key) ? await readAnew(room, key, signal) : room.newest.get(key);
@@ -88,7 +51,7 @@ export async function reconcileJob(room: JobRoom, key: ObjectKey, signal: AbortS
   }
 }
 
-/** @returns undefined when it is gone */
+/** Reads the Job from the API server after a status write of unknown outcome; undefined when it does not exist. */
 async function readAnew({ ctx, newest, unsure }: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Job | undefined> {
   try {
     newest.written(await ctx.client.get<Job>(jobs, splitKey(key), { signal }));
@@ -101,7 +64,7 @@ async function readAnew({ ctx, newest, unsure }: JobRoom, key: ObjectKey, signal
   }
 }
 
-/** @returns reason and text of the Event */
+/** Reason and message of the Event for a Job that is not reconciled; undefined otherwise. */
 function whySkipped(mode: string, gates: FeatureGates): [reason: string, message: string] | undefined {
   if (mode === "NonIndexed") return undefined;
   if (mode !== "Indexed") return ["UnknownCompletionMode", "Skipped Job sync because completion mode is unknown"];
@@ -109,7 +72,10 @@ function whySkipped(mode: string, gates: FeatureGates): [reason: string, message
   return ["IndexedJobDisabled", "Skipped Indexed Job sync because feature is disabled."];
 }
 
-/** Tracking was turned off: a Job that lost its Pods' finalizers must never be taken for a tracked one again. */
+/**
+ * Removes the tracking annotation. Once tracking is off, Pods have no finalizers, and the Job must not be treated as
+ * tracked later.
+ */
 async function withoutAnnotation({ ctx }: JobRoom, job: Job, signal: AbortSignal): Promise<Job> {
   const copy = deepClone(job);
   if (!hasTrackingAnnotation(job)) return copy;
@@ -117,12 +83,15 @@ async function withoutAnnotation({ ctx }: JobRoom, job: Job, signal: AbortSignal
   return ctx.client.update<Job>(jobs, copy, { signal });
 }
 
-/** @returns whether Pods failed since the last look, and the Job goes on */
+/**
+ * Reconciles one Job.
+ * @returns whether new Pod failures were found and the Job is not finished
+ */
 async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boolean> {
   const { room, key, job, tracked } = sync;
   const { ctx, expectations, failures } = room;
   const letGo = tracked ? room.letGo.of(key) : undefined;
-  // Asked before the Pods are read: what is seen in between would be counted twice.
+  // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const satisfied = expectations.satisfied(key);
   const pods = await claimPods(sync);
   const active = pods.filter(isActive);
@@ -133,7 +102,7 @@ async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boo
   if (failure === undefined && remainingMs !== undefined) room.wakeAfter(key, remainingMs);
 
   const { change, error } = failure !== undefined ? await deleteAll(sync, active) : await applyPlan(sync, plan);
-  // Nothing holds the Pods of an untracked Job that failed: they are taken for gone.
+  // Pods of an untracked Job have no finalizers, so a failed Job counts all of them as deleted.
   const deleted = failure === undefined ? 0 : tracked ? -change : active.length;
   const running = active.length + (failure === undefined ? change : -deleted);
 
@@ -150,7 +119,10 @@ async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boo
   return goesOnFailing;
 }
 
-/** The Job's Pods, with the finalizer on those adopted just now, as they have it in the cluster. */
+/**
+ * Adopts and releases Pods. Newly adopted Pods are returned with the finalizer that the adoption added, which the
+ * cache does not show yet.
+ */
 async function claimPods({ room, job, tracked, signal }: Sync): Promise<Pod[]> {
   const { ctx } = room;
   const claimed = await claimObjects<Pod>({

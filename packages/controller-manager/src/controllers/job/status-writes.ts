@@ -8,30 +8,31 @@ import { type Announced, complete, withCondition } from "./conditions.ts";
 import type { Judgement } from "./judgement.ts";
 import { letGoOf } from "./pod-writes.ts";
 import { completionIndexOf, isIndexed } from "./pods.ts";
-import type { Sync } from "./reconcile.ts";
+import type { Sync } from "./sync.ts";
 import { allCounted, noteEnded, settleCounters } from "./tracking.ts";
 import { isHeld } from "./tracking-finalizer.ts";
 
-/** What a look at a Job found. */
+/** Counts and conditions of one reconciliation. */
 export interface Counters {
-  /** Active Pods, after those that this look created and deleted. */
+  /** Number of active Pods after the creations and deletions of this reconciliation. */
   readonly running: number;
-  /** Undefined where the feature is off. */
+  /** Number of ready Pods; undefined when the feature gate JobReadyPods is off. */
   readonly ready: number | undefined;
   readonly succeeded: number;
   readonly failed: number;
   readonly completed: Judgement["completed"];
-  /** How the Job ends. */
+  /** Final condition, when the Job is finished. */
   readonly ending: Announced | undefined;
-  /** A condition that is in the status already, and is to be told of once that is stored. */
+  /** Condition that is part of the status; its Event is recorded after the status is stored. */
   readonly told: Announced | undefined;
 }
 
 /**
- * Counts Pods that finalizers hold, in an order that survives a crash at any point: first the status with their uids,
- * then their finalizers, then the status with the counters (and the end of the Job, once nothing is left to count).
- * @param status the stored one with this look's start time and conditions
- * @returns whether the Job has ended
+ * Counts Pods that have the tracking finalizer, in an order that survives a crash at any point: first stores the status with
+ * their uids, then removes the finalizers, then stores the updated counters (and the final condition, once all Pods
+ * are counted).
+ * @param status the stored status with the start time and conditions of this reconciliation
+ * @returns whether the Job is finished
  */
 export async function storeTracked(
   sync: Sync,
@@ -45,7 +46,7 @@ export async function storeTracked(
   const noted = noteEnded(job, current, ordered, { letGo, completed: completed?.before ?? [], finishing: ending !== undefined });
   const write = newStatusWriter(sync);
 
-  // A start time alone is stored with the first Pods.
+  // A new start time alone does not cause a write; it is stored together with the first Pods.
   const changed = noted.status !== current || told !== undefined || !sameCounts(job.status, running, ready);
   let stored = changed ? await write(noted.status) : noted.status;
   if (told !== undefined) sync.room.ctx.recorder.event(job, ...told.event);
@@ -63,7 +64,10 @@ export async function storeTracked(
   return finished;
 }
 
-/** Counts the Pods that are there. @returns whether the Job has ended */
+/**
+ * Status update of Jobs without finalizer tracking: counts the existing Pods.
+ * @returns whether the Job is finished
+ */
 export async function storeCounted(
   sync: Sync,
   status: JobStatus,
@@ -71,7 +75,7 @@ export async function storeCounted(
   { running, ready, succeeded, failed, completed, ending, told }: Counters,
 ): Promise<boolean> {
   const { job } = sync;
-  const { error } = await letGoOf(sync, pods.filter(isHeld)); // left from when the Job was tracked
+  const { error } = await letGoOf(sync, pods.filter(isHeld)); // left over from the time when the Job was tracked
   if (error !== undefined) throw error;
   const { uncountedTerminatedPods: _, ...rest } = status;
   const { succeeded: before = 0, failed: failedBefore = 0 } = job.status ?? {};
@@ -93,7 +97,7 @@ function ended({ room }: Sync, status: JobStatus, ending: Announced): JobStatus 
   return ending === complete && time ? { ...next, completionTime: time } : next;
 }
 
-/** Told once it is stored: a conflict would have it told twice. */
+/** Called after the status is stored: recorded earlier, a conflict would duplicate the Events. */
 function tellEnd({ room, job }: Sync, status: JobStatus, ending: Announced): void {
   const { recorder } = room.ctx;
   const { completions, completionMode = "NonIndexed" } = job.spec;
@@ -105,7 +109,7 @@ function tellEnd({ room, job }: Sync, status: JobStatus, ending: Announced): voi
   room.metrics.finished(completionMode, ending === complete ? "succeeded" : "failed");
 }
 
-/** Writes one status after the other, each over what the last one came to. */
+/** Returns a function that writes the status repeatedly, each time based on the object returned by the previous write. */
 function newStatusWriter({ room, key, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
   const { completionMode = "NonIndexed" } = job.spec;
   let last: Job = job;
@@ -126,7 +130,7 @@ function newStatusWriter({ room, key, job, tracked, signal }: Sync): (status: Jo
   };
 }
 
-/** The API leaves out counts of nothing, except `ready`. */
+/** Sets the counts; zero counts are omitted as in the API's serialization, except `ready`. */
 function withCounts(
   status: JobStatus,
   { ready, ...counts }: { active: number; ready: number | undefined; succeeded?: number; failed?: number },

@@ -13,11 +13,11 @@ test("tallies counters, uids and held pods, each once", () => {
   const status = { succeeded: 2, failed: 1, uncountedTerminatedPods: { succeeded: ["a-uid"], failed: ["b-uid"] } };
   const job = aJob({ status });
   const pods = [
-    aJobPod(job, "a", { phase: "Succeeded" }), // its uid is noted
-    aJobPod(job, "b", { phase: "Failed", held: false }), // noted, and let go of
-    aJobPod(job, "c", { phase: "Succeeded", held: false }), // counted before
+    aJobPod(job, "a", { phase: "Succeeded" }), // its uid is recorded
+    aJobPod(job, "b", { phase: "Failed", held: false }), // recorded, finalizer removed
+    aJobPod(job, "c", { phase: "Succeeded", held: false }), // counted already
     aJobPod(job, "d", { phase: "Succeeded" }),
-    aJobPod(job, "e", { phase: "Failed" }), // let go of, which the cache does not show
+    aJobPod(job, "e", { phase: "Failed" }), // finalizer removed, not shown by the cache yet
     aJobPod(job, "f", { phase: "Running", deletedAt }),
     aJobPod(job, "g", { phase: "Succeeded", deletedAt }),
     aJobPod(job, "h"),

@@ -6,25 +6,28 @@ import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
 import { isHeld } from "./tracking-finalizer.ts";
 
 /**
- * Counting each Pod exactly once, although Pods can vanish as soon as they have ended: a finalizer holds a Pod until
- * its uid stands in `status.uncountedTerminatedPods`; once the finalizer is gone the uid becomes part of the counter.
- * An index of an indexed Job that succeeded is its own proof and needs no uid. Pods on their way out count as failed.
+ * Counts each Pod exactly once although a finished Pod can be deleted at any time. A finalizer keeps the Pod until its
+ * uid is in `status.uncountedTerminatedPods`; after the finalizer is removed the uid moves into the counter. Succeeded
+ * indexes of an indexed Job are recorded in `completedIndexes` and need no uid. Terminating Pods count as failed.
  * Source: KEP 2307; pkg/controller/job/job_controller.go, trackJobStatusAndRemoveFinalizers
  */
 
-/** No more uids at once: the status would grow beyond some 20 kB, and a large Job would keep small ones waiting. */
+/**
+ * Upper bound of uids per reconciliation: keeps the status below about 20 kB and prevents a large Job from starving
+ * small ones.
+ */
 export const maxUncounted = 500;
 
-/** What became of the Pods that the Job's counters may not show yet. */
+/** Numbers of finished Pods, including those that the stored counters do not contain yet. */
 export interface Tally {
   readonly succeeded: number;
   readonly failed: number;
 }
 
 /**
- * Pods that succeeded and failed since the Job began.
- * @param letGo uids of Pods whose finalizer was removed though the cache does not show it; undefined for a Job that is
- * not tracked, which counts the Pods that are there
+ * Counts the Pods that have succeeded and failed since the Job started.
+ * @param letGo uids of Pods whose finalizer was removed although the cache still shows it; undefined for a Job without
+ * tracking, which counts the existing Pods
  */
 export function tallyPods(job: Job, pods: readonly Pod[], letGo: ReadonlySet<string> | undefined): Tally {
   const { succeeded = 0, failed = 0, uncountedTerminatedPods: uncounted = {} } = job.status ?? {};
@@ -40,25 +43,26 @@ export function tallyPods(job: Job, pods: readonly Pod[], letGo: ReadonlySet<str
   };
 }
 
-/** Orphans of a node that is gone never reach the phase Failed: of Pods that are held, being deleted is enough. */
+/** Pods orphaned by a removed node never reach phase Failed, so a tracked Pod that is being deleted counts as failed. */
 function hasFailed({ metadata, status }: Pod, tracked: boolean): boolean {
   if (status?.phase === "Failed") return true;
   return tracked && Boolean(metadata.deletionTimestamp) && status?.phase !== "Succeeded";
 }
 
+/** Result of `noteEnded`. */
 export interface Noted {
-  /** With the newly ended Pods' uids and indexes; the argument itself when there are none. */
+  /** Status with the uids and indexes of newly finished Pods; the argument itself when there are none. */
   readonly status: JobStatus;
-  /** Pods to let go of once the status is stored. */
+  /** Pods whose finalizer is removed once the status is stored. */
   readonly release: readonly Pod[];
-  /** Uids of Pods that are held still. */
+  /** Uids of Pods that still have the finalizer. */
   readonly held: ReadonlySet<string>;
 }
 
 /**
- * Notes in the status which Pods have ended.
- * @param pods of an indexed Job in the order of their indexes
- * @param options.finishing the Job is about to end: whatever still runs of it counts as failed
+ * Records finished Pods in the status.
+ * @param pods for an indexed Job, in the order of their indexes
+ * @param options.finishing the Job is about to finish: Pods that still run count as failed
  */
 export function noteEnded(
   job: Job,
@@ -84,7 +88,7 @@ export function noteEnded(
       if (!isIndexed(job)) succeeded.add(uidOf(pod));
       else if (index !== undefined && hasValidIndex(job, pod) && !hasIndex(completed, index)) indexes.add(index);
     } else if ((phase === "Failed" || ending) && hasValidIndex(job, pod)) failed.add(uidOf(pod));
-    if (indexes.size + succeeded.size + failed.size >= maxUncounted) break; // the rest at the next look
+    if (indexes.size + succeeded.size + failed.size >= maxUncounted) break; // the rest follows in the next reconciliation
   }
   if (indexes.size === 0 && succeeded.size + failed.size === before) return { status: settled, release, held };
   const all = withIndexes(completed, [...indexes].toSorted(ascending));
@@ -99,7 +103,7 @@ export function noteEnded(
   };
 }
 
-/** Moves uids of Pods that nothing holds any more into the counters; the argument itself when there are none. */
+/** Moves the uids of Pods without the finalizer into the counters; returns the argument itself when there are none. */
 export function settleCounters(status: JobStatus, held: ReadonlySet<string>): JobStatus {
   const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {};
   const [stillSucceeded, stillFailed] = [succeeded, failed].map((uids) => uids.filter((uid) => held.has(uid))) as [
@@ -116,7 +120,7 @@ export function settleCounters(status: JobStatus, held: ReadonlySet<string>): Jo
   };
 }
 
-/** Every Pod that ended is in a counter. */
+/** Whether no uid is left to be moved into the counters. */
 export function allCounted({ uncountedTerminatedPods: uncounted }: JobStatus): boolean {
   return !uncounted?.succeeded?.length && !uncounted?.failed?.length;
 }

@@ -4,8 +4,8 @@ import type { NamespaceCondition } from "@coxswain/apimachinery/schema/kinds/cor
 import type { DeletionOutcome } from "./delete-contents.ts";
 
 /**
- * Pure: what a user sees of a namespace that does not go away. A condition that was never bad before is added as False;
- * one whose status stays keeps its transition time unless its reason or message changed.
+ * Pure: computes the deletion conditions of a namespace. Missing conditions are added; an existing one gets a new
+ * transition time only when its status, reason or message changes.
  * Source: pkg/controller/namespace/deletion/status_condition_utils.go
  */
 export function deletionConditions(

@@ -35,7 +35,7 @@ test("empties a namespace that is being deleted, and lets it go", async (t) => {
   client.put(pods, aPod({ namespace: "web" }), aPod({ namespace: "stays" }));
   client.put(configMaps, aConfigMap("a"), aConfigMap("b"));
   await run(newNamespaceController(ctx));
-  assert.equal(client.objects(configMaps).length, 2); // not before every server knows
+  assert.equal(client.objects(configMaps).length, 2); // not before all API servers have observed the deletion
   await clock.advance(5000);
   assert.equal(client.objects(configMaps).length, 0);
   assert.deepEqual(
@@ -74,7 +74,7 @@ test("says what is in the way, and goes on when it is gone", async (t) => {
   assert.equal(client.object(namespaces, "web"), undefined);
 });
 
-/** A namespace with one pod that does not go. */
+/** A terminating namespace with one Pod that is not removed. */
 async function withStuckPod(
   t: { after(fn: () => void): void },
   terminationGracePeriodSeconds: number | bigint,

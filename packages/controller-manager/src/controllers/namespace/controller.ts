@@ -14,8 +14,8 @@ import { deletionConditions } from "./conditions.ts";
 import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
 
 /**
- * namespace-controller: empties a namespace that is being deleted, says what is in the way, and lets it go.
- * Watches Namespaces (own key, if it has a deletionTimestamp); deletes everything in it, writes namespaces/status and
+ * namespace-controller: deletes the contents of a terminating namespace, reports obstacles as conditions, and finalizes it.
+ * Watches Namespaces (own key, with a deletionTimestamp); deletes all objects in it, writes namespaces/status and
  * namespaces/finalize.
  * Source: pkg/controller/namespace/
  */
@@ -27,7 +27,7 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
       enqueueBy(informer, (queue) => {
         const look = (namespace: Namespace): void => {
           if (!isLeaving(namespace)) return;
-          // Every API server has to know of the deletion first, so that nothing new is made behind our back.
+          // All API servers have to observe the deletion first, so that no objects are created afterwards.
           queue.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
         };
         return { added: look, updated: (_old: Namespace, now: Namespace) => look(now) };
@@ -40,7 +40,7 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
     clock: ctx.clock,
     metrics: ctx.metrics,
   });
-  // What was to go after a long time may be gone already, and nothing tells.
+  // Content that blocked the namespace may have been deleted without an event for this controller.
   const resync = newPeriodic({
     name: "namespace",
     periodMs: ctx.config.namespaceSyncPeriodMs,

@@ -6,27 +6,27 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { isFinished } from "../../pods/pod-state.ts";
 
-/** What came of deleting everything in a namespace. */
+/** Result of deleting the contents of a namespace. */
 export interface DeletionOutcome {
-  /** When to look again; 0: nothing is left, or nobody knows. */
+  /** Estimated seconds until the remaining content is deleted; 0 when nothing remains or it is unknown. */
   readonly estimateSeconds: number;
   readonly discoveryFailures: Discovered["failed"];
   readonly failures: readonly Error[];
-  /** Objects that are still there, by `<resource>.<group>`. */
+  /** Number of remaining objects by `<resource>.<group>`. */
   readonly remaining: ReadonlyMap<string, number>;
-  /** Objects that a finalizer holds, by finalizer. */
+  /** Number of remaining objects by finalizer. */
   readonly finalizers: ReadonlyMap<string, number>;
 }
 
-/** A namespace on its way out. */
+/** A terminating namespace. */
 export interface Leaving {
   readonly name: string;
-  /** For how long it has been so. */
+  /** Time since its deletion, in ms. */
   readonly forMs: number;
 }
 
 /**
- * Deletes every object of every resource, one resource after the other, whatever fails on the way.
+ * Deletes all objects of all resources, one resource after the other. A failure does not stop the others.
  * Source: pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent
  */
 export async function deleteContents(
@@ -76,9 +76,9 @@ async function deleteAllOf(
 
   const objects = await list(client, resource, namespace, signal);
   if (objects.length === 0) return { objects, estimateSeconds: 0 };
-  // Pods that had the time that they ask for should be gone.
+  // After their grace period all Pods should be deleted.
   if (graceSeconds * 1000 > forMs) return { objects, estimateSeconds: graceSeconds };
-  // What a finalizer holds goes when whoever set it is done.
+  // Objects with finalizers are deleted once the finalizers are removed.
   if (objects.some(({ metadata }) => (metadata.finalizers ?? []).length > 0))
     return { objects, estimateSeconds: finalizerEstimateSeconds };
   const name = `${resource.group}/${resource.version}, Resource=${resource.resource}`;
@@ -100,7 +100,7 @@ async function longestGrace(client: Client, namespace: string, signal: AbortSign
   return longest;
 }
 
-/** @returns false when the resource has no such request. */
+/** Deletes the collection; returns false when the resource does not support it. */
 async function deleteCollection(
   client: Client,
   resource: DiscoveredResource,

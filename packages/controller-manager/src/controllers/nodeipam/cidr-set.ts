@@ -1,24 +1,37 @@
 import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 
-/** A range of addresses that is given away in parts of one size. Source: pkg/controller/nodeipam/ipam/cidrset */
+/** Allocator of equally sized subnets from an address range. Source: pkg/controller/nodeipam/ipam/cidrset */
 export interface CidrSet {
-  /** The next part after the last one that is free: what was given back rests for a while. @throws Error when all are in use */
+  /**
+   * Allocates the next free subnet in round-robin order, so that a released one is not reused immediately.
+   * @throws Error when all are in use
+   */
   allocateNext(): string;
-  /** Marks every part that the range touches; one that is marked already stays so. @throws Error where it touches none */
+  /**
+   * Marks all subnets that overlap the range as used; idempotent.
+   * @throws Error when the range is outside the cluster CIDR
+   */
   occupy(cidr: string): void;
-  /** @throws Error where it touches no part */
+  /**
+   * Marks all overlapping subnets as free.
+   * @throws Error when the range is outside the cluster CIDR
+   */
   release(cidr: string): void;
 }
 
-/** How many more bits a part's mask may have than the whole's: upstream keeps a bitmap, and for IPv4 takes what comes. */
+/** Maximum difference of the mask sizes. Upstream keeps a bitmap and checks the limit only for IPv6. */
 const mostBits = 16;
 
+/** Whether the range has too many subnets to be allocated from. */
 export function tooLarge(family: 4 | 6, bits: number, maskSize: number): boolean {
   return family === 6 && maskSize - bits > mostBits;
 }
 
-/** @param cidr valid, and `maskSize` not smaller than its own mask */
+/**
+ * @param cidr a valid CIDR
+ * @param maskSize mask size of the subnets, at least that of `cidr`
+ */
 export function newCidrSet(cidr: string, maskSize: number, registry: MetricsRegistry): CidrSet {
   const whole = rangeOf(cidr);
   const { family } = whole;
@@ -31,7 +44,7 @@ export function newCidrSet(cidr: string, maskSize: number, registry: MetricsRegi
 
   const within = (address: bigint): bigint => (address < whole.first ? whole.first : address > whole.last ? whole.last : address);
   const indexOf = (address: bigint): number => Number((address - whole.first) >> shift);
-  /** First and last part that a range touches. */
+  /** Indexes of the first and last subnet that overlap a range. */
   const partsOf = (other: string): [number, number] => {
     const range = rangeOf(other);
     if (range.family !== family || range.last < whole.first || range.first > whole.last)
@@ -76,7 +89,10 @@ interface Range {
   readonly last: bigint;
 }
 
-/** @throws Error for a text that is no range */
+/**
+ * Parses a CIDR.
+ * @throws Error when it is invalid
+ */
 function rangeOf(cidr: string): Range {
   const parsed = parseCidr(cidr);
   if (parsed === undefined) throw new Error(`invalid CIDR address: ${cidr}`);

@@ -5,9 +5,9 @@ import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { NodeIpamConfig } from "../../config/controller-manager-config.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newNodeIpamController } from "./controller.ts";
-import type { NodeIpamConfig } from "./ranges-of-flags.ts";
 
 const ipv4 = { cidr: "10.0.0.0/22", maskSize: 24 };
 const ipv6 = { cidr: "fd00::/60", maskSize: 64 };
@@ -142,7 +142,7 @@ for (const { name, cidrs, problem } of [
       assert.match(rangesOf(world)["b"] ?? "", /^10\.0\.[0-3]\.0\/24$/);
       assert.deepEqual(errors, [`Error: ${problem}`]);
       assert.deepEqual(world.events, ["Normal CIDRNotInRange Node a status is now: CIDRNotInRange"]);
-      // One of its ranges is good: nobody else gets it.
+      // One of its CIDRs is valid and must not be assigned to another node.
       if (cidrs.length > 1) assert.notEqual(rangesOf(world)["b"], cidrs[0]);
     });
   }

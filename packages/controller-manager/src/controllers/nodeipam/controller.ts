@@ -9,7 +9,7 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { type CidrSet, newCidrSet } from "./cidr-set.ts";
 
 /**
- * node-controller (nodeipam): gives every node its part of each of the cluster's ranges, for its Pods.
+ * node-controller (nodeipam): assigns every node a Pod CIDR from each of the cluster CIDRs.
  * Watches and patches Nodes.
  * Source: pkg/controller/nodeipam/ipam/range_allocator.go
  */
@@ -35,7 +35,7 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
       await informer.waitForSync(signal).catch((err) => {
         if (!signal.aborted) throw err;
       });
-      // Nothing is given away before it is known what nodes have.
+      // All CIDRs in use must be known before the first allocation.
       for (const node of informer.lister.list()) occupy(room, node);
       await controller.run(signal);
     },
@@ -44,15 +44,15 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
 
 interface Room {
   readonly ctx: ControllerContext;
-  /** In the order of the ranges. */
+  /** In the order of the cluster CIDRs. */
   readonly sets: readonly CidrSet[];
-  /** What nodes were given that the cache does not show yet, by uid. */
+  /** CIDRs assigned to nodes that the cache does not show yet, by node uid. */
   readonly given: Map<string, readonly string[]>;
-  /** Ranges of nodes that have been reported as not of this cluster, by uid. */
+  /** CIDRs of nodes that were reported as outside the cluster CIDRs, by node uid. */
   readonly refused: Map<string, string>;
 }
 
-/** Where the range of services is among those of Pods, its part is for services. */
+/** Reserves the part of the Pod CIDRs that overlaps the service CIDR. */
 function filterOut({ log }: ControllerContext, sets: readonly CidrSet[], cidr: string): void {
   if (parseCidr(cidr) === undefined) {
     log.warn("Unsuccessful parsing of service CIDR", { cidr });
@@ -62,7 +62,7 @@ function filterOut({ log }: ControllerContext, sets: readonly CidrSet[], cidr: s
     try {
       set.occupy(cidr);
     } catch {
-      // they do not touch
+      // no overlap
     }
   }
 }
@@ -72,8 +72,8 @@ function rangesOf({ spec }: Node): readonly string[] {
 }
 
 /**
- * Marks the node's ranges as used. What cannot have come from the cluster's ranges is that node's error, reported once:
- * where upstream's program ends at its start, the other nodes still get theirs.
+ * Marks the node's CIDRs as used. CIDRs outside the cluster CIDRs are reported once for that node; upstream exits at
+ * startup instead, here the other nodes still get theirs.
  */
 function occupy(room: Room, node: Node): void {
   const { ctx, refused } = room;
@@ -86,7 +86,10 @@ function occupy(room: Room, node: Node): void {
   nodeEvent(ctx, node, "CIDRNotInRange");
 }
 
-/** Occupies one range. @returns why it cannot */
+/**
+ * Marks one CIDR as used.
+ * @returns error text; undefined on success
+ */
 function problemOf({ sets }: Room, node: Node, cidr: string, i: number): string | undefined {
   const { name } = node.metadata;
   if (parseCidr(cidr) === undefined) return `failed to parse node ${name}, CIDR ${cidr}`;
@@ -128,7 +131,7 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
     takeOver(room, node);
     return done;
   }
-  if (given.has(uid)) return done; // the cache will show it
+  if (given.has(uid)) return done; // assigned; the cache does not show it yet
   const cidrs = allocate(room, node);
   given.set(uid, cidrs);
   try {
@@ -136,7 +139,7 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
   } catch (err) {
     nodeEvent(ctx, node, "CIDRAssignmentFailed");
     given.delete(uid);
-    // After a timeout it may be the node's all the same: rather lost until the next start than given twice.
+    // After a timeout the assignment may have succeeded. The CIDR is leaked until the next restart rather than assigned twice.
     if (!isServerTimeout(err)) giveBack(room, cidrs, node);
     throw err;
   }
@@ -144,7 +147,7 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
   return done;
 }
 
-/** A node that has ranges keeps them, whoever gave them. */
+/** A node that has CIDRs keeps them, regardless of who assigned them. */
 function takeOver(room: Room, node: Node): void {
   const { given } = room;
   const { uid = "" } = node.metadata;
@@ -154,7 +157,10 @@ function takeOver(room: Room, node: Node): void {
   occupy(room, node);
 }
 
-/** One part of each range. @throws Error, after an event, when one has none left */
+/**
+ * Allocates one subnet from each cluster CIDR.
+ * @throws Error, after recording an Event, when one is exhausted
+ */
 function allocate(room: Room, node: Node): string[] {
   const cidrs: string[] = [];
   for (const [i, set] of room.sets.entries()) {

@@ -1,20 +1,7 @@
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import type { NodeIpamConfig, NodeRange } from "../../config/controller-manager-config.ts";
 import type { ControllerManagerFlags } from "../../flags.ts";
 import { tooLarge } from "./cidr-set.ts";
-
-/** From where nodes get the addresses of their Pods. */
-export interface NodeIpamConfig {
-  /** At most one of each family; each node gets one range of each. None: nodes get nothing from us. */
-  readonly ranges: readonly NodeRange[];
-  /** Not to be given to nodes. */
-  readonly serviceCidrs: readonly string[];
-}
-
-export interface NodeRange {
-  readonly cidr: string;
-  /** Of a node's part. */
-  readonly maskSize: number;
-}
 
 type Flags = Pick<
   ControllerManagerFlags,
@@ -28,15 +15,17 @@ type Flags = Pick<
 >;
 
 /**
- * @param errors takes what is wrong, in upstream's words
- * @param set flags that stood on the command line
+ * Validates the flags and computes the configuration of the nodeipam controller.
+ * @param errors receives error texts, worded as upstream's
+ * @param set names of the flags given on the command line
  * Source: cmd/kube-controller-manager/app/core.go startNodeIpamController, setNodeCIDRMaskSizes
  */
 export function nodeIpamConfigOf(flags: Flags, errors: string[], set: ReadonlySet<string> = new Set()): NodeIpamConfig {
   const serviceCidrs = flags["service-cluster-ip-range"] === "" ? [] : flags["service-cluster-ip-range"].split(",");
   if (serviceCidrs.length > 2) errors.push("--service-cluster-ip-range can not contain more than two entries");
   if (!flags["allocate-node-cidrs"]) {
-    // Who says false knows that nodes get nothing, and names ranges for others to read; who forgot it would wait for them in vain.
+    // An explicit false is intended, and the CIDRs are then informational. Without the flag, the user probably expects
+    // CIDRs to be assigned.
     const isForgotten = !set.has("allocate-node-cidrs");
     for (const flag of ["cluster-cidr", "service-cluster-ip-range"] as const)
       if (isForgotten && flags[flag] !== "") errors.push(`--${flag} needs --allocate-node-cidrs=true`);

@@ -2,7 +2,10 @@ import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { patchNode, type Room } from "./room.ts";
 import { withConditionTaints } from "./taints.ts";
 
-/** Gives a node the taints that its conditions ask for. @throws Conflict, NotFound when the node changed or went meanwhile */
+/**
+ * Sets the NoSchedule taints that correspond to the node's conditions.
+ * @throws Conflict, NotFound when the node changed or was deleted in the meantime
+ */
 export async function taintByConditions({ ctx, nodes: nodeInformer }: Room, name: string, signal: AbortSignal): Promise<void> {
   const node = nodeInformer.lister.get(name);
   if (node === undefined) return;
@@ -11,7 +14,7 @@ export async function taintByConditions({ ctx, nodes: nodeInformer }: Room, name
   if (taints !== undefined || labels !== undefined) await patchNode(ctx, node, { taints, labels }, signal);
 }
 
-/** The beta names of two labels follow their stable ones. Source: node_lifecycle_controller.go labelReconcileInfo */
+/** The beta os and arch labels mirror the stable ones. Source: node_lifecycle_controller.go labelReconcileInfo */
 function legacyLabels({ metadata }: Node): Record<string, string> | undefined {
   const changed: Record<string, string> = {};
   for (const name of ["os", "arch"]) {

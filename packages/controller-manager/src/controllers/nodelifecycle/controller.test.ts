@@ -15,7 +15,7 @@ import { nodeEvent } from "./room.ts";
 
 const second = 1000;
 
-/** Time passes while these nodes renew their leases. */
+/** Advances the clock while these nodes renew their leases. */
 async function pass({ client, clock }: TestContext, seconds: number, ...alive: string[]): Promise<void> {
   for (let i = 0; i < seconds; i += 5) {
     for (const name of alive) {
@@ -121,7 +121,7 @@ test("a node that is excluded from disruption does not make its zone a disrupted
   const excluded = { "node.kubernetes.io/exclude-disruption": "" };
   world.client.put(nodes, aNode({ name: "good", labels: excluded }));
   await pass(world, 90, "good");
-  // Of the nodes that count every one is silent.
+  // All nodes that are not excluded are silent, so nothing is evicted.
   assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/unreachable:NoSchedule"]);
 });
 
@@ -138,8 +138,8 @@ test("a node that says it is not ready is tainted so", async (t) => {
   world.client.put(nodes, { ...node, status: { ...node.status, conditions: [notReady] } });
   await pass(world, 15, "good", "bad");
   assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]);
-  assert.equal(isReady(world, "patient"), undefined); // it does not tolerate this taint
-  assert.equal(isReady(world, "immortal"), true); // as its node's agent says, which is not silent
+  assert.equal(isReady(world, "patient"), undefined); // deleted: it does not tolerate this taint
+  assert.equal(isReady(world, "immortal"), true); // its kubelet still reports the status
 });
 
 test("pods that come to a silent node are not ready", async (t) => {

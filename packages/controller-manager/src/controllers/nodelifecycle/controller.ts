@@ -11,10 +11,10 @@ import { newRoom } from "./room.ts";
 import { newTaintManager } from "./taint-manager.ts";
 
 /**
- * node-controller: says that a silent node is not ready, keeps Pods away from nodes that are not well, and evicts those
- * that do not tolerate it.
- * Watches Nodes, their Leases and Pods; writes nodes/status, taints of Nodes, the Ready condition of Pods on silent
- * nodes, and deletes Pods.
+ * node-controller: marks nodes without heartbeat as not ready, taints unhealthy nodes, and evicts Pods that do not
+ * tolerate the taints.
+ * Watches Nodes, their Leases and Pods; writes nodes/status, taints of Nodes and the Ready condition of Pods on such nodes;
+ * deletes Pods.
  * Source: pkg/controller/nodelifecycle/
  */
 export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
@@ -42,7 +42,7 @@ export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
     sources: [enqueueSelf(nodeInformer)],
     reconcile: async (name, signal) => {
       await taintByConditions(room, name, signal).catch((err) => {
-        if (!isConflict(err) && !isNotFound(err)) throw err; // the change that we lost to comes here too
+        if (!isConflict(err) && !isNotFound(err)) throw err; // the concurrent change enqueues the node again
       });
       return {};
     },

@@ -1,13 +1,16 @@
 /**
- * Nodes of one zone that wait for their turn to be evicted from, no faster than the zone's rate allows.
+ * Rate-limited queue of the nodes of one zone that are to be evicted from.
  * Source: pkg/controller/nodelifecycle/scheduler/rate_limited_queue.go
  */
 export interface EvictionQueue {
   add(node: string): void;
   remove(node: string): void;
-  /** @param perSecond 0: nobody's turn comes */
+  /** @param perSecond nodes per second; 0 stops the queue */
   setRate(perSecond: number): void;
-  /** The nodes whose turn it is; they are no longer waiting. @param now ms of a clock that only grows */
+  /**
+   * Removes and returns the nodes that the rate allows now.
+   * @param now ms of the monotonic clock
+   */
   take(now: number): string[];
   has(node: string): boolean;
 }

@@ -7,7 +7,10 @@ import { deletePod, nodeIndex, patchNode, type Room } from "./room.ts";
 import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
-/** Lets a node wait for its turn to be evicted, or no longer. @param observed what it says of itself: the status of Ready */
+/**
+ * Adds the node to the eviction queue, or removes it.
+ * @param observed status of the Ready condition as reported by the node
+ */
 export async function considerEviction(
   room: Room,
   node: Node,
@@ -26,7 +29,7 @@ export async function considerEviction(
   if (room.allFullyDisrupted) return;
   const key = observed === "Unknown" ? unreachableTaint : notReadyTaint;
   if (ctx.config.nodeLifecycle.taintManager) {
-    // A node that is tainted already changes its taint at once; another waits for its turn.
+    // A node that has a NoExecute taint already gets the other one immediately; otherwise it is queued.
     const tainted = (node.spec?.taints ?? []).some(
       ({ effect, key: k }) => effect === "NoExecute" && (k === notReadyTaint || k === unreachableTaint),
     );
@@ -53,7 +56,7 @@ async function setEvictionTaint(
   }
 }
 
-/** Taints the nodes whose turn it is, or deletes their Pods where nobody looks after taints. */
+/** Processes the eviction queues: taints the nodes, or deletes their Pods when the taint manager is off. */
 export async function evictWhoseTurnItIs(room: Room, signal: AbortSignal): Promise<void> {
   const { ctx } = room;
   for (const queue of room.evictions.values()) {
@@ -61,7 +64,7 @@ export async function evictWhoseTurnItIs(room: Room, signal: AbortSignal): Promi
       const node = room.nodes.lister.get(name);
       if (node === undefined) continue;
       const ready = statusOf(conditionOf(node, "Ready"));
-      if (ready === "True") continue; // came back while it waited
+      if (ready === "True") continue; // recovered while queued
       if (ctx.config.nodeLifecycle.taintManager)
         await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
       else await deleteAllPods(room, name, signal);
@@ -69,7 +72,7 @@ export async function evictWhoseTurnItIs(room: Room, signal: AbortSignal): Promi
   }
 }
 
-/** Without a taint manager the node's Pods are deleted, but for those of DaemonSets, which would come back. */
+/** Deletes the node's Pods when the taint manager is off, except those of DaemonSets, which would be recreated. */
 async function deleteAllPods({ ctx, pods: podInformer }: Room, node: string, signal: AbortSignal): Promise<void> {
   for (const pod of podInformer.lister.byIndex(nodeIndex, node)) {
     const ofDaemon = pod.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet");
@@ -84,10 +87,13 @@ function queueOf({ ctx, evictions }: Room, node: Node): EvictionQueue {
   return evictions.getOrInsertComputed(zoneOf(node), () => newEvictionQueue(ctx.config.nodeLifecycle.evictionRate));
 }
 
-/** Nodes that come and go as a rule say nothing about their zone. */
+/** Nodes with this label do not count for the state of their zone. */
 const excludedLabel = "node.kubernetes.io/exclude-disruption";
 
-/** Sets each zone's rate by how many of its nodes are ready. Source: node_lifecycle_controller.go handleDisruption */
+/**
+ * Sets the eviction rate of each zone according to its share of ready nodes.
+ * Source: node_lifecycle_controller.go handleDisruption
+ */
 export async function handleDisruption(
   room: Room,
   all: readonly Node[],
@@ -111,14 +117,14 @@ export async function handleDisruption(
   const allFully = zoneStates.size > 0 && [...zoneStates.values()].every((state) => state === "FullDisruption");
   if (allFully && !room.allFullyDisrupted) {
     ctx.log.info("Controller detected that all Nodes are not-Ready. Entering master disruption mode");
-    // It is more likely that we are cut off than that every node is: nobody is evicted on our word.
+    // A partition of this controller is more likely than a failure of all nodes, so evictions are stopped.
     for (const node of all) {
       queueOf(room, node).remove(node.metadata.name ?? "");
       await setEvictionTaint(ctx, node, undefined, signal);
     }
   } else if (!allFully && room.allFullyDisrupted) {
     ctx.log.info("Controller detected that some Nodes are Ready. Exiting master disruption mode");
-    // Silence during the disruption does not count.
+    // Missed heartbeats during the disruption do not count.
     const at = ctx.clock.monotonic();
     for (const [name, health] of room.health) room.health.set(name, { ...health, seenAt: at, readyChangedAt: at });
   }

@@ -12,7 +12,7 @@ import { staysForMs } from "./tolerations.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
 const start = Date.parse("2024-01-01T00:00:00Z");
-/** @param aheadMs by how much the wall clock was set forward since the start */
+/** @param aheadMs time by which the wall clock was set forward since the start */
 const judge = (node: Node, known: NodeHealth | undefined, seconds: number, lease?: Lease, aheadMs = 0) => {
   const monotonic = seconds * 1000;
   return judgeHealth({

@@ -3,41 +3,42 @@ import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1"
 import type { Node, NodeCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * What is remembered of a node between looks. Times are the observer's own, since the node's clock is not trusted, and of
- * a clock that only grows: one that is set forward must not make all nodes silent.
+ * Observed state of a node between checks. Times are from this process's monotonic clock: node clocks are not trusted,
+ * and setting the wall clock forward must not make all nodes appear silent.
  */
 export interface NodeHealth {
-  /** When a sign of life was last seen: another heartbeat in the status, or a renewed lease. */
+  /** Time of the last observed heartbeat: a new lastHeartbeatTime or a renewed Lease. */
   readonly seenAt: number;
-  /** When Ready last changed. */
+  /** Time of the last observed transition of Ready. */
   readonly readyChangedAt: number;
   readonly heartbeat: string | undefined;
   readonly transition: string | undefined;
   readonly leaseRenewal: string | undefined;
 }
 
+/** Result of `judgeHealth`. */
 export interface Judgement {
   readonly health: NodeHealth;
-  /** Ready as the node said it. */
+  /** Status of Ready as reported by the node. */
   readonly observed: "True" | "False" | "Unknown";
-  /** Ready as it is after this look. */
+  /** Status of Ready after this check. */
   readonly current: "True" | "False" | "Unknown";
-  /** To be written; undefined when nothing changed. */
+  /** Conditions to write; undefined when unchanged. */
   readonly conditions: NodeCondition[] | undefined;
 }
 
-/** Conditions that nobody knows any more once a node is silent. */
+/** Conditions that become Unknown when the node stops reporting. */
 const reported = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as const;
 
 /**
- * Pure: is there a sign of life within the grace period, and if not, what the node's conditions become.
+ * Pure: checks for a heartbeat within the grace period and computes the new conditions when there was none.
  * Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go tryUpdateNodeHealth
  */
 export function judgeHealth(options: {
   node: Node;
   lease: Lease | undefined;
   known: NodeHealth | undefined;
-  /** ms since the epoch; for what is written. */
+  /** ms since the epoch; used for written timestamps. */
   now: number;
   monotonic: number;
   graceMs: number;
@@ -53,7 +54,7 @@ export function judgeHealth(options: {
   const conditions = silentConditions(node, now);
   if (conditions === undefined) return { health, observed, current: observed, conditions };
   const current = conditions.find(({ type }) => type === "Ready");
-  // Own writes are no sign of life: what is written here is what the next look expects to find.
+  // The controller's own write must not count as a heartbeat in the next check.
   const after = {
     ...health,
     heartbeat: current?.lastHeartbeatTime ?? undefined,
@@ -67,7 +68,7 @@ export function judgeHealth(options: {
   };
 }
 
-/** A node that never said anything is judged from its birth, one that has from now. */
+/** First observation: the grace period starts at creation for a node that never reported, otherwise now. */
 function firstHealth(
   node: Node,
   lease: Lease | undefined,
@@ -88,7 +89,7 @@ function nextHealth(
   const { heartbeat, transition, leaseRenewal } = signsOf(ready, lease);
   const beat = ready !== undefined && heartbeat !== known.heartbeat;
   const renewed = leaseRenewal !== undefined && (known.leaseRenewal === undefined || leaseRenewal > known.leaseRenewal);
-  // The store was restored to an older state. Until the node is heard of again nothing is known, and its grace begins anew.
+  // The store was restored from a backup. The grace period restarts until the node reports again.
   const isRestored = leaseRenewal !== undefined && known.leaseRenewal !== undefined && leaseRenewal < known.leaseRenewal;
   return {
     seenAt: beat || renewed || isRestored ? monotonic : known.seenAt,
@@ -110,7 +111,7 @@ function signsOf(
   };
 }
 
-/** @returns undefined when all of them are Unknown already. */
+/** Conditions set to Unknown; undefined when they are Unknown already. */
 function silentConditions(node: Node, now: number): NodeCondition[] | undefined {
   const conditions = [...(node.status?.conditions ?? [])];
   let changed = false;
@@ -145,6 +146,7 @@ export function conditionOf(node: Node, type: string): NodeCondition | undefined
   return node.status?.conditions?.find((condition) => condition.type === type);
 }
 
+/** Status of a condition; Unknown when it is missing. */
 export function statusOf(condition: NodeCondition | undefined): "True" | "False" | "Unknown" {
   return (condition?.status ?? "Unknown") as "True" | "False" | "Unknown";
 }

@@ -10,7 +10,7 @@ import { nodeEvent, nodeIndex, type Room } from "./room.ts";
 
 const leaseNamespace = "kube-node-lease";
 
-/** One look at all nodes: says who is silent, and what follows for their Pods. */
+/** Checks the health of all nodes once and updates conditions, evictions and Pods accordingly. */
 export async function monitorNodes(room: Room, signal: AbortSignal): Promise<void> {
   const { ctx } = room;
   const all = room.nodes.lister.list();
@@ -65,24 +65,24 @@ async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise
       await ctx.client.update<Node>(nodes, changed, { subresource: "status", signal });
     } catch (err) {
       if (!isConflict(err)) throw err;
-      health.set(name, known ?? judgement.health); // it said something meanwhile: the next look will see
+      health.set(name, known ?? judgement.health); // the node reported in the meantime; the next check sees it
       return judgement.observed === "True";
     }
   }
   health.set(name, judgement.health);
-  // A node that has said nothing yet has time to; what is true of it is decided when its grace at the start is over.
+  // A node that never reported is not considered for eviction before its startup grace period ends.
   const isJudged = judgement.conditions !== undefined || conditionOf(node, "Ready") !== undefined;
   if (isJudged) await considerEviction(room, node, judgement.observed, judgement.health, signal);
 
   const justLost = judgement.current !== "True" && judgement.observed === "True";
   if (justLost) nodeEvent(ctx, node, "NodeNotReady", "status is now: NodeNotReady");
-  // Of a node that says itself that it is not ready its agent goes on to say how its Pods are.
+  // When the node itself reports not ready, its kubelet still updates the status of its Pods.
   if (justLost || (room.marksToRetry.has(name) && judgement.observed !== "True")) await markPodsNotReady(room, name, signal);
   else room.marksToRetry.delete(name);
   return judgement.current === "True";
 }
 
-/** Pods of a node that is not ready serve nobody: they leave their services' endpoints. */
+/** Sets Pods of a not ready node to not ready, which removes them from service endpoints. */
 async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): Promise<void> {
   room.marksToRetry.delete(node);
   for (const pod of room.pods.lister.byIndex(nodeIndex, node)) {
@@ -96,15 +96,15 @@ async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): 
 }
 
 /**
- * A Pod that is new on its node, or was not seen before, is not ready if its node is not: it may have been bound behind
- * the node's back, and who was to mark the node's Pods may have ended in the middle.
+ * Marks a newly bound or first observed Pod as not ready when its node is not ready: it may have been bound after the
+ * node's Pods were marked, or a previous process may have stopped while marking.
  * Source: node_lifecycle_controller.go processPod
  */
 export async function markNewPod(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const pod = room.pods.lister.get(key);
   const node = room.nodes.lister.get(pod?.spec.nodeName ?? "");
   if (pod === undefined || node === undefined) return done;
-  // Not looked at yet: what it says may be old.
+  // The node has not been checked yet; its conditions may be stale.
   if (!room.health.has(node.metadata.name ?? "")) return { requeueAfterMs: room.ctx.config.nodeLifecycle.monitorPeriodMs };
   const ready = conditionOf(node, "Ready");
   if (ready !== undefined && ready.status !== "True") await markNotReady(room, pod, signal);

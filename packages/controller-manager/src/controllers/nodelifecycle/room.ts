@@ -7,17 +7,17 @@ import type { EvictionQueue } from "./eviction-queue.ts";
 import type { NodeHealth } from "./health.ts";
 import type { ZoneState } from "./zones.ts";
 
-/** What the parts of the controller share: what is known of the nodes, and who waits to be evicted. */
+/** State shared by the parts of the controller: node health and eviction queues. */
 export interface Room {
   readonly ctx: ControllerContext;
   readonly nodes: ReturnType<typeof ofNodes>;
   readonly pods: ReturnType<typeof ofPods>;
   readonly leases: ReturnType<typeof ofLeases>;
   readonly health: Map<string, NodeHealth>;
-  /** By zone. */
+  /** Eviction queues by zone. */
   readonly evictions: Map<string, EvictionQueue>;
   readonly zoneStates: Map<string, ZoneState>;
-  /** Nodes whose Pods could not all be marked. */
+  /** Nodes for which marking Pods as not ready failed. */
   readonly marksToRetry: Set<string>;
   allFullyDisrupted: boolean;
 }
@@ -44,7 +44,7 @@ export function newRoom(ctx: ControllerContext): Room {
 
 export const nodeIndex = "spec.nodeName";
 
-/** Refused with a conflict when the node changed since it was read: what is true then is seen at the next look. */
+/** Merge patch with the node's resourceVersion: fails with Conflict when the node changed since it was read. */
 export async function patchNode(
   { client }: ControllerContext,
   { metadata }: Node,
@@ -59,6 +59,7 @@ export async function patchNode(
   await client.patch(nodes, { name }, { type: "merge", body }, { signal });
 }
 
+/** Deletes a Pod; a missing one is ignored. */
 export async function deletePod({ client }: ControllerContext, { metadata }: Pod, signal: AbortSignal): Promise<void> {
   const { namespace, name = "" } = metadata;
   await client.delete(pods, { namespace, name }, { signal }).catch((err) => {
@@ -66,6 +67,7 @@ export async function deletePod({ client }: ControllerContext, { metadata }: Pod
   });
 }
 
+/** Records an Event on the node. */
 export function nodeEvent(ctx: ControllerContext, { metadata }: Pick<Node, "metadata">, reason: string, message: string): void {
   const { name = "", uid } = metadata;
   const node = { apiVersion: "v1", kind: "Node", name, ...(uid === undefined ? {} : { uid }) };

@@ -5,11 +5,14 @@ import type { Runnable } from "../../controller-context.ts";
 import { deletePod, nodeIndex, type Room } from "./room.ts";
 import { staysForMs } from "./tolerations.ts";
 
-/** Deletes Pods that do not tolerate a NoExecute taint of their node, or no longer. Source: scheduler/taint_manager.go */
+/**
+ * Deletes Pods that do not tolerate a NoExecute taint of their node, or whose toleration has expired.
+ * Source: scheduler/taint_manager.go
+ */
 export function newTaintManager(room: Room): Runnable {
   const { ctx, nodes: nodeInformer, pods: podInformer } = room;
   const recorder = ctx.recorderOf("taint-controller");
-  /** When a Pod that tolerates for a while was first seen beside the taint, by uid. */
+  /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms). */
   const since = new Map<string, number>();
   podInformer.addHandler({ deleted: ({ metadata }) => void since.delete(metadata.uid ?? "") });
   return newController({

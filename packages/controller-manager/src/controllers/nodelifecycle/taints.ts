@@ -5,7 +5,7 @@ import { conditionOf } from "./health.ts";
 export const notReadyTaint = "node.kubernetes.io/not-ready";
 export const unreachableTaint = "node.kubernetes.io/unreachable";
 
-/** Which status of which condition is which taint. Source: node_lifecycle_controller.go nodeConditionToTaintKeyStatusMap */
+/** Maps condition type and status to taint keys. Source: node_lifecycle_controller.go nodeConditionToTaintKeyStatusMap */
 const byCondition: readonly (readonly [type: string, status: string, key: string])[] = [
   ["Ready", "False", notReadyTaint],
   ["Ready", "Unknown", unreachableTaint],
@@ -18,8 +18,8 @@ const unschedulableTaint = "node.kubernetes.io/unschedulable";
 const conditionKeys = new Set([...byCondition.map(([, , key]) => key), unschedulableTaint]);
 
 /**
- * Pure: the node's taints with those of effect NoSchedule as its conditions say.
- * @returns undefined when they are so already
+ * Pure: the node's taints with NoSchedule taints according to its conditions.
+ * @returns undefined when unchanged
  */
 export function withConditionTaints(node: Node, now: number): Taint[] | undefined {
   const wanted = new Set(
@@ -31,8 +31,8 @@ export function withConditionTaints(node: Node, now: number): Taint[] | undefine
 }
 
 /**
- * Pure: the node's taints with the one of effect NoExecute that evicts: `not-ready`, `unreachable` or neither.
- * @returns undefined when they are so already
+ * Pure: the node's taints with the given NoExecute taint: `not-ready`, `unreachable` or neither.
+ * @returns undefined when unchanged
  */
 export function withEvictionTaint(
   node: Node,

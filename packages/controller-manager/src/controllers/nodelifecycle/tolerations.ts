@@ -3,7 +3,7 @@ import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/schema/kinds
 
 /**
  * Pure: how long a Pod may stay on a node with these NoExecute taints.
- * @returns ms; 0 for not at all, Infinity for as long as it likes
+ * @returns ms; 0 when a taint is not tolerated, Infinity without a time limit
  * Source: pkg/controller/nodelifecycle/scheduler/taint_manager.go
  */
 export function staysForMs({ spec }: Pod, taints: readonly Taint[]): number {

@@ -1,10 +1,13 @@
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodeLifecycleConfig } from "../../config.ts";
+import type { NodeLifecycleConfig } from "../../config/controller-manager-config.ts";
 
-/** How a zone as a whole is; many silent nodes are more likely a broken network than broken nodes. */
+/** Health of a zone; many silent nodes indicate a network failure rather than node failures. */
 export type ZoneState = "Normal" | "PartialDisruption" | "FullDisruption";
 
-/** `<region>:\0:<zone>`, `""` where nodes have neither. Source: k8s.io/component-helpers node/topology GetZoneKey */
+/**
+ * Zone key `<region>:\0:<zone>`; `""` for nodes without both labels.
+ * Source: k8s.io/component-helpers node/topology GetZoneKey
+ */
 export function zoneOf({ metadata }: Node): string {
   const labels = metadata.labels ?? {};
   const zone = labels["topology.kubernetes.io/zone"] ?? labels["failure-domain.beta.kubernetes.io/zone"] ?? "";
@@ -12,13 +15,16 @@ export function zoneOf({ metadata }: Node): string {
   return zone === "" && region === "" ? "" : `${region}:\0:${zone}`;
 }
 
-/** Source: node_lifecycle_controller.go ComputeZoneState */
+/**
+ * FullDisruption without any ready node; PartialDisruption when more than two nodes and at least the threshold are not ready.
+ * Source: node_lifecycle_controller.go ComputeZoneState
+ */
 export function zoneState(ready: number, notReady: number, unhealthyThreshold: number): ZoneState {
   if (ready === 0 && notReady > 0) return "FullDisruption";
   return notReady > 2 && notReady / (notReady + ready) >= unhealthyThreshold ? "PartialDisruption" : "Normal";
 }
 
-/** Nodes a second from which Pods may be evicted; when every zone is fully disrupted, none at all. */
+/** Eviction rate in nodes per second; 0 when all zones are fully disrupted. */
 export function evictionRate(
   state: ZoneState,
   nodeCount: number,

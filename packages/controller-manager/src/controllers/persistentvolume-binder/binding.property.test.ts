@@ -14,7 +14,7 @@ const names = fc.constantFrom("a", "b", "c");
 const sizes = fc.constantFrom("1Gi", "2Gi", "3Gi");
 const reserved = fc.option(names, { nil: undefined });
 
-/** What users and the network do. */
+/** Random user actions and network failures. */
 const steps = fc.array(
   fc.oneof(
     fc.record({ do: fc.constant("volume" as const), name: names, size: sizes, claim: reserved }),
@@ -65,7 +65,7 @@ async function take({ client, clock }: TestContext, step: Step, lose: (count: nu
   await settle(15);
 }
 
-/** What must hold when nothing has happened for a while. */
+/** Invariants that must hold once the system is idle. */
 function check({ client }: TestContext): void {
   const volumes = client.objects<PersistentVolume>(persistentVolumes);
   const claims = client.objects<PersistentVolumeClaim>(persistentVolumeClaims);

@@ -14,13 +14,16 @@ import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
 import type { Notice } from "./decide-claim.ts";
 
-/** The writes of the binder. Each gives back the object as it is stored now, and writes nothing that is so already. */
+/** Writes of the binder. Each returns the stored object and sends no request when nothing changes. */
 export interface BindingWriter {
-  /** Volume, its phase, claim, its status, in this order; whatever is missing after a failure is made up for next time. */
+  /**
+   * Updates the volume, its phase, the claim and its status, in this order. After a failure the next reconciliation
+   * writes the missing parts.
+   */
   bind(volume: PersistentVolume, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void>;
-  /** A volume that we bound is free again; one that a user reserved goes back to being reserved. */
+  /** Removes the claimRef if the controller set it; a volume pre-bound by a user keeps the claimRef without its uid. */
   unbind(volume: PersistentVolume, signal: AbortSignal): Promise<void>;
-  /** @param notice told when the phase was another */
+  /** @param notice recorded as an Event when the phase changes */
   setClaimPhase(
     claim: PersistentVolumeClaim,
     phase: string,
@@ -28,7 +31,7 @@ export interface BindingWriter {
     signal: AbortSignal,
     notice?: Notice,
   ): Promise<PersistentVolumeClaim>;
-  /** @param notice becomes the status' message, and is told when the phase was another */
+  /** @param notice stored as the status message, and recorded as an Event when the phase changes */
   setVolumePhase(volume: PersistentVolume, phase: string, signal: AbortSignal, notice?: Notice): Promise<PersistentVolume>;
   updateClaim(claim: PersistentVolumeClaim, signal: AbortSignal): Promise<PersistentVolumeClaim>;
   updateVolume(volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume>;
@@ -66,7 +69,7 @@ export function newBindingWriter(
       await writer.setVolumePhase(await updateVolume(unbound(volume), signal), "Available", signal);
     },
     async setClaimPhase(claim, phase, volume, signal, notice) {
-      // What is told with a phase is told when it begins.
+      // The Event is recorded only on the transition to the phase.
       if (notice !== undefined && claim.status?.phase === phase) return claim;
       const status = claimStatus(claim, phase, volume);
       if (status === undefined) return claim;
@@ -86,7 +89,7 @@ export function newBindingWriter(
   return writer;
 }
 
-/** @returns undefined when the claim is so already */
+/** @returns undefined when the claim is bound to the volume already */
 function claimBoundTo(claim: PersistentVolumeClaim, volume: PersistentVolume): PersistentVolumeClaim | undefined {
   const annotations = { ...claim.metadata.annotations };
   const isNamed = claim.spec.volumeName === volume.metadata.name;
@@ -112,8 +115,8 @@ function unbound(volume: PersistentVolume): PersistentVolume {
 }
 
 /**
- * Access modes follow the volume; the capacity only when the claim changes its phase: a bound claim's file system may be
- * smaller than its volume until it has grown.
+ * Computes the claim's status. Access modes always follow the volume; the capacity only changes with the phase,
+ * because the file system of a bound claim may be smaller than its volume until it is resized.
  * @returns undefined when nothing changes
  * @throws Error for a volume without a capacity
  */

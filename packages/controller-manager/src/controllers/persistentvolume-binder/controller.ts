@@ -21,12 +21,12 @@ import { reclaim } from "./reclaim.ts";
 import { claimKeyOf, type Room, say } from "./room.ts";
 
 /**
- * persistentvolume-controller: binds claims and volumes to each other, gets volumes made, and reclaims those whose claim
- * is gone. The binding is a pointer each way (`spec.claimRef`, `spec.volumeName`) and is written volume first; whatever
- * stands half done is finished, whoever began it.
+ * persistentvolume-controller: binds claims to volumes, provisions volumes, and reclaims volumes whose claim was
+ * deleted. A binding is a pair of references (`spec.claimRef`, `spec.volumeName`), and the volume is written first.
+ * Incomplete bindings are completed regardless of who started them.
  *
- * One worker for claims and one for volumes: two that look for a volume at once would find the same. Everything is looked
- * at again every `--pvclaimbinder-sync-period`.
+ * Claims and volumes have one worker each: concurrent searches would select the same volume. All objects are
+ * reconciled again every `--pvclaimbinder-sync-period`.
  * Source: pkg/controller/volume/persistentvolume
  */
 export function newPersistentVolumeBinder(ctx: ControllerContext): Runnable {
@@ -60,7 +60,7 @@ export function newPersistentVolumeBinder(ctx: ControllerContext): Runnable {
     name: "volumes",
     sources: [
       enqueueSelf(volumeInformer),
-      // What a claim leaves behind is looked at at once.
+      // The volume of a deleted claim is reclaimed immediately.
       enqueueBy(claimInformer, ({ enqueue }) => ({
         deleted(claim) {
           room.lifecycles.forget(keyOf(claim));
@@ -172,7 +172,7 @@ async function syncVolume(
   }
 }
 
-/** A volume in use must not be reclaimed because the cache has not heard of its claim yet: the server is asked, too. */
+/** Reads the claim from the API server when it is not cached: a stale cache must not cause a volume in use to be reclaimed. */
 async function findClaim(room: Room, volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolumeClaim | undefined> {
   const { claimRef } = volume.spec;
   if (!claimRef?.uid) return undefined;
@@ -187,7 +187,7 @@ async function findClaim(room: Room, volume: PersistentVolume, signal: AbortSign
   }
 }
 
-/** Its claim was missed already; a failure to reclaim stays for people to see. */
+/** Whether the volume has been released before; phase Failed is kept so that users see the failure. */
 function isOver({ status }: PersistentVolume): boolean {
   return status?.phase === "Released" || status?.phase === "Failed";
 }

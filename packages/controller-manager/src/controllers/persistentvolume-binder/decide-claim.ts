@@ -12,39 +12,43 @@ import {
   waitsForConsumer,
 } from "@coxswain/apimachinery/volumes/matching";
 
-/** What is told to users of an object. */
+/** Event about an object. */
 export interface Notice {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
 }
 
+/** The next step for a claim. */
 export type ClaimStep =
-  /** Both ends are written, as far as they are not so yet. */
+  /** Write both references, where they are not set yet. */
   | { readonly do: "bind"; readonly volume: PersistentVolume }
   | { readonly do: "provision" }
-  /** Pending, until something changes or the next look at everything. */
+  /** Stay Pending until something changes or the next resync. */
   | { readonly do: "wait"; readonly notice?: Notice }
-  /** It was bound and its data is gone. Told once. */
+  /** The claim was bound and its volume is lost; the Event is recorded once. */
   | { readonly do: "lose"; readonly notice: Notice }
   | { readonly do: "fail"; readonly notice: Notice; readonly error: string };
 
-/** What the decision looks at besides the claim. */
+/** Lookups of related objects. */
 export interface ClaimSurroundings {
   volume(name: string): PersistentVolume | undefined;
   volumes(): Iterable<PersistentVolume>;
   storageClass(name: string): StorageClass | undefined;
-  /** Names of the Pods that use the claim and are not placed yet. */
+  /** Names of the unscheduled Pods that use the claim. */
   waitingPods(): readonly string[];
 }
 
-/** Source: pv_controller.go syncClaim */
+/** Pure: decides the next step for a claim. Source: pv_controller.go syncClaim */
 export function decideClaim(claim: PersistentVolumeClaim, around: ClaimSurroundings): ClaimStep {
   if (claim.metadata.annotations?.[bindCompleted] !== undefined) return decideBound(claim, around);
   return claim.spec.volumeName ? decideNamed(claim, claim.spec.volumeName, around) : decideOpen(claim, around);
 }
 
-/** Any volume that fits will do. @throws Error for a class that does not say when to bind */
+/**
+ * Unbound claim without a volume name: selects any matching volume.
+ * @throws Error for a storage class without volumeBindingMode
+ */
 function decideOpen(claim: PersistentVolumeClaim, around: ClaimSurroundings): ClaimStep {
   const className = classNameOf(claim);
   const waits = className !== "" && waitsForConsumer(around.storageClass(className));
@@ -63,7 +67,7 @@ function whatItWaitsFor(pods: readonly string[]): Notice {
   return { type, reason: "WaitForFirstConsumer", message: "waiting for first consumer to be created before binding" };
 }
 
-/** The user, or a binding that was begun, names the volume. */
+/** Claim that names its volume, set by a user or by an incomplete binding. */
 function decideNamed(claim: PersistentVolumeClaim, name: string, around: ClaimSurroundings): ClaimStep {
   const volume = around.volume(name);
   if (volume === undefined) return { do: "wait" };
@@ -89,7 +93,7 @@ function decideBound(claim: PersistentVolumeClaim, around: ClaimSurroundings): C
   const volume = around.volume(volumeName);
   if (volume === undefined) return lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
   const { claimRef } = volume.spec;
-  // A volume without a claim came unbound, or its own binding is not in the cache yet: there is no telling, and the same mends both.
+  // A volume without claimRef was unbound, or the cached volume is stale. Both cases are repaired by binding again.
   if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { do: "bind", volume };
   return lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly");
 }

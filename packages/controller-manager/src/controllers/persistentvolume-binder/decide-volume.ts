@@ -4,22 +4,24 @@ import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { hasSameMode } from "@coxswain/apimachinery/volumes/matching";
 import type { Notice } from "./decide-claim.ts";
 
+/** The next step for a volume. */
 export type VolumeStep =
   | { readonly do: "set phase"; readonly phase: "Available" | "Bound" }
-  /** Its claim is gone, or served by another volume: Released (a failure stays to be seen), and what its policy says. */
+  /** Its claim is deleted or bound to another volume: set phase Released (unless Failed) and apply the reclaim policy. */
   | { readonly do: "reclaim" }
-  /** The claim's own turn finishes the binding. */
+  /** The reconciliation of the claim completes the binding. */
   | { readonly do: "wake claim" }
   | { readonly do: "complain"; readonly toVolume: Notice; readonly toClaim: Notice }
   | { readonly do: "unbind" };
 
 /**
- * @param claim the one with the name that the volume gives, whatever its uid
+ * Pure: decides the next step for a volume.
+ * @param claim the claim named in claimRef, whatever its uid
  * Source: pv_controller.go syncVolume
  */
 export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeClaim | undefined): VolumeStep {
   const { claimRef } = volume.spec;
-  // Without a uid it is only reserved: the claim's turn will bind it.
+  // Without a uid the volume is only pre-bound; reconciling the claim completes the binding.
   if (!claimRef?.uid) return { do: "set phase", phase: "Available" };
   if (claim === undefined || claim.metadata.uid !== claimRef.uid) return { do: "reclaim" };
   const { volumeName } = claim.spec;
@@ -29,7 +31,7 @@ export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeCl
   return { do: wasMadeForIt && volume.spec.persistentVolumeReclaimPolicy === "Delete" ? "reclaim" : "unbind" };
 }
 
-/** Such a volume is never found for the claim that it is reserved for; somebody has to say why. */
+/** A volume with another volumeMode is never matched to the claim it is pre-bound to, so Events explain why. */
 function modesDiffer(volume: PersistentVolume, claim: PersistentVolumeClaim): VolumeStep {
   const notice = (what: string): Notice => ({
     type: "Warning",
@@ -44,8 +46,8 @@ function modesDiffer(volume: PersistentVolume, claim: PersistentVolumeClaim): Vo
 }
 
 /**
- * A released volume may be reclaimed: nobody can still be bound to it.
- * @param claim as the cache has it
+ * Whether no claim can be bound to the volume any more, so that it may be reclaimed.
+ * @param claim as in the informer cache
  * Source: pv_controller.go isVolumeReleased
  */
 export function isReleased(volume: PersistentVolume, claim: PersistentVolumeClaim | undefined): boolean {

@@ -21,7 +21,7 @@ function decided(claim: PersistentVolumeClaim, volumes: PersistentVolume[] = [],
   });
 }
 
-/** A step in one line. */
+/** A step as one line of text. */
 function text(step: ClaimStep): string {
   if (step.do === "bind") return `bind ${step.volume.metadata.name}`;
   if (step.do === "provision" || step.notice === undefined) return step.do;

@@ -2,13 +2,14 @@ import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 
-/** Holds the volume object until what it stands for is deleted: by this process, or by a provisioner beside it. */
+/** Keeps the PersistentVolume until its storage is deleted, by this controller or by an external provisioner. */
 export const ownDeletion = "kubernetes.io/pv-controller";
 const provisionersDeletion = "external-provisioner.volume.kubernetes.io/finalizer";
 
 /**
- * With HonorPVReclaimPolicy a volume that is to be deleted is held until it has been, even if its object is deleted before
- * its claim. Only volumes of in-tree plugins are ours; those that a CSI driver took over are its provisioner's.
+ * With HonorPVReclaimPolicy, a volume with policy Delete keeps a finalizer until its storage is deleted, even when the
+ * PersistentVolume is deleted before its claim. This controller handles only in-tree plugins; for migrated plugins the
+ * external provisioner does.
  * @returns undefined when nothing changes
  * Source: pv_controller_base.go modifyDeletionFinalizers
  */

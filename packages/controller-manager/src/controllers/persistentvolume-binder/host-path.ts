@@ -3,9 +3,12 @@ import { realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
-/** Volumes that are folders of this machine, for clusters of one node that somebody tries things out on. */
+/** Provisioning of hostPath volumes on the local machine, for single-node test clusters. */
 
-/** @returns the path of a new, empty folder */
+/**
+ * Creates an empty directory.
+ * @returns its path
+ */
 export async function newFolder(): Promise<string> {
   const path = join("/tmp/hostpath_pv", randomUUID());
   await makeFolder(path, 0o750);
@@ -13,8 +16,8 @@ export async function newFolder(): Promise<string> {
 }
 
 /**
- * Deletes what is at the path, but only below /tmp, and never through a link that leads out of it (upstream looks for
- * `/tmp/` anywhere in the text).
+ * Deletes the path, but only below /tmp and never through a symbolic link that leads out of it (upstream matches
+ * `/tmp/` anywhere in the path).
  * @throws Error with upstream's text for other paths
  */
 export async function deleteFolder(path: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachi
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { pluginOf } from "./plugins.ts";
 
-/** Counts volumes and claims when somebody reads the metrics. Source: pkg/controller/volume/persistentvolume/metrics */
+/** Registers gauges of volumes and claims, computed on each scrape. Source: pkg/controller/volume/persistentvolume/metrics */
 export function countVolumes(
   registry: MetricsRegistry,
   volumes: Newest<PersistentVolume>,
@@ -40,7 +40,7 @@ export function countVolumes(
   });
 }
 
-/** @param labelsOf undefined: not counted */
+/** @param labelsOf returns undefined for objects that are not counted */
 function counting<T>(objects: Newest<T>, labelsOf: (object: T) => string[] | undefined): (gauge: Gauge) => void {
   return (gauge) => {
     gauge.reset();
@@ -55,13 +55,16 @@ function metricName({ spec }: PersistentVolume): string {
   return spec.csi === undefined ? (pluginOf(spec)?.name ?? "N/A") : `kubernetes.io/csi:${spec.csi.driver}`;
 }
 
-/** How long it takes from wanting a volume to having it, and from its end to its deletion, over all tries. */
+/** Measures provisioning and deletion from the first attempt to success, across retries. */
 export interface Lifecycles {
-  /** The first call for a key counts. @param key a claim's to provision, a volume's to delete */
+  /**
+   * Starts the measurement; later calls for the same key are ignored.
+   * @param key claim key for provisioning, volume name for deletion
+   */
   begin(key: string, plugin: string, operation: "provision" | "delete"): void;
   end(key: string): void;
   fail(key: string): void;
-  /** It will never end. */
+  /** Discards the measurement; the operation will not complete. */
   forget(key: string): void;
 }
 

@@ -8,8 +8,8 @@ import {
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 
 /**
- * Says on claims and volumes of in-tree plugins which CSI driver has taken over, and takes it back when none has.
- * @returns undefined when nothing changes
+ * Sets the migrated-to annotation on claims and volumes of in-tree plugins that are migrated to a CSI driver; removes
+ * it otherwise.
  * Source: pv_controller_base.go updateMigrationAnnotations
  */
 export function withMigration<T extends KubeObject>(

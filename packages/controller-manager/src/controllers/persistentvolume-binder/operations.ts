@@ -2,14 +2,14 @@ import { once } from "node:events";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
-/** Work that takes long and holds up nobody: one at a time under each name. Source: pkg/util/goroutinemap */
+/** Long-running background operations, at most one per name. Source: pkg/util/goroutinemap */
 export interface Operations {
   /**
-   * Starts it, unless it runs already or failed only just now; whoever asks comes back with the next look at everything.
-   * A throw is logged; the next start may be half a second later, then twice as long each time, two minutes at most.
+   * Starts the operation unless it is running or in backoff; callers retry with the next resync.
+   * A rejection is logged; the backoff starts at 500 ms and doubles up to about two minutes.
    */
   start(name: string, work: (signal: AbortSignal) => Promise<void>): void;
-  /** Runs until `signal` is aborted, and what was started is over. */
+  /** Runs until `signal` is aborted and all started operations have ended. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export function newOperations(clock: Clock, log: Logger): Operations {
       if (!stop.signal.aborted) log.error("operation failed", err, { operation: name, retryAfterMs: waitMs });
     }
   };
-  /** A name that is not asked for any more must not be kept for ever. */
+  /** Drops expired backoff entries so that the map does not grow without bound. */
   const forgetOld = (): void => {
     for (const [name, { until }] of failed) if (until + longestWaitMs < clock.monotonic()) failed.delete(name);
   };

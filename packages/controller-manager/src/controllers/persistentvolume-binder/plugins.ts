@@ -2,10 +2,10 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 
-/** What the control plane itself can do with a kind of volume; all others are the business of programs beside it. */
+/** Capabilities of an in-tree volume plugin in this controller; everything else is left to external programs. */
 export interface Plugin {
   readonly name: string;
-  /** Its field in a volume's spec. */
+  /** Field of the PersistentVolume spec. */
   readonly source: keyof PersistentVolumeSpec;
   readonly recycles?: boolean;
   readonly deletes?: boolean;
@@ -21,13 +21,14 @@ const plugins: readonly Plugin[] = [
   { name: "kubernetes.io/csi", source: "csi" },
 ];
 
+/** The plugin of the volume's source; undefined for other volume types. */
 export function pluginOf(spec: PersistentVolumeSpec): Plugin | undefined {
   return plugins.find(({ source }) => spec[source] !== undefined);
 }
 
 /**
- * The plugin that a class names as its provisioner.
- * @returns undefined when it is a program beside the control plane
+ * The in-tree plugin that a storage class names as its provisioner.
+ * @returns undefined for an external provisioner
  * @throws Error with upstream's text for in-tree names that cannot provision here
  */
 export function provisionerNamed(name: string): Plugin | undefined {
@@ -35,9 +36,9 @@ export function provisionerNamed(name: string): Plugin | undefined {
 }
 
 /**
- * The plugin that deletes a volume: the one that made it, else the one for its source.
- * @returns undefined when a program beside the control plane does
- * @throws Error with upstream's text when nobody does
+ * The plugin that deletes a volume: the one that provisioned it, otherwise the one for its source.
+ * @returns undefined when an external provisioner deletes it
+ * @throws Error with upstream's text when no plugin can delete it
  */
 export function deleterOf(volume: PersistentVolume): Plugin | undefined {
   const none = "no deletable volume plugin matched";

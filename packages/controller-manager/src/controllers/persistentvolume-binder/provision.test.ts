@@ -21,7 +21,7 @@ const claimOf = ({ client }: TestContext) => client.object<PersistentVolumeClaim
 const withHostPath = { volumes: { ...defaultConfig.volumes, hostPathProvisioner: true } };
 const hostPath = { provisioner: "kubernetes.io/host-path" };
 
-/** A claim of a class, in a cluster that runs the binder. */
+/** Runs the binder with a claim of a storage class. */
 async function claiming(context: TestContext, storageClass: Partial<StorageClass>, annotations?: Record<string, string>) {
   context.client.put(storageClasses, aStorageClass("fast", storageClass));
   context.client.put(persistentVolumeClaims, aClaim({ storageClassName: "fast" }, annotations));

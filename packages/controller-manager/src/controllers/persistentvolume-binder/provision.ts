@@ -25,8 +25,8 @@ import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
 import { type Room, say } from "./room.ts";
 
 /**
- * Gets a volume made for a claim: by the provisioner that its class names, which is told by annotations, or as a folder
- * of this machine.
+ * Starts provisioning a volume for a claim: sets the annotations that request it from the external provisioner of the
+ * storage class, or creates a local hostPath volume.
  * Source: pv_controller.go provisionClaim
  */
 export function provision(room: Room, claim: PersistentVolumeClaim): void {
@@ -56,7 +56,7 @@ export function provision(room: Room, claim: PersistentVolumeClaim): void {
 
 function classOf({ classes }: Room, claim: PersistentVolumeClaim): StorageClass {
   const storageClass = classes.lister.get(classNameOf(claim));
-  // As client-go's listers say it.
+  // The resource name that client-go's listers use in this error.
   if (storageClass === undefined) throw notFound({ ...storageClasses, resource: "storageclass" }, classNameOf(claim));
   return storageClass;
 }
@@ -167,7 +167,7 @@ async function checkSelectedNode(room: Room, claim: PersistentVolumeClaim, signa
   }
 }
 
-/** The scheduler's choice did not work out: it may make another. */
+/** Removes the selected-node annotation so that the scheduler selects a node again. */
 async function chooseNodeAgain({ ctx, write }: Room, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
   const { [selectedNode]: chosen, ...annotations } = claim.metadata.annotations ?? {};
   if (chosen === undefined) return;
@@ -203,7 +203,10 @@ function hostPathVolume(name: string, path: string, claim: PersistentVolumeClaim
 const tries = 5;
 const betweenTriesMs = 10_000;
 
-/** @throws the last failure */
+/**
+ * Creates the PersistentVolume, with retries.
+ * @throws the last failure
+ */
 async function save({ ctx }: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
   for (let left = tries; ; left--) {
     try {

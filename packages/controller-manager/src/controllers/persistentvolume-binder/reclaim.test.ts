@@ -7,9 +7,9 @@ import { persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/res
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
+import { defaultRecyclerPod } from "../../config/volumes.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { aVolume } from "../../testing/volumes.ts";
-import { defaultRecyclerPod } from "../../volumes/config.ts";
 import { newPersistentVolumeBinder } from "./controller.ts";
 import { deleteFolder } from "./host-path.ts";
 import { recyclerPod } from "./recycler.ts";
@@ -19,13 +19,13 @@ const resyncMs = 15_000;
 const volumeOf = ({ client }: TestContext) => client.object<PersistentVolume>(persistentVolumes, "a");
 const recycler = "default/recycler-for-a";
 
-/** A volume whose claim is gone, in a cluster that runs the binder. */
+/** Runs the binder with a bound volume whose claim does not exist. */
 async function released(context: TestContext, spec: Partial<PersistentVolumeSpec>, annotations?: Record<string, string>) {
   context.client.put(persistentVolumes, { ...aVolume("a", { claimRef, ...spec }, annotations), status: { phase: "Bound" } });
   await context.run(newPersistentVolumeBinder(context.ctx));
 }
 
-/** The Pod that empties the volume ends so. */
+/** Sets the status of the recycler Pod. */
 async function end(context: TestContext, status: Pod["status"]): Promise<void> {
   const pod = context.client.object<Pod>(pods, recycler) as Pod;
   context.client.put(pods, { ...pod, status });

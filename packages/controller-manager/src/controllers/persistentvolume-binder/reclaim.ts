@@ -18,12 +18,12 @@ import { recycleByPod } from "./recycler.ts";
 import { claimKeyOf, type Room, say } from "./room.ts";
 
 /**
- * Does with a released volume what its policy says. What takes long is only started; a failure stays in the volume's
- * phase and is tried again with every look at everything.
+ * Applies the reclaim policy to a released volume. Recycling and deletion run in the background; a failure is stored
+ * in the volume's phase and retried with every resync.
  * Source: pv_controller.go reclaimVolume
  */
 export async function reclaim(room: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
-  // A CSI driver has taken over from the plugin, and its provisioner deletes.
+  // Migrated to CSI: the external provisioner deletes the volume.
   if (volume.metadata.annotations?.[migratedTo]) return;
   const { name = "", uid = "" } = volume.metadata;
   switch (volume.spec.persistentVolumeReclaimPolicy) {
@@ -45,7 +45,7 @@ export async function reclaim(room: Room, volume: PersistentVolume, signal: Abor
   }
 }
 
-/** The volume as it is now, as long as it waits to be reclaimed. */
+/** Reads the current volume; undefined when it is deleted or no longer released. */
 async function stillReleased(
   room: Room,
   { metadata }: PersistentVolume,
@@ -66,7 +66,7 @@ async function recycle(room: Room, released: PersistentVolume, signal: AbortSign
   if (volume === undefined) return;
   const key = claimKeyOf(volume);
   const users = room.podsOf(key).filter((pod) => !isTerminated(pod));
-  // A claim of that name is another one by now, and so are its Pods.
+  // If a claim of that name exists it is a new one, and the Pods use that claim.
   if (users.length > 0 && room.claims.get(key) === undefined) {
     const names = [...new Set(users.map(keyOf))].sort().join(",");
     say(room, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
@@ -103,7 +103,7 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
   const { name = "" } = volume.metadata;
   try {
     const plugin = deleterOf(volume);
-    if (plugin === undefined) return; // its provisioner deletes it
+    if (plugin === undefined) return; // deleted by its external provisioner
     const { hostPath } = volume.spec;
     if (hostPath === undefined)
       throw new Error(`Failed to create deleter for volume ${JSON.stringify(name)}: spec.PersistentVolumeSource.HostPath is nil`);
@@ -121,7 +121,7 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
   if (!volume.metadata.deletionTimestamp) await ctx.client.delete(persistentVolumes, { name }, { signal });
 }
 
-/** For metrics: a few names, whatever provisioners write into their volumes. */
+/** Plugin label in metrics; bounded in cardinality although annotations may hold arbitrary names. */
 function deleterName({ ctx, classes }: Room, volume: PersistentVolume): string {
   try {
     const plugin = deleterOf(volume);

@@ -4,13 +4,13 @@ import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predi
 import type { Event, PersistentVolume, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { events, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
-import type { RecyclerConfig } from "../../volumes/config.ts";
+import type { RecyclerConfig } from "../../config/volumes.ts";
 
-/** Told of what happens to the Pod that empties a volume. */
+/** Callback for Events of the recycler Pod. */
 export type TellRecycling = (type: "Normal" | "Warning", message: string) => void;
 
 /**
- * Empties a volume by a Pod, and waits for its end. The Pod is deleted in every case.
+ * Scrubs a volume with a recycler Pod and waits for its completion. The Pod is deleted in every case.
  * @throws Error with upstream's text when it did not succeed
  * Source: pkg/volume/util/recyclerclient
  */
@@ -35,7 +35,7 @@ export async function recycleByPod(
     created = await client.create<Pod>(pods, pod, { signal });
   } catch (err) {
     if (!isAlreadyExists(err)) throw new Error(`unexpected error creating recycler pod:  ${messageOf(err)}`, { cause: err });
-    // Left by another process, or forged by a user to stop us: it cannot be told.
+    // Left over from another process or created by a user to block recycling; the two cases cannot be distinguished.
     try {
       await remove();
     } catch (cause) {
@@ -61,7 +61,7 @@ export async function recycleByPod(
   if (failure !== undefined) throw new Error(`failed to recycle volume: ${messageOf(failure)}`, { cause: failure });
 }
 
-/** The template with the volume put in, under the volume's name, and with time according to its size. */
+/** The Pod template with the volume inserted, named after the volume, with a deadline according to its size. */
 export function recyclerPod(volume: PersistentVolume, config: RecyclerConfig): Pod {
   const { template, minimumTimeoutSeconds, timeoutIncrementSeconds } = config;
   const { generateName: _, ...metadata } = template.metadata;
@@ -83,7 +83,10 @@ export function recyclerPod(volume: PersistentVolume, config: RecyclerConfig): P
   };
 }
 
-/** Resolves when the Pod succeeded. @throws Error when it failed or went */
+/**
+ * Resolves when the Pod has succeeded.
+ * @throws Error when it failed or was deleted
+ */
 async function waitForEnd(client: Client, created: Pod, signal: AbortSignal): Promise<void> {
   const { namespace, name = "", uid } = created.metadata;
   const fieldSelector = `metadata.name=${name}`;
@@ -94,7 +97,7 @@ async function waitForEnd(client: Client, created: Pod, signal: AbortSignal): Pr
       if (type === "DELETED") throw new Error("recycler pod was deleted");
       if (hasSucceeded(object)) return;
     }
-    // The server ends watches now and then.
+    // The API server closes watches after a timeout.
     pod = await client.get<Pod>(pods, { namespace, name }, { signal });
     if (pod.metadata.uid !== uid) throw new Error("recycler pod was deleted");
     if (hasSucceeded(pod)) return;
@@ -106,7 +109,7 @@ function hasSucceeded({ status }: Pod): boolean {
   return status?.phase === "Succeeded";
 }
 
-/** Passes the Pod's events on. Nothing depends on it: it ends quietly when it cannot go on. */
+/** Forwards the Pod's Events. Best effort: errors end it silently. */
 async function tellEvents(client: Client, pod: Pod, tell: TellRecycling, signal: AbortSignal): Promise<void> {
   const { namespace, name, resourceVersion } = pod.metadata;
   const fieldSelector = `involvedObject.name=${name}`;
@@ -115,6 +118,6 @@ async function tellEvents(client: Client, pod: Pod, tell: TellRecycling, signal:
       if (type === "ADDED") tell(object.type === "Warning" ? "Warning" : "Normal", object.message ?? "");
     }
   } catch {
-    // Ended with the Pod, or by a server that does not let us read events.
+    // The watch was aborted when the Pod ended, or reading Events is forbidden.
   }
 }

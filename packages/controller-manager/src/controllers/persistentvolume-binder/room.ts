@@ -10,7 +10,7 @@ import type { Notice } from "./decide-claim.ts";
 import type { Lifecycles } from "./metrics.ts";
 import type { Operations } from "./operations.ts";
 
-/** What the parts of the binder share. */
+/** Dependencies shared by the parts of the binder. */
 export interface Room {
   readonly ctx: ControllerContext;
   readonly volumes: Newest<PersistentVolume>;
@@ -22,11 +22,12 @@ export interface Room {
   readonly lifecycles: Lifecycles;
 }
 
+/** Records an Event on the object. */
 export function say({ ctx }: Room, object: KubeObject, { type, reason, message }: Notice): void {
   ctx.recorder.event(object, type, reason, message);
 }
 
-/** The key of the claim that a volume names. */
+/** Key of the claim in the volume's claimRef. */
 export function claimKeyOf({ spec: { claimRef } }: PersistentVolume): ObjectKey {
   return `${claimRef?.namespace ?? ""}/${claimRef?.name ?? ""}`;
 }

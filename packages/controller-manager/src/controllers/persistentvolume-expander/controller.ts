@@ -11,8 +11,8 @@ import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { ControllerContext } from "../../controller-context.ts";
 
 /**
- * expand-controller: notices claims that ask for more than they have. No plugin here makes volumes larger itself: it says
- * who is waited for, and names the CSI driver that has taken over from an in-tree plugin.
+ * expand-controller: detects claims that request more than their capacity. No in-tree plugin here can expand volumes: the
+ * controller records an Event, and for migrated volumes sets the annotation with the CSI driver's resizer.
  * Source: pkg/controller/volume/expand
  */
 export function newExpandController(ctx: ControllerContext): Controller | undefined {
@@ -74,7 +74,7 @@ async function expand(ctx: ControllerContext, claim: PersistentVolumeClaim, sign
   }
 }
 
-/** By the status, which is what this controller may write of claims. */
+/** Patches the status subresource, the only one this controller may write. */
 async function nameResizer(
   { client }: ControllerContext,
   { metadata }: PersistentVolumeClaim,
@@ -87,7 +87,7 @@ async function nameResizer(
   await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body }, { signal });
 }
 
-/** A kind of volume whose plugin is known and leaves growing to others. */
+/** Whether the volume type is known, although its plugin leaves expansion to an external controller. */
 function isKnown({ spec }: PersistentVolume): boolean {
   return [spec.csi, spec.hostPath, spec.nfs, spec.local, spec.flexVolume].some((source) => source !== undefined);
 }

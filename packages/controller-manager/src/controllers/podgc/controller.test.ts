@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext } from "../../testing/test-context.ts";
@@ -60,4 +61,41 @@ test("asks the server before it takes a node for gone", async (t) => {
   await run(newPodGarbageCollector(ctx));
   await clock.advance(120_000);
   assert.equal(client.objects(pods).length, 1);
+});
+
+test("pods of a node that the server cannot be asked about stay, those of the next one go", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(
+    pods,
+    aPod({ name: "a", nodeName: "unknown" }),
+    aPod({ name: "b", nodeName: "gone" }),
+    aPod({ name: "c", nodeName: "gone" }),
+  );
+  client.react("get", "nodes", ({ name }) => {
+    if (name === "unknown") throw serviceUnavailable("etcd is away");
+    return undefined;
+  });
+  client.react("delete", "pods", ({ name }) => {
+    if (name === "b") throw serviceUnavailable("etcd is away");
+    return undefined;
+  });
+  await run(newPodGarbageCollector(ctx));
+  await clock.advance(60_000);
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.name),
+    ["a", "b"],
+    "one that cannot be deleted keeps no other",
+  );
+  const uids = client.writes.map(({ sent }) => (sent as { preconditions?: { uid?: string } }).preconditions?.uid);
+  assert.ok(uids.length >= 2 && uids.every((uid) => uid !== undefined), "only this pod, not the next of its name");
+});
+
+test("of each phase only an end is finished", () => {
+  const all = ["Pending", "Running", "Unknown", "Failed", "Succeeded"].map((phase, minute) => podOf(minute, phase));
+  const { status: _, ...bare } = podOf(9, "");
+  const surplus = surplusFinished([...all, bare as (typeof all)[number], podOf(8, "Failed")], 1);
+  assert.deepEqual(
+    surplus.map(({ metadata }) => metadata.name),
+    ["p3", "p4"],
+  );
 });

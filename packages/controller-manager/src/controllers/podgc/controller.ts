@@ -6,14 +6,14 @@ import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 
 /**
- * pod-garbage-collector: every 20 s removes finished Pods beyond the threshold, Pods of nodes that are gone, and Pods
- * that were deleted before they had a node. Nobody else would: their node agent is not there, or there is none.
- * Reads Pods and Nodes; deletes Pods at once, without grace.
+ * pod-garbage-collector: every 20 s deletes finished Pods beyond the threshold, Pods of deleted nodes, and terminating Pods
+ * that were never scheduled. No kubelet would delete these.
+ * Reads Pods and Nodes; deletes Pods with a grace period of 0.
  * Source: pkg/controller/podgc/gc_controller.go
  */
 export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
   const [podInformer, nodeInformer] = [ctx.informers.for<Pod>(pods), ctx.informers.for<Node>(nodes)];
-  /** Nodes that Pods name and nobody knows, with the time when that was first seen. */
+  /** Time at which a node referenced by Pods was first observed missing (monotonic ms). */
   const missingSince = new Map<string, number>();
   return newPeriodic({
     name: "podgc",
@@ -43,14 +43,14 @@ export function surplusFinished(all: readonly Pod[], threshold: number): Pod[] {
   return finished.toSorted(byCreation).slice(0, Math.max(0, finished.length - threshold));
 }
 
-/** Pure: Pods that are being deleted and have no node whose agent would end it. */
+/** Pure: terminating Pods without a node. */
 function unscheduledTerminating(all: readonly Pod[]): Pod[] {
   return all.filter(({ metadata, spec }) => metadata.deletionTimestamp && !spec.nodeName);
 }
 
 /**
- * Pure but for `missingSince`, which it keeps: nodes named by a Pod and unknown for 40 s. A cache may know a Pod before
- * its node.
+ * Nodes referenced by Pods that have been missing for at least 40 s; updates `missingSince`. The Pod cache may be
+ * ahead of the Node cache.
  */
 export function missingNodes(
   all: readonly Pod[],
@@ -66,7 +66,7 @@ export function missingNodes(
 
 const quarantineMs = 40_000;
 
-/** The server itself is asked before Pods are taken from a node. */
+/** Confirms with the API server that the nodes do not exist. */
 async function confirmGone(ctx: ControllerContext, names: readonly string[], signal: AbortSignal): Promise<Set<string>> {
   const gone = new Set<string>();
   for (const name of names) {

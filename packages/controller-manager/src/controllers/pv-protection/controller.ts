@@ -5,7 +5,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { newProtectionController } from "../../volumes/protection.ts";
 
 /**
- * pv-protection-controller: a volume that is deleted while it is bound to a claim stays until it is no longer.
+ * pv-protection-controller: keeps a deleted PersistentVolume while it is bound to a claim.
  * Source: pkg/controller/volume/pvprotection
  */
 export function newPvProtectionController(ctx: ControllerContext): Controller {

@@ -10,14 +10,17 @@ import { newProtectionController } from "../../volumes/protection.ts";
 import { isShutDown, usesClaim } from "./use.ts";
 
 /**
- * pvc-protection-controller: a claim that is deleted while Pods on nodes use it stays until the last of them is gone.
+ * pvc-protection-controller: keeps a deleted claim until no scheduled Pod uses it.
  * Source: pkg/controller/volume/pvcprotection
  */
 export function newPvcProtectionController(ctx: ControllerContext): Controller {
   const podInformer = ctx.informers.for<Pod>(pods);
   const usersOf = podsByClaim(podInformer);
 
-  /** Asks the server too before it says no: a Pod that is not in the cache yet would lose its data. */
+  /**
+   * Checks the API server before reporting the claim unused: deleting the claim of a Pod that is not cached yet would
+   * lose its data.
+   */
   const isUsed = async (claim: PersistentVolumeClaim, signal: AbortSignal): Promise<boolean> => {
     if (usersOf(keyOf(claim)).some((pod) => usesClaim(pod, claim))) return true;
     const { items } = await ctx.client.list<Pod>(pods, { namespace: claim.metadata.namespace }, { signal });
@@ -33,7 +36,7 @@ export function newPvcProtectionController(ctx: ControllerContext): Controller {
   });
 }
 
-/** Only a Pod that went, ended, or was never placed can free a claim. */
+/** Only deleted, finished or unscheduled Pods can release a claim. */
 function podHandlers({ enqueue }: SourceQueue) {
   const free = (pod: Pod): void => {
     for (const key of claimKeysOf(pod)) enqueue(key);

@@ -2,8 +2,8 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/k
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 
 /**
- * Does the Pod hold the claim? One that is not on a node does not: no node starts it with a claim that is being deleted.
- * One that is only waiting for its own finalizers holds no claim that was made for it, or both would wait for each other.
+ * Whether the Pod uses the claim. An unscheduled Pod does not: kubelets reject claims that are being deleted. A Pod
+ * that only waits for its own finalizers does not use its ephemeral claim; otherwise both would wait for each other.
  */
 export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   if (!pod.spec.nodeName) return false;
@@ -13,7 +13,7 @@ export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   });
 }
 
-/** The node is done with it, or it was deleted by force. */
+/** The kubelet has terminated the Pod, or it was force-deleted. */
 export function isShutDown({ metadata }: Pod): boolean {
   return Boolean(metadata.deletionTimestamp) && metadata.deletionGracePeriodSeconds === 0;
 }

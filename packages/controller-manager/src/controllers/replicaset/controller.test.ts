@@ -29,7 +29,7 @@ test("does not create twice what its cache does not show yet", async (t) => {
   let created = 0;
   client.react("create", "pods", () => {
     created++;
-    return aPod({ name: `unseen-${created}` }); // stored nowhere: no event will come
+    return aPod({ name: `unseen-${created}` }); // not stored, so no watch event follows
   });
   await run(newReplicaSetController(ctx));
   client.put(replicaSets, aReplicaSet({ replicas: 2, labels: { touched: "yes" } }));
@@ -65,7 +65,7 @@ test("deletes the surplus", async (t) => {
 test("without an owner of its own it does not look where its pods run", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   const owner = aReplicaSet({ replicas: 1 });
-  // Two share a node; of pods of one age the one of the lower uid goes.
+  // Two Pods share a node; among Pods of the same age the one with the lowest uid is deleted.
   const common = { owner, labels: { app: "web" }, createdAt: "2021-01-01T00:00:00Z", readySince: "2021-01-01T00:00:00Z" };
   client.put(replicaSets, aReplicaSet({ replicas: 2 }));
   client.put(
@@ -88,7 +88,7 @@ test("goes on when a surplus pod is gone already and nobody will say so", async 
   const labels = { app: "web" };
   client.put(pods, aPod({ name: "a", owner, labels }), aPod({ name: "b", owner, labels }));
   client.react("delete", "pods", ({ name = "" }) => {
-    throw notFound(pods, name); // its event was handled before the deletion was expected
+    throw notFound(pods, name); // its event was handled before the expectation was recorded
   });
   await run(newReplicaSetController(ctx));
   client.put(replicaSets, aReplicaSet({ replicas: 3 }));

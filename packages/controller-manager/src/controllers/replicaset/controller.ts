@@ -22,9 +22,9 @@ import { planReplicas } from "./plan.ts";
 import { type ReplicaFailure, replicaStatus } from "./status.ts";
 
 /**
- * replicaset-controller: keeps as many active Pods as `spec.replicas` asks for.
- * Watches ReplicaSets (own key) and Pods (key of the controlling ReplicaSet; an orphan wakes every ReplicaSet that
- * selects it); writes Pods and replicasets/status, Events on the ReplicaSet.
+ * replicaset-controller: maintains `spec.replicas` active Pods.
+ * Watches ReplicaSets (own key) and Pods (key of the controlling ReplicaSet; an orphan enqueues every ReplicaSet that
+ * selects it); writes Pods, replicasets/status and Events on the ReplicaSet.
  */
 export const newReplicaSetController = (ctx: ControllerContext): Controller =>
   newReplicasController<ReplicaSet>(ctx, {
@@ -34,15 +34,15 @@ export const newReplicaSetController = (ctx: ControllerContext): Controller =>
     selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
   });
 
-/** Owners of interchangeable Pods. */
+/** Common shape of ReplicaSets and ReplicationControllers. */
 export interface ReplicasOwner extends KubeObject {
   spec: { replicas?: number; minReadySeconds?: number; template?: PodTemplateSpec };
   status?: ReplicaSetStatus;
 }
 
-/** What ReplicaSets and ReplicationControllers differ in. */
+/** Differences between ReplicaSets and ReplicationControllers. */
 export interface ReplicasKind<T extends ReplicasOwner> {
-  /** That of the queue, as the metrics show it. */
+  /** Name of the work queue in metrics. */
   readonly name: string;
   readonly ref: ResourceRef;
   readonly workers: number;
@@ -57,6 +57,7 @@ interface Room<T extends ReplicasOwner> {
   readonly expectations: Expectations;
 }
 
+/** Controller shared by ReplicaSets and ReplicationControllers. */
 export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerContext, kind: ReplicasKind<T>): Controller {
   const owners = ctx.informers.for<T>(kind.ref);
   const podInformer = ctx.informers.for<Pod>(pods);
@@ -81,7 +82,7 @@ export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerCo
   });
 }
 
-/** What a change of a Pod means to its owner. */
+/** Maps Pod events to owners and expectations. */
 function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Room<T>): Ownership<T, Pod> {
   return {
     owners,
@@ -92,7 +93,7 @@ function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Ro
   };
 }
 
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const { ctx, owners, expectations } = room;
   const owner = owners.lister.get(key);
@@ -100,7 +101,7 @@ async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey,
     expectations.forget(key);
     return done; // deleted since it was queued
   }
-  // Asked before the Pods are read: what is seen in between would be counted twice.
+  // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const mayAct = expectations.satisfied(key) && !owner.metadata.deletionTimestamp;
   const owned = await claimPods(room, owner, signal);
   const failure = mayAct ? await applyPlan(room, key, owner, owned, signal) : undefined;
@@ -109,7 +110,7 @@ async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey,
   if (failure !== undefined) throw failure.error;
 
   const { replicas = 1, minReadySeconds = 0 } = owner.spec;
-  // A Pod may become available with no event to tell.
+  // A Pod becomes available after minReadySeconds without an event.
   if (minReadySeconds > 0 && stored.readyReplicas === replicas && stored.availableReplicas !== replicas) {
     return { requeueAfterMs: minReadySeconds * 1000 };
   }
@@ -130,7 +131,7 @@ function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: Abo
 }
 
 interface Failure {
-  /** In the status; what a namespace on its way out refuses is no failure. */
+  /** Failure shown in the status; undefined when it must not be shown. */
   readonly shown: ReplicaFailure | undefined;
   readonly error: unknown;
 }
@@ -166,7 +167,8 @@ async function applyPlan<T extends ReplicasOwner>(
 const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } };
 
 /**
- * Pods of all that the owner's own controller owns. None when nobody controls it: then it does not matter where Pods run.
+ * Pods of all owners that share the owner's controller. Empty without a controller: placement then does not affect the
+ * deletion order.
  * Source: replica_set.go getIndirectlyRelatedPods
  */
 function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, owner: T): Pod[] {
@@ -178,7 +180,7 @@ function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, 
     .flatMap((sibling) => podInformer.lister.controlledBy(sibling));
 }
 
-/** Writes the status if it changed. */
+/** Writes the status if it changed; returns the computed status. */
 async function updateStatus<T extends ReplicasOwner>(
   room: Room<T>,
   owner: T,
@@ -191,7 +193,7 @@ async function updateStatus<T extends ReplicasOwner>(
   return status;
 }
 
-/** The API leaves out counts of nothing. */
+/** For comparison: the API omits zero counts. */
 function withoutZeros(status: ReplicaSetStatus): object {
   return Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0));
 }

@@ -1,26 +1,28 @@
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { byProgress, type Rank, rankOf } from "../../pods/removal-order.ts";
 
-/** What the order goes by besides the Pods themselves. */
+/** Parameters of the deletion order. */
 export interface DeletionRules {
   readonly now: number;
-  /** The gate PodDeletionCost: users may say which Pods they would miss most. */
+  /** Feature gate PodDeletionCost: honors the pod-deletion-cost annotation. */
   readonly byCost: boolean;
-  /** The gate LogarithmicScaleDown: times count by magnitude only, so that Pods of about the same age fall as by lot. */
+  /**
+   * Feature gate LogarithmicScaleDown: compares times on a logarithmic scale, so that the order among Pods of similar
+   * age is pseudo-random.
+   */
   readonly byMagnitude: boolean;
 }
 
 interface DeletionRank extends Rank {
   readonly cost: number;
-  /** How many active Pods of its kin share its node. */
+  /** Number of related active Pods on the same node. */
   readonly onSameNode: number;
 }
 
 /**
- * Which Pods go first when there are too many: not bound to a node before bound; Pending, Unknown, then Running; not
- * ready before ready; lower deletion cost first; those that share a node with more of their kin; ready for a shorter
- * time; more restarts; younger.
- * @param onSameNode how many active Pods of its kin share a Pod's node
+ * Sorts Pods by deletion priority: unscheduled first; Pending, Unknown, Running; not ready first; lower deletion cost
+ * first; more related Pods on the same node first; ready for a shorter time; more restarts; younger.
+ * @param onSameNode number of related active Pods on a Pod's node
  * Source: pkg/controller/controller_utils.go, ActivePodsWithRanks
  */
 export function inDeletionOrder(pods: readonly Pod[], onSameNode: (pod: Pod) => number, rules: DeletionRules): Pod[] {
@@ -38,13 +40,13 @@ export function inDeletionOrder(pods: readonly Pod[], onSameNode: (pod: Pod) => 
     .map(({ pod }) => pod);
 }
 
-/** What is not a number in the form that the API accepts counts as 0. */
+/** Value of the annotation; 0 when malformed. */
 function deletionCost({ metadata }: Pod): number {
   const text = metadata.annotations?.["controller.kubernetes.io/pod-deletion-cost"] ?? "";
   return /^(0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : 0;
 }
 
-/** Younger first, no time at all before any; within one power of two by uid. */
+/** Younger first, undefined times before others; equal magnitudes are ordered by uid. */
 function byAge(
   { pod: a }: Rank,
   { pod: b }: Rank,
@@ -60,7 +62,7 @@ function byAge(
   return (a.metadata.uid ?? "") < (b.metadata.uid ?? "") ? -1 : 1;
 }
 
-/** Of a duration in nanoseconds, as upstream counts them. */
+/** Binary logarithm of a duration in nanoseconds, as upstream computes it. */
 function magnitude(durationMs: number): number {
   return durationMs > 0 ? Math.floor(Math.log2(durationMs * 1e6)) : -1;
 }

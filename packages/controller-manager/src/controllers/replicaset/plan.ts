@@ -2,19 +2,23 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isActive } from "../../pods/pod-state.ts";
 import { type DeletionRules, inDeletionOrder } from "./deletion-order.ts";
 
+/** Number of Pods to create, or Pods to delete. */
 export interface Plan {
   readonly create: number;
   readonly delete: readonly Pod[];
 }
 
-/** No more than so many creates or deletes at once; the rest at the next look. Source: replica_set.go BurstReplicas */
+/**
+ * Upper bound of creations or deletions in one reconciliation; the rest follows in the next one.
+ * Source: replica_set.go BurstReplicas
+ */
 const burstReplicas = 500;
 
 /**
- * Pure: from how many are wanted and what exists to what has to change.
+ * Pure: computes the number of Pods to create, or the Pods to delete.
  * @param active the owner's active Pods
- * @param kin Pods of all that share the owner's own controller (the ReplicaSets of one Deployment), the owner's included;
- *   asked for only when it matters
+ * @param kin Pods of all owners that share the owner's controller (the ReplicaSets of one Deployment), including the
+ * owner's; called only when needed
  */
 export function planReplicas(options: {
   wanted: number;

@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isAvailable, isReady } from "../../pods/pod-state.ts";
 
-/** What ReplicaSets and ReplicationControllers have in common. */
+/** Fields common to ReplicaSets and ReplicationControllers. */
 export interface Replicated {
   readonly metadata: { readonly generation?: number };
   readonly spec: {
@@ -14,13 +14,13 @@ export interface Replicated {
   readonly status?: ReplicaSetStatus;
 }
 
-/** What went wrong with creating or deleting at this look. */
+/** Failure to create or delete Pods in this reconciliation. */
 export interface ReplicaFailure {
   readonly reason: "FailedCreate" | "FailedDelete";
   readonly message: string;
 }
 
-/** Source: pkg/controller/replicaset/replica_set_utils.go, calculateStatus */
+/** Pure: computes the status from the active Pods. Source: pkg/controller/replicaset/replica_set_utils.go, calculateStatus */
 export function replicaStatus(
   owner: Replicated,
   active: readonly Pod[],
@@ -43,6 +43,6 @@ export function replicaStatus(
 function conditionsAfter(before: ReplicaSetCondition[], failure: ReplicaFailure | undefined, now: number): ReplicaSetCondition[] {
   const others = before.filter(({ type }) => type !== "ReplicaFailure");
   if (failure === undefined) return others;
-  if (others.length < before.length) return before; // keeps the first failure's time and words
+  if (others.length < before.length) return before; // keeps the time and message of the first failure
   return [...others, { type: "ReplicaFailure", status: "True", lastTransitionTime: formatTime(now), ...failure }];
 }

@@ -6,7 +6,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { newReplicasController } from "../replicaset/controller.ts";
 
 /**
- * replication-controller: what the replicaset controller does, for the older kind with a plain map as its selector.
+ * replication-controller: the replicaset controller for ReplicationControllers, whose selector is a plain map.
  * Watches ReplicationControllers and Pods; writes Pods and replicationcontrollers/status.
  */
 export const newReplicationControllerController = (ctx: ControllerContext): Controller =>

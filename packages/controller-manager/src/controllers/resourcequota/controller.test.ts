@@ -150,7 +150,8 @@ test("many pods are counted with pauses in which others have their turn, and one
 });
 
 test("a pod that may take all of 64 bits of time to go is counted until it is gone", async (t) => {
-  const deletionGracePeriodSeconds = 9223372036854775807n as unknown as number; // as it is read
+  // an int64 beyond the safe integers is decoded as bigint
+  const deletionGracePeriodSeconds = 9223372036854775807n as unknown as number;
   const pod = asking("a", "1");
   const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds };
   const world = await started(t, ({ client }) => {
@@ -171,7 +172,7 @@ test("quotas of what cannot be listed keep no other from being counted, and are 
       if (isBroken) throw serviceUnavailable("its conversion webhook is away");
       return undefined;
     });
-    client.put(resourceQuotas, ...Array.from({ length: 5 }, (_, i) => stuck(i))); // as many as there are workers
+    client.put(resourceQuotas, ...Array.from({ length: 5 }, (_, i) => stuck(i))); // as many as workers
   });
   world.client.put(pods, asking("a", "1"));
   world.client.put(resourceQuotas, aQuota({ pods: "10" }));

@@ -13,11 +13,12 @@ import { usageOf } from "./usage-of.ts";
 type Quota = ResourceQuota & KubeObject;
 
 /**
- * resourcequota: keeps `status.hard` what `spec.hard` asks for and `status.used` what the namespace really uses.
- * Admission charges what is created; this counts everything anew when a quota is new or changed, when something was
- * deleted or ended, and now and then. Quotas that nobody has counted yet refuse all that they bound, so they go first, in
- * a queue of their own.
- * Watches ResourceQuotas (own key) and what they bound (keys of the namespace's quotas); writes resourcequotas/status.
+ * resourcequota: copies `spec.hard` to `status.hard` and maintains `status.used`.
+ * Admission charges creations; this controller recomputes usage when a quota is created or changed, when objects are deleted
+ * or finish, and periodically. A quota without computed usage rejects everything it restricts, so such quotas have a queue
+ * of their own with priority.
+ * Watches ResourceQuotas (own key) and the restricted resources (keys of the namespace's quotas); writes
+ * resourcequotas/status.
  * Source: pkg/controller/resourcequota/resource_quota_controller.go
  */
 export function newResourceQuotaController(ctx: ControllerContext): Runnable {
@@ -40,7 +41,7 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
       const sort = (quota: Quota): void => (isCounted(quota) ? enqueue(keyOf(quota)) : priority.enqueue(keyOf(quota)));
       return {
         added: sort,
-        // Its status is written by admission and by us: no reason to count again.
+        // Status updates by admission and by this controller do not require a recomputation.
         updated: (old, now) => {
           if (!sameResources(old.spec?.hard ?? {}, now.spec?.hard ?? {})) sort(now);
         },
@@ -74,7 +75,7 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
   });
   return {
     async run(signal) {
-      // Without discovery nothing can be counted.
+      // Counting needs discovery, so it is retried until it succeeds.
       await insist({
         work: monitors.refresh,
         failure: "cannot discover the server's resources",
@@ -87,7 +88,7 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
   };
 }
 
-/** What it bounds stands in its status, with a count of each. */
+/** Whether the status has the limits of the spec and a usage for each of them. */
 function isCounted({ spec, status }: Quota): boolean {
   const hard = status?.hard;
   if (hard === undefined || !sameResources(spec?.hard ?? {}, hard)) return false;
@@ -100,11 +101,11 @@ async function reconcile(ctx: ControllerContext, monitors: QuotaMonitors, key: s
   if (before === undefined) return done;
   const names = Object.keys(before.spec?.hard ?? {});
   const counted = await monitors.counted(names, before.metadata.namespace ?? "", signal);
-  // Waiting for a first list takes time: the quota may be another one by now.
+  // Waiting for informers to sync takes time; the quota may have changed.
   const quota = informer.lister.get(key);
   if (quota === undefined || quota !== before) return quota === undefined ? done : reconcile(ctx, monitors, key, signal);
   const hard = canonicalResources(quota.spec?.hard ?? {});
-  // What cannot be counted now keeps the count it had.
+  // Usage that cannot be computed now keeps its previous value.
   const used = maskResources({ ...quota.status?.used, ...usageOf(quota.spec, counted) }, names);
   if (isWritten(quota, hard, used)) return done;
   await ctx.client.update<Quota>(resourceQuotas, { ...quota, status: { hard, used } } as Quota, {

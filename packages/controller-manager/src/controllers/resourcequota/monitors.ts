@@ -1,6 +1,6 @@
 /**
- * Watches the resources that some quota bounds, of whatever the server has at the time, and says when one of their
- * objects gave something back. What no quota bounds is not watched: most clusters bound little or nothing.
+ * Watches the resources restricted by quotas, among those the API server serves, and reports when usage may have decreased.
+ * Resources without a quota are not watched.
  * Source: pkg/controller/resourcequota/resource_quota_monitor.go, pkg/quota/v1/install/update_filter.go
  */
 
@@ -15,11 +15,15 @@ import type { ControllerContext } from "../../controller-context.ts";
 import type { CountedResource } from "./usage-of.ts";
 
 export interface QuotaMonitors {
-  /** Looks at what the server serves now. @returns whether that changed. @throws when discovery fails altogether */
+  /**
+   * Repeats discovery.
+   * @returns whether the set of resources changed
+   * @throws when discovery fails completely
+   */
   refresh(signal: AbortSignal): Promise<boolean>;
-  /** Those that can use up one of the names, in one namespace; begins to watch them and waits until all is seen. */
+  /** Objects of one namespace that count against the given resource names; starts their informers and waits for them to sync. */
   counted(names: readonly string[], namespace: string, signal: AbortSignal): Promise<CountedResource[]>;
-  /** The evaluator of a resource; for those that asked to be told of it. */
+  /** Sets the listener called with the evaluator and namespace when usage may have decreased. */
   readonly onReplenished: (tell: (evaluator: QuotaEvaluator, namespace: string) => void) => void;
 }
 
@@ -31,11 +35,12 @@ interface Monitor {
 }
 
 const neededVerbs = ["create", "delete", "list", "watch"];
-/** Too many, and nobody wants to bound them. */
+/** Events are too numerous to watch and not worth a quota. */
 const ignored = new Set(["events.", "events.events.k8s.io"]);
 /**
- * Counted by the informers that everybody shares: usage of these depends on what they are, and a watch of its own might be behind the one
- * that brought a new quota, which would then not count itself. Everything else only has to be there.
+ * Resources counted from the shared informers, because their usage depends on their contents; a separate watch may lag
+ * behind the one that delivered a new quota, which would then not count itself. For all others only the number of objects
+ * matters.
  */
 const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resourcequotas."]);
 
@@ -66,13 +71,16 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
       },
       deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),
     });
-    // Those that are shared run already.
+    // Shared informers are running already.
     if (!isShared) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
     monitor.informer = informer;
     return informer;
   };
 
-  /** @throws Error when one of them cannot be listed: whoever waits for it keeps other quotas from being counted */
+  /**
+   * Waits for the informers to sync, for a limited time, because the waiting worker blocks other quotas.
+   * @throws Error when an informer has not synced in time
+   */
   const allSeen = async (informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> => {
     if (informers.every(({ synced }) => synced)) return;
     const late = new AbortController();
@@ -95,7 +103,7 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
       const wanted = new Map(resources.filter(isQuotable).map((resource) => [idOf(resource), resource]));
       let changed = false;
       for (const [id, { resource, stop }] of monitors) {
-        // What a group that does not answer now had before is not gone for that.
+        // Resources of a group whose discovery failed are kept.
         if (wanted.get(id)?.version === resource.version || failedGroups.has(resource.group)) continue;
         monitors.delete(id);
         stop.abort(new Error("the resource is no longer served"));
@@ -122,7 +130,7 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
           objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
         }));
       for (const { evaluator, objects } of counted()) await readAhead(evaluator, objects);
-      return counted(); // as they are now
+      return counted(); // read again, because the caches may have changed while yielding
     },
     onReplenished: (listener) => {
       tell = listener;
@@ -130,7 +138,10 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
   };
 }
 
-/** Objects of a cache never change: what one uses is worked out once. But what is being deleted uses less with time. */
+/**
+ * Caches the usage per object, since cached objects are immutable. Objects being deleted are evaluated each time
+ * because their usage decreases over time.
+ */
 function remembering(evaluator: QuotaEvaluator): QuotaEvaluator {
   const known = new WeakMap<KubeObject, ResourceList>();
   return {
@@ -144,7 +155,7 @@ function remembering(evaluator: QuotaEvaluator): QuotaEvaluator {
   };
 }
 
-/** A few at a time: a hundred thousand pods at once would hold up everybody else for seconds. */
+/** Evaluates objects in batches and yields in between: 100,000 Pods in one go would block the event loop for seconds. */
 async function readAhead(evaluator: QuotaEvaluator, objects: readonly KubeObject[]): Promise<void> {
   for (const [i, object] of objects.entries()) {
     if (i % 1000 === 999) await nextTurn();

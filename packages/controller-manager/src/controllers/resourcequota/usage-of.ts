@@ -1,17 +1,20 @@
-/** What the objects of a namespace take of one quota. Source: k8s.io/apiserver pkg/quota/v1 CalculateUsage, CalculateUsageStats */
+/**
+ * Computes the usage of a quota from the objects of its namespace.
+ * Source: k8s.io/apiserver pkg/quota/v1 CalculateUsage, CalculateUsageStats
+ */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { ResourceQuotaSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** One resource with its objects in the quota's namespace. */
+/** A resource with its objects in the quota's namespace. */
 export interface CountedResource {
   readonly evaluator: QuotaEvaluator;
   readonly objects: readonly KubeObject[];
 }
 
-/** Pure: what is used of each bounded name that one of the resources can use up; `"0"` where nothing is used. */
+/** Pure: usage of each restricted name that one of the resources matches; `"0"` without usage. */
 export function usageOf(spec: ResourceQuotaSpec | undefined, counted: readonly CountedResource[]): ResourceList {
   const bounded = Object.keys(spec?.hard ?? {});
   const totals = new Map<string, Quantity>();
@@ -34,7 +37,7 @@ export function usageOf(spec: ResourceQuotaSpec | undefined, counted: readonly C
 
 const zero = Quantity.fromValue(0);
 
-/** Reads each text once: a hundred thousand pods ask for a handful of different amounts. */
+/** Parses each quantity once: many Pods share a few different values. */
 function newReader(): (list: ResourceList, name: string) => Quantity | undefined {
   const known = new Map<unknown, Quantity | undefined>();
   return (list, name) => {

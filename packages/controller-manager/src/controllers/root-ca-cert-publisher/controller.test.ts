@@ -21,3 +21,27 @@ test("publishes the bundle in each namespace, and puts right what someone change
 test("has nothing to do without a bundle", (t) => {
   assert.equal(newRootCaCertPublisher(newTestContext(t).ctx), undefined);
 });
+
+test("publishes it again when it was deleted, keeps what others noted on it, and gives a namespace that ends none", async (t) => {
+  const { client, ctx, run } = newTestContext(t, { rootCa: "CA" });
+  client.put(namespaces, aNamespace({ name: "web" }), { ...aNamespace({ name: "ending" }), status: { phase: "Terminating" } });
+  await run(newRootCaCertPublisher(ctx));
+  const stored = () => client.object<ConfigMap>(configMaps, "web/kube-root-ca.crt");
+  const description = stored()?.metadata.annotations?.["kubernetes.io/description"];
+  assert.match(description ?? "", /^Contains a CA bundle/);
+  assert.equal(client.object(configMaps, "ending/kube-root-ca.crt"), undefined);
+  client.remove(configMaps, "web/kube-root-ca.crt");
+  await settle(30);
+  assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
+  const { metadata, data } = stored() as ConfigMap;
+  client.put(configMaps, { ...stored(), metadata: { ...metadata, annotations: { note: "mine" } }, data } as ConfigMap);
+  await settle(30);
+  assert.deepEqual(stored()?.metadata.annotations, { note: "mine", "kubernetes.io/description": description });
+  client.put(configMaps, { ...stored(), data: { ...data, more: "x" } } as ConfigMap);
+  await settle(30);
+  assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
+  const before = client.writes.length;
+  client.put(configMaps, { metadata: { namespace: "web", name: "other" }, data: {} } as ConfigMap);
+  await settle(30);
+  assert.equal(client.writes.length, before);
+});

@@ -8,8 +8,8 @@ import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/reso
 import type { ControllerContext } from "../../controller-context.ts";
 
 /**
- * root-ca-cert-publisher: every active namespace has a ConfigMap `kube-root-ca.crt` by which Pods trust the API server.
- * Watches Namespaces and ConfigMaps (key of the namespace); writes ConfigMaps. Nothing to do without a CA bundle.
+ * root-ca-cert-publisher: maintains the ConfigMap `kube-root-ca.crt`, with which Pods verify the API server, in every active
+ * namespace. Watches Namespaces and ConfigMaps (key of the namespace); writes ConfigMaps. Disabled without a CA bundle.
  * Source: pkg/controller/certificates/rootcacertpublisher/publisher.go
  */
 export function newRootCaCertPublisher(ctx: ControllerContext): Controller | undefined {

@@ -10,10 +10,10 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type LegacyTokenSigner, newLegacyTokenSigner } from "./legacy-token.ts";
 
 /**
- * tokens-controller: every service account has a secret with a token that does not run out, and every secret of that type
- * has a token as long as its account exists.
- * Watches ServiceAccounts (own key) and Secrets of type kubernetes.io/service-account-token (key of their account);
- * writes both. Nothing to do without --service-account-private-key-file.
+ * tokens-controller: creates a token Secret for every ServiceAccount, and populates token Secrets as long as their account
+ * exists.
+ * Watches ServiceAccounts (own key) and Secrets of type kubernetes.io/service-account-token (key of their account); writes
+ * both. Disabled without --service-account-private-key-file.
  * Source: pkg/controller/serviceaccount/tokens_controller.go
  */
 export function newServiceAccountTokenController(ctx: ControllerContext): Controller | undefined {
@@ -46,7 +46,7 @@ export function newServiceAccountTokenController(ctx: ControllerContext): Contro
 interface Room {
   readonly ctx: ControllerContext;
   readonly signer: LegacyTokenSigner;
-  /** Secret made for an account, by the account's uid, until the cache shows that the account names it. */
+  /** Name of the Secret created for an account, by account uid, until the cache shows the account's reference to it. */
   readonly created: Map<string, string>;
 }
 
@@ -54,7 +54,7 @@ const tokenType = "kubernetes.io/service-account-token";
 const nameAnnotation = "kubernetes.io/service-account.name";
 const uidAnnotation = "kubernetes.io/service-account.uid";
 const accountIndex = "service-account";
-/** The cache is behind what the server has. */
+/** The cache is stale. */
 const staleRetryMs = 200;
 
 const secretsOf = (ctx: ControllerContext) => ctx.informers.for<Secret>(secrets, { fieldSelector: `type=${tokenType}` });
@@ -78,7 +78,7 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
   return ensureReferenced(room, account, own, signal);
 }
 
-/** An account that the cache does not have may be new: nothing is deleted on the cache's word. */
+/** A missing account may only be missing in the cache, so it is read from the API server before its Secrets are deleted. */
 async function getLive({ client }: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<ServiceAccount | undefined> {
   try {
     return await client.get<ServiceAccount>(serviceAccounts, splitKey(key), { signal });
@@ -88,13 +88,16 @@ async function getLive({ client }: ControllerContext, key: ObjectKey, signal: Ab
   }
 }
 
-/** A secret that someone made by hand may leave out the uid. */
+/** A manually created Secret may omit the uid. */
 function belongsTo({ metadata }: Secret, account: ServiceAccount): boolean {
   const uid = metadata.annotations?.[uidAnnotation];
   return uid === undefined || uid === "" || uid === account.metadata.uid;
 }
 
-/** Pure: the secret with everything that a token secret has. @returns undefined when it has it already */
+/**
+ * Pure: adds the missing data and annotations of a token Secret.
+ * @returns undefined when unchanged
+ */
 function withToken(secret: Secret, account: ServiceAccount, rootCa: string | undefined, sign: () => string): Secret | undefined {
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const data = { ...secret.data };
@@ -122,7 +125,10 @@ function claimsOf(secretName: string, { metadata }: ServiceAccount) {
   return { namespace: metadata.namespace ?? "", secretName, accountName: metadata.name ?? "", accountUid: metadata.uid ?? "" };
 }
 
-/** The account names one of its secrets, made now if there is none; names of token secrets that are gone are dropped. */
+/**
+ * Ensures that the account references one of its token Secrets, creating one if needed; drops references to deleted
+ * token Secrets.
+ */
 async function ensureReferenced(
   room: Room,
   account: ServiceAccount,
@@ -137,7 +143,7 @@ async function ensureReferenced(
     created.delete(uid);
     return done;
   }
-  // Made before, and the cache shows neither the secret nor the reference yet; or the write of the reference failed.
+  // Created earlier: either the cache shows neither the Secret nor the reference yet, or writing the reference failed.
   const made = created.get(uid);
   if (made !== undefined && (account.secrets ?? []).some((reference) => reference.name === made)) return done;
 
@@ -159,7 +165,7 @@ async function ensureReferenced(
   return done;
 }
 
-/** @returns undefined in a namespace on its way out */
+/** Creates a token Secret; undefined when the namespace is terminating. */
 async function createSecret({ ctx, signer }: Room, account: ServiceAccount, signal: AbortSignal): Promise<string | undefined> {
   const { namespace, name = "" } = account.metadata;
   const secretName = generateName(`${name}-token-`);

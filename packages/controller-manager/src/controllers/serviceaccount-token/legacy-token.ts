@@ -1,8 +1,8 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 
-/** Signs tokens that live as long as their secret does. */
+/** Signs tokens that are valid as long as their Secret exists. */
 export interface LegacyTokenSigner {
-  /** @returns a JWT whose secret, account and namespace the API server checks each time it is shown */
+  /** @returns a JWT; the API server checks its Secret, account and namespace on each use */
   sign(claims: { namespace: string; secretName: string; accountName: string; accountUid: string }): string;
 }
 
@@ -40,7 +40,7 @@ function algorithmOf(key: KeyObject): { name: string; hash: string } {
   throw new Error(`unknown private key type ${key.asymmetricKeyType}, must be an RSA or ECDSA key`);
 }
 
-/** By which a verifier that knows several keys finds the right one. Source: jwt.go keyIDFromPublicKey */
+/** Key ID by which a verifier with several keys selects the right one. Source: jwt.go keyIDFromPublicKey */
 function keyId(key: KeyObject): string {
   const der = createPublicKey(key).export({ type: "spki", format: "der" });
   return createHash("sha256").update(der).digest("base64url");

@@ -7,7 +7,7 @@ import { namespaces, serviceAccounts } from "@coxswain/apimachinery/schema/kinds
 import type { ControllerContext } from "../../controller-context.ts";
 
 /**
- * service-account-controller: every active namespace has an account named `default`.
+ * service-account-controller: creates the ServiceAccount `default` in every active namespace.
  * Watches Namespaces and ServiceAccounts (key of the namespace); writes ServiceAccounts.
  * Source: pkg/controller/serviceaccount/serviceaccounts_controller.go
  */
@@ -30,7 +30,7 @@ const accountName = "default";
 
 async function reconcile(ctx: ControllerContext, namespace: string, signal: AbortSignal): Promise<Result> {
   const found = ctx.informers.for<Namespace>(namespaces).lister.get(namespace);
-  if (found?.status?.phase !== "Active") return done; // a namespace on its way out gets nothing new
+  if (found?.status?.phase !== "Active") return done; // terminating namespaces reject new objects
   if (ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(toKey(namespace, accountName)) !== undefined) return done;
   try {
     await ctx.client.create<ServiceAccount>(serviceAccounts, { metadata: { namespace, name: accountName } }, { signal });

@@ -4,8 +4,9 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/k
 import { ordinalOf } from "./identity.ts";
 
 /**
- * `spec.persistentVolumeClaimRetentionPolicy`: claims go with the set, or with a pod that is scaled away, by being owned
- * by it; the garbage collector does the rest. @returns the claim's owners as they should be; undefined when they are so
+ * Implements `spec.persistentVolumeClaimRetentionPolicy`: a claim that is to be deleted with the StatefulSet or with a
+ * scaled-down Pod gets it as owner, and the garbage collector deletes the claim.
+ * @returns the new owner references of the claim; undefined when unchanged
  * Source: stateful_set_utils.go claimOwnerMatchesSetAndPod, updateClaimOwnerRefForSetAndPod
  */
 export function wantedOwners(set: StatefulSet, pod: Pod, claim: PersistentVolumeClaim): OwnerReference[] | undefined {
@@ -26,7 +27,10 @@ function referenceTo({ metadata }: StatefulSet | Pod, apiVersion: string, kind: 
   return { apiVersion, kind, name: metadata.name ?? "", uid: metadata.uid ?? "" };
 }
 
-/** A claim that goes with a former pod of this name: it must be gone before there is a new one. Source: PodClaimIsStale */
+/**
+ * Whether the claim is owned by a former Pod of this name; it has to be deleted before the Pod is recreated.
+ * Source: PodClaimIsStale
+ */
 export function isStale(set: StatefulSet, podNamed: string, claim: PersistentVolumeClaim): boolean {
   if (set.spec.persistentVolumeClaimRetentionPolicy?.whenScaled !== "Delete") return false;
   return (claim.metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "Pod" && name === podNamed);

@@ -19,10 +19,11 @@ import { isOutdated, statefulSetStatus } from "./status.ts";
 import { takeStep } from "./take-step.ts";
 
 /**
- * statefulset-controller: Pods with names, claims and an order that stay.
- * Watches StatefulSets (own key) and Pods (key of the controlling StatefulSet; an orphan wakes every one that selects it)
- * and PersistentVolumeClaims (one of its own that is gone); reads ControllerRevisions; writes all of these and statefulsets/status, Events on the StatefulSet.
- * A Pod's name is taken once, so a cache that lags makes no second one: the server refuses it.
+ * statefulset-controller: maintains Pods with stable names, claims and ordering.
+ * Watches StatefulSets (own key), Pods (key of the controlling StatefulSet; an orphan enqueues every StatefulSet that selects
+ * it) and PersistentVolumeClaims (deletion of a claim of the StatefulSet); reads ControllerRevisions. Writes all of these,
+ * statefulsets/status and Events on the StatefulSet.
+ * Pod names are fixed, so a stale cache cannot cause duplicates: the API server rejects the second creation.
  * Source: pkg/controller/statefulset
  */
 export function newStatefulSetController(ctx: ControllerContext): Controller {
@@ -73,7 +74,7 @@ function podOwnership({ ctx, sets: owners }: Room): Ownership<StatefulSet, Pod> 
   };
 }
 
-/** A pod may wait for a former claim to be gone. */
+/** Creation of a Pod may wait for the deletion of a stale claim. */
 function claimHandlers({ sets }: Room, queue: SourceQueue) {
   return {
     deleted({ metadata }: PersistentVolumeClaim) {
@@ -86,14 +87,14 @@ function claimHandlers({ sets }: Room, queue: SourceQueue) {
   };
 }
 
-/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const set = room.sets.lister.get(key);
   if (set === undefined) return done; // deleted since it was queued
   try {
     return await sync(room, set, signal);
   } catch (err) {
-    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
@@ -105,7 +106,7 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
   const synced = set.metadata.deletionTimestamp
     ? knownRevisions(set, revisionsBefore)
     : await syncRevisions(room, set, revisionsBefore, signal);
-  if (synced === undefined) return done; // on its way out, its revisions are gone already
+  if (synced === undefined) return done; // being deleted and its revisions are gone already
   const { revisions, collisionCount } = synced;
   const minReadySeconds = minReadySecondsOf(ctx, set);
   const { namespace } = set.metadata;
@@ -135,7 +136,7 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
   const inUse = new Set([current.metadata.name ?? "", update.metadata.name ?? "", ...own.map(revisionOf)]);
   await truncateHistory(room, set, revisionsBefore, inUse, signal);
   if (failure !== undefined) throw failure.error;
-  // A Pod may become available with no event to tell.
+  // A Pod becomes available after minReadySeconds without an event.
   const waits = minReadySeconds > 0 && status.availableReplicas !== (set.spec.replicas ?? 1);
   return waits ? { requeueAfterMs: minReadySeconds * 1000 } : done;
 }

@@ -2,7 +2,7 @@ import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** What makes a pod one of a set and no other's: name, label, volumes. Source: pkg/controller/statefulset/stateful_set_utils.go */
+/** Identity of a StatefulSet's Pod: name, label and volumes. Source: pkg/controller/statefulset/stateful_set_utils.go */
 
 const nameLabel = "statefulset.kubernetes.io/pod-name";
 
@@ -10,7 +10,10 @@ export function podName({ metadata }: StatefulSet, ordinal: number): string {
   return `${metadata.name}-${ordinal}`;
 }
 
-/** @returns `ordinal` -1 for a number that is none of a pod's; nothing for a name of another form */
+/**
+ * Splits a Pod name into parent and ordinal.
+ * @returns `ordinal` -1 when the number exceeds int32; undefined for a name of another form
+ */
 export function parsePodName(name: string): { readonly parent: string; readonly ordinal: number } | undefined {
   const dash = name.lastIndexOf("-");
   const digits = name.slice(dash + 1);
@@ -19,23 +22,24 @@ export function parsePodName(name: string): { readonly parent: string; readonly 
   return { parent: name.slice(0, dash), ordinal: ordinal <= 2147483647 ? ordinal : -1 };
 }
 
-/** @returns -1 for a pod that has none */
+/** Ordinal of the Pod; -1 without one. */
 export function ordinalOf({ metadata }: Pod): number {
   return parsePodName(metadata.name ?? "")?.ordinal ?? -1;
 }
 
-/** By its name alone; whether it is the set's is for its owner reference to say. */
+/** Whether the Pod's name matches the StatefulSet; ownership is not checked. */
 export function isMember(set: StatefulSet, { metadata }: Pod): boolean {
   return parsePodName(metadata.name ?? "")?.parent === set.metadata.name;
 }
 
+/** Whether name, namespace and pod-name label of the Pod are those of its ordinal. */
 export function hasIdentity(set: StatefulSet, pod: Pod): boolean {
   const ordinal = ordinalOf(pod);
   const { name, namespace, labels } = pod.metadata;
   return ordinal >= 0 && name === podName(set, ordinal) && namespace === set.metadata.namespace && labels?.[nameLabel] === name;
 }
 
-/** @returns a pod with the name and label of its ordinal */
+/** Returns a copy of the Pod with the name and label of its ordinal. */
 export function withIdentity(set: StatefulSet, pod: Pod): Pod {
   const name = podName(set, ordinalOf(pod));
   const { namespace } = set.metadata;
@@ -43,7 +47,7 @@ export function withIdentity(set: StatefulSet, pod: Pod): Pod {
   return { ...pod, metadata: { ...pod.metadata, name, ...(namespace === undefined ? {} : { namespace }), labels } };
 }
 
-/** The claims of one pod, by the names of their templates, which are those of its volumes. */
+/** Claims of one Pod by template name, which is also the volume name. */
 export function claimsOf(set: StatefulSet, ordinal: number): Map<string, PersistentVolumeClaim> {
   const { name, namespace } = set.metadata;
   return new Map(
@@ -62,12 +66,13 @@ export function claimsOf(set: StatefulSet, ordinal: number): Map<string, Persist
   );
 }
 
+/** Whether the Pod's volumes refer to the claims of its ordinal. */
 export function hasStorage(set: StatefulSet, pod: Pod): boolean {
   const claimed = new Map((pod.spec.volumes ?? []).map((volume) => [volume.name, volume.persistentVolumeClaim?.claimName]));
   return [...claimsOf(set, ordinalOf(pod))].every(([volume, { metadata }]) => claimed.get(volume) === metadata.name);
 }
 
-/** @returns a pod whose volumes are its claims; they win over volumes of the template with their names */
+/** Returns a copy of the Pod with volumes for its claims; they replace template volumes of the same name. */
 export function withStorage(set: StatefulSet, pod: Pod): Pod {
   const claims = claimsOf(set, ordinalOf(pod));
   const own = [...claims].map(

@@ -6,21 +6,22 @@ import { templateOf } from "../../history/revision-data.ts";
 import { podFromTemplate } from "../../pods/pod-control.ts";
 import { podName, withIdentity, withStorage } from "./identity.ts";
 
-/** On pods: the name of the revision that they were made of. */
+/** Label of Pods with the name of their revision. */
 const revisionLabel = "controller-revision-hash";
 
+/** Name of the Pod's revision; empty without the label. */
 export function revisionOf({ metadata }: Pod): string {
   return metadata.labels?.[revisionLabel] ?? "";
 }
 
-/** The two revisions of a set: what it was, and what it is to become; one and the same when nothing changes. */
+/** The revision before and after an update; identical when no update is in progress. */
 export interface Revisions {
   readonly current: ControllerRevision;
   readonly update: ControllerRevision;
 }
 
 /**
- * The pod of an ordinal, not created yet: below the partition of the revision that was, else of the one that is to be.
+ * Builds the Pod of an ordinal: from the current revision below the partition, otherwise from the update revision.
  * Source: stateful_set_utils.go newVersionedStatefulSetPod
  */
 export function newPod(set: StatefulSet, { current, update }: Revisions, ordinal: number): Pod {

@@ -5,34 +5,38 @@ import { isStale, wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf } from "./identity.ts";
 import { newPod, type Revisions, revisionOf } from "./new-pod.ts";
 
-/** What a decision is made from, all of one moment. */
+/** Consistent input of the pure planning functions. */
 export interface View {
   readonly set: StatefulSet;
-  /** The set's own, whatever their state. */
+  /** All Pods of the StatefulSet in any state. */
   readonly pods: readonly Pod[];
   readonly revisions: Revisions;
-  /** 0 with the gate StatefulSetMinReadySeconds off. */
+  /** 0 when the feature gate StatefulSetMinReadySeconds is off. */
   readonly minReadySeconds: number;
-  /** Claims by name; absent with the gate StatefulSetAutoDeletePVC off: then whom a claim belongs to is not looked at. */
+  /**
+   * Lookup of claims by name; undefined when the feature gate StatefulSetAutoDeletePVC is off, in which case claim
+   * ownership is not managed.
+   */
   readonly claims?: ((name: string) => PersistentVolumeClaim | undefined) | undefined;
   readonly now: number;
 }
 
 export type Action = "create" | "delete" | "delete failed" | "repair" | "settle claims";
 
-/** One thing to do with one pod. */
+/** One action on one Pod. */
 export interface Step {
   readonly action: Action;
   readonly pod: Pod;
 }
 
-/** No more than so many pods at once where order does not matter; the rest at the next look. */
+/** Upper bound of Pods created in one reconciliation with policy Parallel; the rest follows in the next one. */
 const burstReplicas = 500;
 
 /**
- * Pure: what to do next, in this order. Ordinals from the lowest are created, and repaired; those beyond `spec.replicas`
- * are deleted from the highest; then old ones from the highest down to the partition give way to the update. With
- * OrderedReady one step is taken at a time, and each waits until all before it serve; with Parallel only the update waits.
+ * Pure: plans the next steps in this order: create and repair Pods from the lowest ordinal; delete Pods with ordinals
+ * from `spec.replicas` up, highest first; delete outdated Pods from the highest ordinal down to the partition.
+ * With OrderedReady one step is taken at a time and waits for all preceding Pods to be available. With Parallel only
+ * the update waits.
  * Source: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet
  */
 export function planSteps(view: View): Step[] {
@@ -47,7 +51,7 @@ export function planSteps(view: View): Step[] {
     () => scaleDown(view, condemned, steps),
     () => rollOn(view, wanted, byOrdinal, steps),
   ];
-  // A phase that has to wait holds up those after it.
+  // A phase that returns "wait" prevents the following ones.
   phases.every((phase) => phase() === "go on");
   return steps;
 }
@@ -86,7 +90,7 @@ function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): Verdic
       if (inOrder(view)) return "wait";
       continue;
     }
-    // Taking one that serves while another does not might be one too many; unless the other is beyond help.
+    // Deleting a Pod while another one is unavailable could leave too few; the first unhealthy Pod itself may be deleted.
     if (inOrder(view) && !serves(view, pod) && pod !== firstUnhealthy) return "wait";
     steps.push({ action: "delete", pod });
     if (inOrder(view)) return "wait";
@@ -100,7 +104,7 @@ function rollOn({ set, revisions }: View, wanted: number, byOrdinal: ReadonlyMap
   const lowest = rollingUpdate?.partition ?? 0;
   for (let ordinal = wanted - 1; ordinal >= lowest; ordinal--) {
     const pod = byOrdinal.get(ordinal);
-    if (pod === undefined || pod.status?.phase === "Failed") return "wait"; // only just created
+    if (pod === undefined || pod.status?.phase === "Failed") return "wait"; // just created
     if (revisionOf(pod) !== revisions.update.metadata.name && !isTerminating(pod)) {
       steps.push({ action: "delete", pod });
       return "wait";
@@ -114,6 +118,7 @@ export function isRunningAndReady(pod: Pod): boolean {
   return pod.status?.phase === "Running" && isReady(pod);
 }
 
+/** Whether the Pod is running, ready and available. */
 export function serves({ minReadySeconds, now }: View, pod: Pod): boolean {
   return isRunningAndReady(pod) && isAvailable(pod, minReadySeconds, now);
 }

@@ -18,7 +18,7 @@ interface Room {
   readonly revisions: SharedInformer<ControllerRevision>;
 }
 
-/** The set's own, oldest first; those of nobody that it selects become its own. */
+/** Revisions of the StatefulSet, oldest first; adopts matching orphans. */
 export async function ownRevisions(
   { ctx, revisions }: Room,
   set: StatefulSet,
@@ -37,13 +37,16 @@ export async function ownRevisions(
   return claimed.toSorted(byRevision);
 }
 
-/** With how often a name was taken by another revision. */
+/** Includes the number of hash collisions. */
 interface SyncedRevisions {
   readonly revisions: Revisions;
   readonly collisionCount: number;
 }
 
-/** Those that the status names: of a set on its way out no new ones are made, which the garbage collector would wait for. */
+/**
+ * The revisions named in the status. A StatefulSet in deletion gets no new ones, because the garbage collector would
+ * have to wait for them.
+ */
 export function knownRevisions({ status }: StatefulSet, own: readonly ControllerRevision[]): SyncedRevisions | undefined {
   const named = (name: string | undefined) => own.find(({ metadata }) => metadata.name === name);
   const [current, update] = [named(status?.currentRevision), named(status?.updateRevision)];
@@ -52,7 +55,7 @@ export function knownRevisions({ status }: StatefulSet, own: readonly Controller
 }
 
 /**
- * The revision of the present template, made or numbered anew when the template changed, and the one that the set is still at.
+ * Finds, creates or renumbers the revision of the current template, and finds the revision before the update.
  * Source: stateful_set_control.go getStatefulSetRevisions
  */
 export async function syncRevisions(
@@ -77,7 +80,7 @@ export async function syncRevisions(
   return { revisions: { current, update }, collisionCount };
 }
 
-/** Keeps `spec.revisionHistoryLimit` revisions besides those in use. Source: truncateHistory */
+/** Deletes the oldest unused revisions beyond `spec.revisionHistoryLimit`. Source: truncateHistory */
 export async function truncateHistory(
   { ctx }: Room,
   set: StatefulSet,

@@ -6,7 +6,7 @@ import { isRunningAndReady, type Step, serves, type View } from "./plan.ts";
 export type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
 
 /**
- * Pure: the pods counted, as they are after the steps that were taken.
+ * Pure: counts the Pods as they are after the executed steps.
  * Source: stateful_set_control.go updateStatefulSet, completeRollingUpdate
  */
 export function statefulSetStatus(view: View, taken: readonly Step[], collisionCount: number): CountedStatus {
@@ -35,7 +35,7 @@ export function statefulSetStatus(view: View, taken: readonly Step[], collisionC
     : status;
 }
 
-/** Source: stateful_set_utils.go inconsistentStatus */
+/** Whether the stored status differs from the computed one. Source: stateful_set_utils.go inconsistentStatus */
 export function isOutdated({ status }: StatefulSet, wanted: CountedStatus): boolean {
   const { observedGeneration, ...counts } = wanted;
   if (observedGeneration > (status?.observedGeneration ?? 0)) return true;

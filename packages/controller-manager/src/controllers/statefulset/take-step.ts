@@ -18,8 +18,9 @@ interface Room {
 type Deed = (room: Room, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
 
 /**
- * Does one step and tells of it on the set.
- * @throws the client's error after an event of it; AlreadyExists, without one, for a pod that the cache does not show yet
+ * Executes one step and records an Event on the StatefulSet.
+ * @throws the client's error, after recording an Event; AlreadyExists, without an Event, for a Pod that the cache does
+ * not show yet
  * Source: pkg/controller/statefulset/stateful_pod_control.go
  */
 export function takeStep(room: Room, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
@@ -41,7 +42,7 @@ const deeds: Readonly<Record<Action, Deed>> = {
     const preconditions = uid === undefined ? {} : { preconditions: { uid } };
     await telling(room, set, pod, "delete", () =>
       room.ctx.client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
-        if (!isNotFound(err)) throw err; // somebody was faster
+        if (!isNotFound(err)) throw err; // already deleted
       }),
     );
     tell(room, set, pod, "delete");
@@ -66,7 +67,7 @@ const deeds: Readonly<Record<Action, Deed>> = {
 
 const reasons = { create: "Create", update: "Update", delete: "Delete" } as const;
 
-/** Tells of a failure before it is passed on; not of a pod that the cache does not show yet. */
+/** Records an Event for a failure and rethrows it; no Event for AlreadyExists, which results from a stale cache. */
 async function telling<T>(
   room: Room,
   set: StatefulSet,
@@ -88,7 +89,7 @@ function tell({ ctx }: Room, set: StatefulSet, pod: Pod, verb: keyof typeof reas
   else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${messageOf(err)}`);
 }
 
-/** After a conflict once more, on the pod as it is then. */
+/** Updates the Pod; after a conflict retries once on the current Pod. */
 async function updatePod({ ctx }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   const repaired = (found: Pod): Pod => withStorage(set, withIdentity(set, found));
   try {
@@ -101,7 +102,10 @@ async function updatePod({ ctx }: Room, set: StatefulSet, pod: Pod, signal: Abor
   }
 }
 
-/** Claims that are there stay as they are. @throws Error that names every claim that could not be made */
+/**
+ * Creates missing claims; existing ones are not changed.
+ * @throws Error that names every claim that could not be created
+ */
 async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   const failures: string[] = [];
   for (const claim of claimsOf(set, ordinalOf(pod)).values()) {
@@ -123,11 +127,11 @@ async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, s
   if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(", ")}]`);
 }
 
-/** Gives claims the owners that the set's retention policy wants; nothing with the gate off. */
+/** Updates the owner references of claims according to the retention policy; no-op when the feature gate is off. */
 async function settleClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   if (!ctx.featureGates.enabled("StatefulSetAutoDeletePVC")) return;
   for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {
-    // One that the cache does not show yet is settled at a later look.
+    // A claim that is not cached yet is updated in a later reconciliation.
     const claim = claims.lister.get(toKey(metadata.namespace, metadata.name ?? ""));
     const owners = claim === undefined ? undefined : wantedOwners(set, pod, claim);
     if (claim === undefined || owners === undefined) continue;

@@ -87,3 +87,22 @@ test("tries again when it cannot be written", async (t) => {
   await settle(30);
   assert.deepEqual(left(), {});
 });
+
+test("a version that cannot be written keeps no other, and is written later", async (t) => {
+  const { client, ctx, run, left, clock } = bench(t);
+  client.put(leases, identity("a"), identity("b"));
+  for (const name of ["core.nodes", "core.pods"]) client.put(storageVersions, said(name, ["a", "v1"], ["b", "v1"]));
+  await run(newStorageVersionGarbageCollector(ctx));
+  let away = true;
+  client.react("update", "storageversions", ({ name }) => {
+    if (away && name === "core.nodes") throw new Error("the server is away");
+    return undefined;
+  });
+  await client.delete(leases, { namespace: "kube-system", name: "b" });
+  await settle(30);
+  assert.deepEqual(left(), { "core.nodes": ["a", "b"], "core.pods": ["a"] });
+  away = false;
+  await clock.advance(1000);
+  await settle(30);
+  assert.deepEqual(left(), { "core.nodes": ["a"], "core.pods": ["a"] });
+});

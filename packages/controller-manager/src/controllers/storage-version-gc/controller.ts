@@ -10,9 +10,9 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
 const namespace = "kube-system";
 
 /**
- * storage-version-garbage-collector: takes API servers out of StorageVersions when their identity has gone, and deletes
- * those that no server is left in. Watches Leases (a deleted identity) and StorageVersions (a server without one); writes
- * storageversions/status, deletes StorageVersions.
+ * storage-version-garbage-collector: removes API servers whose identity Lease was deleted from StorageVersions, and deletes
+ * StorageVersions without servers. Watches Leases (deleted identities) and StorageVersions (servers without identity);
+ * writes storageversions/status, deletes StorageVersions.
  * Source: pkg/controller/storageversiongc/gc_controller.go
  */
 export function newStorageVersionGarbageCollector(ctx: ControllerContext): Runnable {
@@ -20,7 +20,7 @@ export function newStorageVersionGarbageCollector(ctx: ControllerContext): Runna
   const identities = ctx.informers.for<Lease>(leases);
   const versions = ctx.informers.for<StorageVersion>(storageVersions);
 
-  /** Asks the server: the cache may not know yet of one that has just started. */
+  /** Reads the API server: the cache may not contain the Lease of a new server yet. */
   async function hasIdentity({ apiServerID: name = "" }: ServerStorageVersion, signal: AbortSignal): Promise<boolean> {
     try {
       return isIdentity(await client.get<Lease>(leases, { namespace, name }, { signal }));

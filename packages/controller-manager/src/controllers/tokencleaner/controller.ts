@@ -8,7 +8,7 @@ import { isBootstrapToken, msUntilExpiry } from "../../bootstrap-tokens/token-se
 import type { ControllerContext } from "../../controller-context.ts";
 
 /**
- * token-cleaner: deletes bootstrap tokens when their time is over. Watches Secrets; deletes those.
+ * token-cleaner: deletes expired bootstrap tokens. Watches and deletes Secrets.
  * Source: pkg/controller/bootstrap/tokencleaner.go
  */
 export function newTokenCleaner(ctx: ControllerContext): Controller {
@@ -25,7 +25,7 @@ export function newTokenCleaner(ctx: ControllerContext): Controller {
       const { namespace, name = "", uid } = secret.metadata;
       const preconditions = uid === undefined ? {} : { preconditions: { uid } };
       await ctx.client.delete(secrets, { namespace, name }, { ...preconditions, signal }).catch((err) => {
-        if (!isNotFound(err) && !isConflict(err)) throw err; // gone, or another of its name
+        if (!isNotFound(err) && !isConflict(err)) throw err; // deleted, or replaced by another Secret of the same name
       });
       return done;
     },

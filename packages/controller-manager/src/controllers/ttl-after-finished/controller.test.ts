@@ -23,7 +23,7 @@ async function runWith(t: Parameters<typeof newTestContext>[0], job: Job) {
   return {
     ...context,
     stored,
-    /** Deleted in the foreground: it waits for its Pods. */
+    /** Foreground deletion sets deletionTimestamp; the Job remains until its Pods are deleted. */
     isDeleted: () => stored()?.metadata.deletionTimestamp !== undefined,
     async pass(ms: number) {
       await clock.advance(ms);
@@ -82,7 +82,7 @@ test("asks the server before it deletes: its time may have been made longer", as
 test("does not delete another job that has its name now", async (t) => {
   const { client, isDeleted, pass, stored } = await runWith(t, ended(30));
   const other: Job = { ...ended(30), metadata: { ...ended(30).metadata, uid: "other-uid" } };
-  client.react("get", "jobs", () => ended(30)); // read just before the other was made
+  client.react("get", "jobs", () => ended(30)); // read just before the other Job was created
   client.react("watch", "jobs", () => undefined);
   client.remove(jobs, "default/work");
   client.put(jobs, { ...other, status: {} });

@@ -10,8 +10,8 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { finishedConditionOf } from "../../jobs/job-state.ts";
 
 /**
- * ttl-after-finished: deletes Jobs `spec.ttlSecondsAfterFinished` after they ended, their Pods with them.
- * Watches Jobs, and wakes up when the time of one has come.
+ * ttl-after-finished: deletes Jobs and their Pods `spec.ttlSecondsAfterFinished` after they finished.
+ * Watches Jobs, and requeues each for its expiry.
  * Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go
  */
 export function newTtlAfterFinishedController(ctx: ControllerContext): Controller {
@@ -43,7 +43,7 @@ async function reconcile(
   const early = expiresAt(cached) - clock.now();
   if (early > 0) return { requeueAfterMs: early };
   try {
-    // Its time may have been made longer, which the cache does not show yet.
+    // The TTL may have been extended, which the cache may not show yet.
     const fresh = await client.get<Job>(jobs, splitKey(key), { signal });
     if (!needsCleanup(fresh)) return done;
     const expired = expiresAt(fresh);
@@ -52,7 +52,7 @@ async function reconcile(
     await client.delete(jobs, splitKey(key), { propagationPolicy: "Foreground", preconditions: { uid }, signal });
     durations.observe((clock.now() - expired) / 1000);
   } catch (err) {
-    if (!isNotFound(err)) throw err; // gone without us
+    if (!isNotFound(err)) throw err; // already deleted
   }
   return done;
 }
@@ -62,7 +62,10 @@ function needsCleanup(job: Job): boolean {
   return spec.ttlSecondsAfterFinished != null && !metadata.deletionTimestamp && finishedConditionOf(job) !== undefined;
 }
 
-/** In ms. @throws Error for a Job that does not say when it ended */
+/**
+ * Expiry in ms since the epoch.
+ * @throws Error when the finish time is missing
+ */
 function expiresAt(job: Job): number {
   const ended = parseTime(finishedConditionOf(job)?.lastTransitionTime ?? "");
   if (ended === undefined) throw new Error(`unable to find the time when the Job ${keyOf(job)} finished`);

@@ -1,12 +1,15 @@
-/** Keeps how large the cluster is, and what that means for nodes; asks for nothing twice at the border of two sizes. */
+/** Tracks the number of nodes and the resulting TTL, with hysteresis between size classes. */
 export interface ClusterSize {
   added(): void;
   removed(): void;
-  /** How long nodes may use what they read of secrets and config maps before they read it again. */
+  /** Time for which kubelets may cache Secrets and ConfigMaps. */
   readonly ttlSeconds: number;
 }
 
-/** Sizes overlap, so that one node more or less does not change all nodes each time. Source: pkg/controller/ttl/ttl_controller.go */
+/**
+ * Size classes overlap, so that a single added or removed node does not repeatedly change the annotation of all nodes.
+ * Source: pkg/controller/ttl/ttl_controller.go
+ */
 const steps = [
   { least: 0, most: 100, ttlSeconds: 0 },
   { least: 90, most: 500, ttlSeconds: 15 },

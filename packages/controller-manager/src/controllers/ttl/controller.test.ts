@@ -46,3 +46,15 @@ test("in a larger cluster a node is told the longer time at its next change", as
   await settle(30);
   assert.equal(ttlOf("n0"), "15");
 });
+
+test("nodes that leave make the cluster smaller again", async (t) => {
+  const world = newTestContext(t);
+  for (let i = 0; i < 101; i++) world.client.put(nodes, aNode({ name: `n${i}` }));
+  await world.run(newTtlController(world.ctx));
+  await settle(200);
+  for (let i = 0; i < 12; i++) world.client.remove(nodes, `n${i}`);
+  await settle(50);
+  world.client.put(nodes, aNode({ name: "n100", annotations: { [ttlAnnotation]: "15" } }));
+  await settle(30);
+  assert.equal(world.client.object<Node>(nodes, "n100")?.metadata.annotations?.[ttlAnnotation], "0");
+});

@@ -7,15 +7,15 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type ClusterSize, newClusterSize } from "./cluster-size.ts";
 
 /**
- * ttl-controller: tells nodes by an annotation how long they may use secrets and config maps that they read; longer in
- * larger clusters. A node learns of a changed size at its next change.
+ * ttl-controller: annotates nodes with the time for which they may cache Secrets and ConfigMaps, which grows with the
+ * cluster size. A changed value is written when the node changes next.
  * Watches and patches Nodes.
  * Source: pkg/controller/ttl/ttl_controller.go
  */
 export function newTtlController(ctx: ControllerContext): Controller {
   const informer = ctx.informers.for<Node>(nodes);
   const size = newClusterSize();
-  // Before the controller's own handler: a node that makes the cluster larger is told so at once.
+  // Registered before the controller's own handler, so that an added node is counted before it is annotated.
   informer.addHandler({ added: () => size.added(), deleted: () => size.removed() });
   return newController({
     name: "ttlcontroller",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { ControllerManagerFlags } from "../flags.ts";
 
-/** The signers of the cluster itself. */
+/** Built-in signers. */
 export type SignerName =
   | "kubernetes.io/kubelet-serving"
   | "kubernetes.io/kube-apiserver-client-kubelet"
@@ -14,16 +14,17 @@ export interface SigningFiles {
   readonly key: string;
 }
 
+/** Configuration of the csrsigning controller. */
 export interface CertificateSigningConfig {
-  /** Signers that are not in it do not sign. */
+  /** Key pair files by signer; other signers are disabled. */
   readonly files: ReadonlyMap<SignerName, SigningFiles>;
-  /** The longest life of a certificate. */
+  /** Maximum lifetime of certificates. */
   readonly durationMs: number;
 }
 
 /**
- * One pair for all signers, or a pair for each, not both.
- * @param errors takes what is wrong: both ways at once, half a pair, files that cannot be read
+ * Reads the signing flags: either one key pair for all signers or one for each.
+ * @param errors receives conflicts, incomplete pairs and unreadable files
  * Source: cmd/kube-controller-manager/app/certificates.go
  */
 export function certificateSigningOf(flags: ControllerManagerFlags, errors: string[]): CertificateSigningConfig {
@@ -67,7 +68,7 @@ export function certificateSigningOf(flags: ControllerManagerFlags, errors: stri
 
 const yearMs = 31_536_000_000;
 
-/** The flag's former name counts where the new one says nothing. */
+/** The deprecated flag applies when the new one has its default. */
 function durationOf(flags: ControllerManagerFlags): number {
   const given = flags["cluster-signing-duration"];
   return given === yearMs ? flags["experimental-cluster-signing-duration"] : given;

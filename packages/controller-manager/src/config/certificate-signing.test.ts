@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { kubeControllerManager } from "../flags.ts";
-import { certificateSigningOf } from "./signing-flags.ts";
+import { certificateSigningOf } from "./certificate-signing.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-signing-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { kubeControllerManager } from "../flags.ts";
-import { volumesConfigOf } from "./config.ts";
+import { volumesConfigOf } from "./volumes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-volumes-"));
 after(() => rmSync(folder, { recursive: true }));

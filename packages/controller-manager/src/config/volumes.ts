@@ -6,26 +6,29 @@ import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ControllerManagerFlags } from "../flags.ts";
 
-/** What the flags of the controllers of volumes come to. */
+/** Configuration of the volume controllers. */
 export interface VolumesConfig {
-  /** The binder looks at everything so often. */
+  /** Resync period of the binder. */
   readonly binderSyncPeriodMs: number;
   readonly dynamicProvisioning: boolean;
   readonly hostPathProvisioner: boolean;
   readonly recyclers: { readonly hostPath: RecyclerConfig; readonly nfs: RecyclerConfig };
   readonly attachDetach: { readonly syncPeriodMs: number; readonly sync: boolean };
-  /** Where drivers of flex volumes are. */
+  /** Directory of the flex volume drivers. */
   readonly flexPluginDir: string;
 }
 
-/** How a volume is emptied: by a Pod that gets a minimum of time and more for each Gi. */
+/** Recycler Pod template with its minimum timeout and the additional timeout per Gi. */
 export interface RecyclerConfig {
   readonly template: Pod;
   readonly minimumTimeoutSeconds: number;
   readonly timeoutIncrementSeconds: number;
 }
 
-/** @param errors takes what is wrong with the flags */
+/**
+ * Validates the flags of the volume controllers and reads the recycler templates.
+ * @param errors receives validation errors
+ */
 export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[]): VolumesConfig {
   const syncPeriodMs = flags["attach-detach-reconcile-sync-period"];
   if (syncPeriodMs < 1000)
@@ -55,7 +58,7 @@ export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[])
   };
 }
 
-/** Source: pkg/volume/plugins.go NewPersistentVolumeRecyclerPodTemplate; its first volume is put in when it is used */
+/** The recycler replaces the first volume. Source: pkg/volume/plugins.go NewPersistentVolumeRecyclerPodTemplate */
 export const defaultRecyclerPod: Pod = {
   apiVersion: "v1",
   kind: "Pod",

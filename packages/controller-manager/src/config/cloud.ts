@@ -1,7 +1,7 @@
 import type { ControllerManagerFlags } from "../flags.ts";
 
 export interface CloudConfig {
-  /** Another program runs the controllers of the cloud. */
+  /** `--cloud-provider=external`: cloud controllers run in another program. */
   readonly external: boolean;
   readonly configureRoutes: boolean;
 }
@@ -9,7 +9,7 @@ export interface CloudConfig {
 type Flags = Pick<ControllerManagerFlags, "cloud-provider" | "configure-cloud-routes" | "external-cloud-volume-plugin">;
 
 /**
- * @param errors takes the name of a provider, of which none is built in
+ * @param errors receives an error for any named provider, since none is built in
  * Source: cmd/kube-controller-manager/app/cloudproviders.go, k8s.io/cloud-provider plugins.go InitCloudProvider
  */
 export function cloudConfigOf(flags: Flags, errors: string[]): CloudConfig {
