@@ -4,13 +4,13 @@ import { bindPod, reserve } from "./binding-cycle.ts";
 import { newPodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { Plugin } from "./framework/extension-points.ts";
-import type { Profile } from "./framework/profile.ts";
+import type { Profile } from "./profile.ts";
 import { aTestPod } from "./testing/test-cluster.ts";
 
 const points = ["reserve", "permit", "preBind", "bind", "postBind"] as const;
 type Point = (typeof points)[number];
 
-/** Two plugins at each point, which write down what they are asked; `fails` names calls (`preBind second`) that throw or refuse. */
+/** Two plugins at each point that record their calls; `fails` maps calls, e.g. `preBind second`, to their failure. */
 function twoPlugins(fails: Readonly<Record<string, "throw" | "refuse" | "skip">> = {}) {
   const calls: string[] = [];
   const call = (point: string, name: string): { code: "Unschedulable" | "Skip"; reasons: string[] } | undefined => {

@@ -3,10 +3,13 @@ import type { PodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
-import type { Profile } from "./framework/profile.ts";
 import { PluginError, type Status } from "./framework/status.ts";
+import type { Profile } from "./profile.ts";
 
-/** @throws PluginError for the first refusal, after what others reserved is given back. */
+/**
+ * Runs the Reserve plugins for a pod that is assumed on the node.
+ * @throws PluginError (or an AggregateError that wraps it) for the first rejection, after all plugins were unreserved
+ */
 export function reserve(
   profile: Profile,
   state: CycleState,
@@ -24,9 +27,9 @@ export function reserve(
 }
 
 /**
- * In the opposite order. What one plugin cannot give back must not keep others from it.
- * @param cause why it is given back
- * @returns the cause, with what failed besides
+ * Calls `unreserve` of all plugins in reverse order. A plugin that throws does not stop the remaining ones.
+ * @param cause the failure that triggered the rollback
+ * @returns the cause, wrapped in an AggregateError when plugins threw during the rollback
  */
 function unreserve(
   profile: Profile,
@@ -50,9 +53,9 @@ function unreserve(
 }
 
 /**
- * permit → pre-bind → bind → post-bind for a pod that is assumed on its node.
- * @returns what post-bind plugins threw: the pod is bound all the same
- * @throws Error of the first refusal; what was reserved is given back
+ * Permit → PreBind → Bind → PostBind for a pod that is assumed on its node.
+ * @returns errors thrown by PostBind plugins; the pod is bound nevertheless
+ * @throws Error of the first plugin that rejects or fails, after all plugins were unreserved
  */
 export async function bindPod(
   profile: Profile,
@@ -88,7 +91,7 @@ export async function bindPod(
   return failures;
 }
 
-/** An extender that binds goes before the plugins, of which the first that does not pass binds. */
+/** An extender with a bind verb takes precedence over the Bind plugins; of these, the first that does not return Skip binds. */
 async function bind(
   profile: Profile,
   state: CycleState,

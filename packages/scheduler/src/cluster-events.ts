@@ -19,10 +19,11 @@ import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
 import { type ClusterEvent, covers, type EventResource } from "./framework/cluster-event.ts";
 import type { Nominator } from "./framework/nominator.ts";
-import { interestsOf, type Profile } from "./framework/profile.ts";
 import { fitsAtAll } from "./node-pre-check.ts";
+import { interestsOf, type Profile } from "./profile.ts";
 import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
 
+/** Dependencies of `watchCluster`. */
 export interface ClusterWatch {
   readonly informers: InformerFactory;
   readonly profiles: readonly Profile[];
@@ -33,7 +34,7 @@ export interface ClusterWatch {
   readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>> | undefined;
 }
 
-/** Resources that plugins may wait for, besides pods and nodes. */
+/** Resources besides pods, nodes and storage classes whose events plugins can register for. */
 const others = {
   PersistentVolume: persistentVolumes,
   PersistentVolumeClaim: persistentVolumeClaims,
@@ -43,9 +44,9 @@ const others = {
 } as const satisfies Partial<Record<EventResource, unknown>>;
 
 /**
- * Keeps the cache as the API shows the cluster, the queue filled with pods that need a node, and wakes those that
- * changes may help.
- * @returns the pods that are known
+ * Registers the event handlers that keep the cache current, enqueue unassigned pods, and move unschedulable pods back to
+ * the queue when an event may have made them schedulable.
+ * @returns lister of all pods that are not terminated
  * Source: pkg/scheduler/eventhandlers.go
  */
 export function watchCluster(watch: ClusterWatch): Lister<Pod> {
@@ -65,7 +66,7 @@ export function watchCluster(watch: ClusterWatch): Lister<Pod> {
   }
   if (isWanted("StorageClass")) {
     informers.for<StorageClass>(storageClasses).addHandler({
-      // Only such a class makes a claim that is not bound good enough.
+      // Unbound claims of a class with immediate binding keep a pod unschedulable, so adding such a class cannot help.
       added: ({ volumeBindingMode }) => {
         if (volumeBindingMode === "WaitForFirstConsumer") wakeUpIfWanted("StorageClass/Add");
       },
@@ -119,7 +120,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
   return informer.lister;
 }
 
-/** A pod on a node helps one that has to be near such pods. */
+/** An assigned pod can make pods schedulable whose required affinity selects it. */
 function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
   if (waiting.spec.affinity?.podAffinity === undefined) return false;
   return newPodInfo(waiting).affinity?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
@@ -127,7 +128,7 @@ function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<stri
 
 function watchNodes({ informers, cache, queue }: ClusterWatch): void {
   const checkOf = (node: Node): ((pod: Pod) => boolean) => {
-    // Mostly nobody waits, and nobody asks.
+    // Lazy: often no pod is waiting, and then the check is never called.
     let info: NodeInfo | undefined;
     return (pod) => {
       info ??= cache.snapshot().get(node.metadata.name ?? "") ?? newNodeInfo(node);
@@ -148,7 +149,7 @@ function watchNodes({ informers, cache, queue }: ClusterWatch): void {
   });
 }
 
-/** What of a node changed, when it can make a pod fit. Source: eventhandlers.go nodeSchedulingPropertiesChange */
+/** @returns undefined when the change cannot make a pod schedulable. Source: eventhandlers.go nodeSchedulingPropertiesChange */
 function nodeChange(old: Node, node: Node): ClusterEvent | undefined {
   if (old.spec?.unschedulable && !node.spec?.unschedulable) return "Node/UpdateUnschedulable";
   if (!semanticEqual(old.status?.allocatable, node.status?.allocatable)) return "Node/UpdateAllocatable";

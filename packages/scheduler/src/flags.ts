@@ -9,7 +9,7 @@ import {
 } from "@coxswain/apimachinery/flags/shared-flags";
 import { bool, float, int, int32, mapStringBool, string } from "@coxswain/apimachinery/flags/types";
 
-/** Every flag of kube-scheduler, under the name the user types; `wired: false` ones are parsed and warned about. */
+/** Every flag of kube-scheduler, by name. */
 export const flagTable = flags(
   section("Misc", {
     config: string({ help: "The path to the configuration file." }),

@@ -15,7 +15,7 @@ const affinity = (kind: "podAffinity" | "podAntiAffinity", term: object): Pod["s
     },
   }) as Pod["spec"]["affinity"];
 
-/** What a node's agent may write of itself, and nobody sane would. */
+/** Nodes with malformed status, which a faulty kubelet could write. */
 const hostileNodes: Readonly<Record<string, Node>> = {
   "images larger than a number": withStatus(aTestNode("odd"), {
     images: [
@@ -58,7 +58,7 @@ for (const [name, node] of Object.entries(hostileNodes)) {
   });
 }
 
-/** Pods that are on a node already, whose terms every later pod is compared with. */
+/** Assigned pods with malformed terms, which are evaluated for every later pod. */
 const hostilePods: Readonly<Record<string, Pod>> = {
   "a selector of no known operator": aTestPod("odd", {
     on: "good",
@@ -105,7 +105,7 @@ for (const [name, pod] of Object.entries(hostilePods)) {
   });
 }
 
-/** Pods that want a place: each gets one or a reason, and the next pod is decided as if it had never been there. */
+/** Malformed incoming pods: each gets a node or a reason, and does not affect the next pod. */
 const wanting: Readonly<Record<string, { readonly want: string; readonly spec: object }>> = {
   "node affinity with numbers that are none": {
     want: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",

@@ -19,7 +19,8 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
-import { completeConfig, type SchedulerConfig } from "./config/config.ts";
+import { completeConfig } from "./config/config.ts";
+import type { SchedulerConfig } from "./config/scheduler-config.ts";
 import { asWritten, asYaml } from "./config/written.ts";
 import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
@@ -34,7 +35,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   const family = await clientsOf(config, metrics);
   const { qps, burst } = config.clientConnection;
   const client = family.member({ qps, burst });
-  // Events must not hold up bindings, and neither of them the lease.
+  // Separate rate limits: events must not delay bindings, and neither may delay lease renewal.
   const eventClient = family.member({ qps, burst });
   const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics) });
   const scheduler = schedulerOf({
@@ -64,7 +65,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     clock,
     metrics,
     checks: status === undefined ? {} : { leaderElection: status.check },
-    // Only who leads knows the pods, and one answer is enough.
+    // Only the leader has synced informers, and one source of these metrics is enough.
     metricsPages: { "/metrics/resources": async () => (status?.isLeader === false ? "" : resources.render()) },
     configz: () => ({ "kubescheduler.config.k8s.io": asWritten(config) }),
   });
@@ -87,7 +88,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
         recorder: newEventRecorder({ client: eventClient, component: config.profiles[0]?.schedulerName ?? "", log, clock }),
         lock,
         identity: `${hostname()}_${randomUUID()}`,
-        // The next one need not wait for the lease to run out after a restart.
+        // On shutdown the next leader need not wait for the lease to expire.
         releaseOnCancel: true,
         onStarted(started) {
           leading = lead(started).catch((err: unknown) => {
@@ -96,7 +97,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
         },
         onStopped() {
           if (signal.aborted) return;
-          // Somebody else may schedule from now on: only a new process starts with a clean view. Source: app/server.go Run
+          // Another instance may schedule from now on; restart so that no stale cache is used. Source: app/server.go Run
           log.error("Leaderelection lost");
           process.exit(1);
         },
@@ -120,7 +121,7 @@ async function clientsOf({ clientConnection, master }: SchedulerConfig, metrics:
   return newClientFamily({ ...config, ...own }, { observer: clientMetrics(metrics) });
 }
 
-/** @throws ConfigError for a kind of lock that does not exist, and for durations that cannot work */
+/** @throws ConfigError for an unknown lock type and for inconsistent durations */
 function lockOf({ enabled, ...lease }: LeaderElectionConfig): ResourceLock {
   const problem = enabled ? checkDurations(lease) : undefined;
   if (problem !== undefined) throw new ConfigError(`couldn't create leader elector: ${problem}`);
@@ -131,7 +132,7 @@ function lockOf({ enabled, ...lease }: LeaderElectionConfig): ResourceLock {
   }
 }
 
-/** @throws ConfigError for profiles that cannot be put together */
+/** @throws ConfigError when a profile is invalid */
 function schedulerOf(options: SchedulerOptions): Scheduler {
   try {
     return newScheduler(options);

@@ -3,17 +3,17 @@ import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswa
 import type { CycleTimer, PluginTimer } from "./framework/cycle-timer.ts";
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
 
-/** What the scheduler counts, under upstream's names. Source: pkg/scheduler/metrics/metrics.go */
+/** The scheduler's metrics, with upstream's names. Source: pkg/scheduler/metrics/metrics.go */
 export interface SchedulerMetrics {
   attempted(result: "scheduled" | "unschedulable" | "error", profile: string, beginMs: number): void;
-  /** A node was found. */
+  /** Observes the latency of the scheduling algorithm, once a node was chosen. */
   decided(beginMs: number): void;
   podScheduled(entry: QueuedPod, monotonicMs: number): void;
-  /** A pod came into a part of the queue. */
+  /** Counts a pod that was added to a sub-queue. */
   incoming(part: string, event: string): void;
-  /** @returns called when the binding has ended */
+  /** Counts a running binding. @returns to be called when the binding has ended */
   binding(): () => void;
-  /** Times one cycle; undefined where nobody looks. */
+  /** Timer for one cycle; undefined when metrics are off. */
   cycle(profile: string): CycleTimer | undefined;
   preemptionAttempted(): void;
   preempted(victims: number): void;
@@ -24,9 +24,10 @@ export interface SchedulerMetrics {
   ): void;
 }
 
-/** Of a hundred cycles, in how many each plugin is timed. Source: scheduler.go pluginMetricsSamplePercent */
+/** Percentage of cycles in which single plugins are measured. Source: scheduler.go pluginMetricsSamplePercent */
 const pluginSamplePercent = 10;
 
+/** @param random decides which cycles are sampled for plugin durations */
 export function newSchedulerMetrics(
   registry: MetricsRegistry,
   clock: Clock,
@@ -179,7 +180,7 @@ export function newSchedulerMetrics(
   };
 }
 
-/** Of a Status, or of what has one; nothing is success. */
+/** The code of a Status or of a result with a status; "Success" when there is none. */
 function codeOf(outcome: unknown): string {
   const { code, status } = (outcome ?? {}) as { code?: unknown; status?: unknown };
   if (typeof code === "string") return code;

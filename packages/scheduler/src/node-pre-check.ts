@@ -5,7 +5,7 @@ import { hasFreePorts } from "./plugins/node-ports.ts";
 import { insufficient } from "./plugins/node-resources-fit.ts";
 
 /**
- * Could the pod run on the node, as far as the two alone can tell? A node that changed wakes no other pods.
+ * Cheap check of resources, affinity, node name, ports and taints. Node events move only pods that pass it back to the queue.
  * Source: pkg/scheduler/eventhandlers.go preCheckForNode
  */
 export function fitsAtAll(pod: PodInfo, node: NodeInfo): boolean {

@@ -3,16 +3,17 @@ import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 
+/** The outcome of a failed cycle, for the PodScheduled condition. */
 export interface SchedulingState {
   /** `Unschedulable` or `SchedulerError` */
   readonly reason: string;
   readonly message: string;
-  /** `""` takes an earlier nomination back; undefined leaves it as it is. */
+  /** `""` clears an earlier nomination; undefined keeps it. */
   readonly nominatedNode: string | undefined;
   readonly nowMs: number;
 }
 
-/** Notes in a pod's status that it has no node and why; nothing is sent when that stands there already. */
+/** Patches the PodScheduled condition to False with reason and message. Sends no request when nothing changes. */
 export async function patchScheduling(client: Client, pod: Pod, state: SchedulingState): Promise<void> {
   const { reason, message, nominatedNode, nowMs } = state;
   const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -26,7 +27,7 @@ export async function patchScheduling(client: Client, pod: Pod, state: Schedulin
   if (Object.keys(status).length > 0) await patchStatus(client, pod, status);
 }
 
-/** Takes a nomination back; pods without one are left alone. Source: pkg/scheduler/util ClearNominatedNodeName */
+/** Clears `status.nominatedNodeName`; no request when it is not set. Source: pkg/scheduler/util ClearNominatedNodeName */
 export async function clearNomination(client: Client, pod: Pod): Promise<void> {
   if (pod.status?.nominatedNodeName) await patchStatus(client, pod, { nominatedNodeName: null });
 }

@@ -4,8 +4,8 @@ import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * What pods ask for and may take, by pod and resource: the page `/metrics/resources`.
- * @param pods those that are not over
+ * Requests and limits by pod and resource, for the endpoint `/metrics/resources`.
+ * @param pods returns the pods that are not terminated
  * Source: pkg/scheduler/metrics/resources/resources.go, KEP-1748
  */
 export function newResourceMetrics(pods: () => readonly Pod[]): MetricsRegistry {

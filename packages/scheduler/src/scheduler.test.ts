@@ -16,11 +16,11 @@ import { newSchedulerMetrics } from "./metrics.ts";
 import { newScheduler } from "./scheduler.ts";
 import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./testing/test-cluster.ts";
 
-/** The whole loop over a client in memory; `step` lets everything come to rest, and a second of back-off pass. */
+/** Runs the scheduler with a fake client; `step` advances the clock by `ms` and waits until the scheduler is idle. */
 async function start(t: { after(fn: () => void): void }, schedulerNames = ["default-scheduler"]) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
-  // What the API server does for a binding.
+  // The binding subresource sets the pod's node, as in the API server.
   client.react("create", "pods", ({ subresource, namespace, name, sent }) => {
     if (subresource !== "binding") return undefined;
     const pod = client.object<Pod>(pods, `${namespace}/${name}`);
@@ -148,7 +148,7 @@ test("an important pod sends a lesser one away, keeps its place while that one g
   names.node("a");
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
   await step();
-  // Deletion takes its time: the pod is marked and stays.
+  // Graceful deletion: the pod gets a deletionTimestamp and stays.
   client.react("delete", "pods", ({ name }) => {
     const pod = client.object<Pod>(pods, `default/${name}`);
     if (pod !== undefined) client.put(pods, { ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2024-01-01T00:00:00Z" } });
@@ -193,7 +193,7 @@ test("a binding that fails frees the node, and is tried again", async (t) => {
     'web Warning FailedScheduling Scheduling: binding rejected: running Bind plugin "DefaultBinder": no luck',
   ]);
   assert.equal(names.status("web")?.conditions?.[0]?.reason, "SchedulerError");
-  // Nobody refused it: it need not wait for something to change.
+  // No plugin rejected the pod, so it is retried without a cluster event.
   await step(1_000);
   assert.equal(names.where("web"), "a");
 });

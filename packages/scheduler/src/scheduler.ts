@@ -16,16 +16,16 @@ import { bindPod, reserve } from "./binding-cycle.ts";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
 import { watchCluster } from "./cluster-events.ts";
-import type { ProfileConfig } from "./config/config.ts";
+import type { ProfileConfig } from "./config/scheduler-config.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import { newNominator } from "./framework/nominator.ts";
-import { compareWith, newInterests, newProfile, type Profile } from "./framework/profile.ts";
 import { FitError, NoNodesError } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { patchScheduling } from "./pod-status.ts";
+import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
 import { newSchedulingQueue, type QueuedPod } from "./queue/scheduling-queue.ts";
 import { decide } from "./scheduling-cycle.ts";
 
@@ -35,7 +35,7 @@ export interface SchedulerOptions {
   readonly profiles: readonly ProfileConfig[];
   readonly extenders?: readonly Extender[];
   readonly gates: Pick<FeatureGates, "enabled">;
-  /** Events come from the scheduler that the pod named. */
+  /** The event source is the scheduler name in the pod's spec. */
   readonly recorderOf: (schedulerName: string) => EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
@@ -48,9 +48,9 @@ export interface SchedulerOptions {
 
 export interface Scheduler {
   readonly profiles: readonly Profile[];
-  /** Those that are not over, of all schedulers. */
+  /** Pods that are not terminated, of all schedulers. */
   readonly pods: Pick<Lister<Pod>, "list">;
-  /** Schedules until the signal is aborted. Informers have to be started by the caller. */
+  /** Schedules until the signal is aborted. The caller starts the informers. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -58,9 +58,9 @@ const flushPeriodMs = 1_000;
 const defaultSchedulerName = "default-scheduler";
 
 /**
- * Gives each pod that names one of our profiles a node: next pod → decide → assume → bind. Deciding is one pod at a time;
- * binding goes on beside it.
- * @throws Error for profiles that cannot be put together
+ * Assigns a node to each pod whose schedulerName is one of the profiles: pop → decide → assume → bind. Scheduling cycles
+ * run one at a time; binding cycles run concurrently.
+ * @throws Error when a profile is invalid
  * Source: pkg/scheduler/scheduler.go
  */
 export function newScheduler(options: SchedulerOptions): Scheduler {
@@ -97,14 +97,14 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   const preferNominatedNode = gates.enabled("PreferNominatedNode");
   let startIndex = 0;
 
-  /** The pod as the API shows it now, unless it needs no node any more. */
+  /** The current pod from the lister; undefined when it was deleted, recreated or bound. */
   const stillWaiting = (entry: QueuedPod): Pod | undefined => {
     const pod = podLister.get(keyOf(entry.pod));
     if (pod === undefined || pod.metadata.uid !== entry.pod.metadata.uid || pod.spec.nodeName) return undefined;
     return pod;
   };
 
-  /** Back into the queue, and users are told why. @param nominatedNode `""` takes a nomination back, absent leaves it */
+  /** Requeues the pod, records an event, patches its status. @param nominatedNode `""` clears a nomination, undefined keeps it */
   const refuse = async (attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> => {
     const { entry, profile, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
@@ -117,7 +117,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     entry.pod = attempt.info.pod;
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
     queue.addUnschedulable(entry, attempt.cycle);
-    // It may have changed since it was looked at, and fit now.
+    // The pod may have changed since its cycle began, and be schedulable now.
     queue.update(attempt.info.pod, current);
     nominator.set(current, nominatedNode);
     tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
@@ -143,7 +143,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
       cache.forget(pod);
-      // What it was to take is free again, for others. First, so that this one, too, comes again soon: nobody refused it.
+      // The assumed resources are free again. Called before `refuse`, so that this pod goes to the backoff queue, too.
       queue.wakeUp("Pod/Delete");
       await refuse(attempt, err, "SchedulerError", "");
     } finally {
@@ -151,7 +151,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     }
   };
 
-  /** Nothing fits: looks for pods that would have to go. The answer to the pod is the refusal all the same. */
+  /** Runs the PostFilter plugins (preemption) after a FitError. The pod is reported as unschedulable in any case. */
   const refuseOrPreempt = async (attempt: Attempt, err: unknown): Promise<void> => {
     let nominated: string | undefined;
     if (!(err instanceof FitError)) nominated = "";
@@ -172,7 +172,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     await refuse(attempt, err, "Unschedulable", nominated);
   };
 
-  /** For what nobody foresaw in an object: it waits like one that failed, and the others have their turns. */
+  /** Requeues a pod after an unexpected error, e.g. from a malformed object, so that the scheduling loop goes on. */
   const retreat = (entry: QueuedPod, cycle: number, err: unknown): void => {
     log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });
     cache.forget(entry.pod);
@@ -184,7 +184,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     tell(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
   };
 
-  /** One cycle. Without extenders there is no await between the look at the cluster and `assume`. */
+  /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`. */
   const schedule = async (entry: QueuedPod): Promise<void> => {
     const cycle = queue.cycle;
     const current = stillWaiting(entry);
@@ -239,7 +239,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
           if (entry === undefined) return;
           const { cycle } = queue;
           await schedule(entry).catch((err: unknown) => retreat(entry, cycle, err));
-          // Lets answers and watch events in between: a queue of thousands must not hold up the loop.
+          // Yield to the event loop: with thousands of queued pods, responses and watch events would starve.
           if (decided % 16 === 0) await nextTurn();
         }
       } finally {
@@ -250,7 +250,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-/** One try to place one pod. */
+/** One scheduling attempt of one pod. */
 interface Attempt {
   readonly entry: QueuedPod;
   readonly cycle: number;
@@ -290,7 +290,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
   });
 }
 
-/** As long as an event's note may be. Source: scheduler.go truncateMessage */
+/** Maximum length of an event's note. Source: scheduler.go truncateMessage */
 const longestMessage = 1024;
 
 function truncated(message: string): string {

@@ -5,26 +5,27 @@ import { addExtenderScores, filterByExtenders } from "./extenders/run-extenders.
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
-import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./framework/profile.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
+import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 
+/** Result of a scheduling cycle. */
 export interface Decision {
   readonly nodeName: string;
   readonly evaluatedNodes: number;
   readonly feasibleNodes: number;
-  /** Where the next cycle begins to look. */
+  /** Index of the first node to evaluate in the next cycle. */
   readonly nextStartIndex: number;
 }
 
 export interface CycleOptions {
-  /** 0: adapts to the number of nodes. */
+  /** 0: derived from the number of nodes. */
   readonly percentageOfNodesToScore: number;
-  /** Where the last cycle stopped looking; turns, so that every node gets its chance. */
+  /** Index of the first node to evaluate. Advances with each cycle, so that all nodes get an equal chance. */
   readonly startIndex: number;
   readonly random: () => number;
   readonly nominator: Nominator;
   readonly extenders: readonly Extender[];
-  /** PreferNominatedNode: looks first, and at best only, at the node that was made free for the pod. */
+  /** Feature gate PreferNominatedNode: evaluates the nominated node first, and the others only when it does not fit. */
   readonly preferNominatedNode: boolean;
   readonly timer?: CycleTimer | undefined;
 }
@@ -35,14 +36,14 @@ interface Search {
   readonly pod: PodInfo;
   readonly snapshot: ClusterSnapshot;
   readonly options: CycleOptions;
-  /** Refusals by node. */
+  /** Rejections by node name. */
   readonly statuses: Map<string, Status>;
 }
 
 /**
- * Finds the node for one pod against one snapshot; changes nothing. Without extenders the answer is there at once, with
- * no turn of the event loop between the look at the cluster and what the caller does next.
- * @throws FitError when no node will do, NoNodesError when there is none, PluginError
+ * Selects a node for the pod; has no side effects. Without extenders the result is not a promise, so that the caller can
+ * assume the pod before the snapshot becomes stale.
+ * @throws FitError when no node fits, NoNodesError when there are no nodes, PluginError
  * Source: pkg/scheduler/generic_scheduler.go
  */
 export function decide(
@@ -57,7 +58,7 @@ export function decide(
   const timer = options.timer ?? untimed;
   const refusal = timer.point("PreFilter", () => runPreFilter(profile, state, pod, snapshot, timer.plugins));
   if (refusal !== undefined) {
-    // Of the cluster as a whole: every node gets it.
+    // A PreFilter rejection applies to every node.
     throw new FitError(snapshot.nodes.length, new Map(snapshot.nodes.map(({ name }) => [name, refusal])));
   }
   const extenders = options.extenders.filter((extender) => extender.isInterested(pod.pod));
@@ -73,7 +74,7 @@ async function decideWithExtenders(search: Search, extenders: readonly Extender[
   const pass = (nodes: readonly NodeInfo[]): Promise<readonly NodeInfo[]> =>
     filterByExtenders(extenders, pod.pod, nodes, statuses);
   let next = options.startIndex;
-  // A nomination that cannot be looked into is no reason not to look elsewhere.
+  // When the check of the nominated node fails, the other nodes are evaluated.
   let feasible = await pass(findNominated(search)).catch((): readonly NodeInfo[] => []);
   if (feasible.length === 0) {
     const found = findFeasible(search);
@@ -115,7 +116,7 @@ function findFeasible(search: Search): { feasible: NodeInfo[]; next: number } {
   });
 }
 
-/** @throws FitError for none */
+/** Index 0 when only one node is feasible, undefined for several. @throws FitError for none */
 function pickAlone({ snapshot, statuses }: Search, feasible: readonly NodeInfo[]): number | undefined {
   if (feasible.length === 0) throw new FitError(snapshot.nodes.length, statuses);
   return feasible.length === 1 ? 0 : undefined;
@@ -139,14 +140,14 @@ function decisionOf({ statuses }: Search, feasible: readonly NodeInfo[], best: n
 const leastNodesToFind = 100;
 const leastPercentage = 5;
 
-/** How many fitting nodes are enough. Source: numFeasibleNodesToFind */
+/** Number of feasible nodes after which the search stops. Source: numFeasibleNodesToFind */
 export function nodesToFind(all: number, percentage: number): number {
   if (all < leastNodesToFind || percentage >= 100) return all;
   const adapted = percentage > 0 ? percentage : Math.max(50 - Math.trunc(all / 125), leastPercentage);
   return Math.max(Math.trunc((all * adapted) / 100), leastNodesToFind);
 }
 
-/** The place of the highest score; one of them by chance when there are several. */
+/** Index of the highest score; a random one among equals. */
 export function selectBest(scores: readonly number[], random: () => number): number {
   let best = 0;
   let equals = 1;

@@ -5,8 +5,8 @@ import fc from "fast-check";
 import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
 
 /**
- * Random clusters are filled pod by pod. A second, plain reading of the rules, over all pods and nodes each time, says
- * after each decision whether the node was allowed, and whether "nowhere" was true.
+ * Fills random clusters pod by pod. After each decision an independent, naive implementation of the rules verifies that
+ * the node was allowed, or that no node was.
  */
 const apps = ["web", "db", "cache"] as const;
 const zoneKey = "topology.kubernetes.io/zone";
@@ -97,7 +97,7 @@ interface Placed {
 const labelOf = (places: readonly Place[], i: number, key: string): string | undefined =>
   key === hostKey ? `n${i}` : places[i]?.zone;
 
-/** Everything that keeps the wish off a node. */
+/** All rules that forbid the pod on the node. */
 function violations(wish: Wish, on: number, places: readonly Place[], placed: readonly Placed[]): string[] {
   const place = places[on] as Place;
   const here = placed.filter((other) => other.on === on);

@@ -1,10 +1,10 @@
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
-/** Which other pods a term is about, and over which label of nodes it reaches. */
+/** A parsed pod affinity term: the pods it selects, and the node label that defines its topology domains. */
 export interface AffinityTerm {
   readonly namespaces: ReadonlySet<string>;
-  /** Namespaces by their labels, besides the named ones. */
+  /** Selects further namespaces by their labels. */
   readonly namespaceSelector: LabelSelector;
   readonly selector: LabelSelector;
   readonly topologyKey: string;
@@ -14,17 +14,17 @@ export interface WeightedAffinityTerm extends AffinityTerm {
   readonly weight: number;
 }
 
-/** What a pod asks of the pods around it, parsed once. */
+/** The affinity and anti-affinity terms of a pod, parsed once. */
 export interface PodAffinityTerms {
   readonly required: readonly AffinityTerm[];
   readonly requiredAnti: readonly AffinityTerm[];
   readonly preferred: readonly WeightedAffinityTerm[];
   readonly preferredAnti: readonly WeightedAffinityTerm[];
-  /** A selector that cannot be read; such a pod fits nowhere. */
+  /** Set when a selector is invalid; such a pod is unschedulable. */
   readonly parseError?: string;
 }
 
-/** @returns undefined for a pod without such terms. Source: pkg/scheduler/framework/types.go PodInfo.Update */
+/** @returns undefined for a pod without affinity terms. Source: pkg/scheduler/framework/types.go PodInfo.Update */
 export function parseAffinity(pod: Pod): PodAffinityTerms | undefined {
   const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {};
   if (podAffinity === undefined && podAntiAffinity === undefined) return undefined;
@@ -45,7 +45,7 @@ export function parseAffinity(pod: Pod): PodAffinityTerms | undefined {
 
 function parse({ metadata }: Pod, term: PodAffinityTerm): AffinityTerm {
   const named = term.namespaces ?? [];
-  // A term that names no namespaces in any way is about the pod's own.
+  // A term without namespaces and namespaceSelector applies to the pod's own namespace.
   const namespaces = named.length === 0 && term.namespaceSelector === undefined ? [metadata.namespace ?? ""] : named;
   return {
     namespaces: new Set(namespaces),
@@ -60,7 +60,7 @@ const parseWeighted = (pod: Pod, { weight, podAffinityTerm }: WeightedPodAffinit
   weight,
 });
 
-/** @param namespaceLabels of the pod's namespace; undefined when the selector of namespaces was resolved to names before */
+/** @param namespaceLabels labels of the pod's namespace; undefined when namespaceSelector has been resolved to names */
 export function matchesAffinityTerm(
   term: AffinityTerm,
   { metadata }: Pod,

@@ -4,21 +4,21 @@ import { addPod, type NodeInfo, newNodeInfo, newPodInfo, type PodInfo, removePod
 import type { ClusterSnapshot } from "./snapshot.ts";
 
 /**
- * What the scheduler knows of nodes and of the pods on them, its own decisions that the API does not show yet
- * (assumed pods) included.
+ * The scheduler's view of nodes and the pods on them. It includes assumed pods: placements that were decided but that
+ * the API does not show yet.
  * Source: pkg/scheduler/internal/cache/cache.go
  */
 export interface ClusterCache {
   setNode(node: Node): void;
   removeNode(node: Node): void;
-  /** A pod that has a node, as the API shows it; confirms an assumed one. */
+  /** Adds or replaces a pod that the API shows as assigned to a node; confirms an assumed pod. */
   setPod(pod: Pod): void;
   removePod(pod: Pod): void;
-  /** Counts the pod on the node before it is bound. */
+  /** Adds the pod to the node before it is bound. */
   assume(pod: PodInfo, nodeName: string): void;
-  /** Binding ended; the API has to show the pod within 15 minutes, or it does not count any more. */
+  /** Starts the expiry of an assumed pod: it is dropped unless the API shows it within 15 minutes. */
   finishBinding(pod: Pod): void;
-  /** Takes back `assume`. */
+  /** Reverts `assume`. */
   forget(pod: Pod): void;
   isAssumed(pod: Pod): boolean;
   snapshot(): ClusterSnapshot;
@@ -26,11 +26,11 @@ export interface ClusterCache {
 }
 
 const zoneLabel = "topology.kubernetes.io/zone";
-/** An assumed pod that the API never showed: the binding was lost. Source: durationToExpireAssumedPod */
+/** Time after binding until an assumed pod that the API never showed is dropped. Source: durationToExpireAssumedPod */
 const assumedExpiryMs = 15 * 60_000;
 
 export function newClusterCache(clock: Clock): ClusterCache {
-  /** Also nodes that are gone while pods still name them; those have no place in a snapshot. */
+  /** Includes deleted nodes that still have pods; snapshots leave those out. */
   const infos = new Map<string, NodeInfo>();
   const present = new Set<string>();
   const podNodes = new Map<string, string>();
@@ -143,7 +143,7 @@ function setMembership<T>(set: Set<T>, member: T, belongs: boolean): void {
   else set.delete(member);
 }
 
-/** One node of each zone in turn, so that a look at a part of the nodes sees all zones. Source: node_tree.go */
+/** Interleaves zones, so that evaluating only a part of the nodes still covers all zones. Source: node_tree.go */
 function spreadOverZones(infos: readonly NodeInfo[]): NodeInfo[] {
   const zones = [...Map.groupBy(infos, (info) => info.node.metadata.labels?.[zoneLabel] ?? "").values()];
   const spread: NodeInfo[] = [];

@@ -2,7 +2,7 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type PodAffinityTerms, parseAffinity } from "./affinity-terms.ts";
 
-/** Amounts as plain numbers: cpu in thousandths, memory and storage in bytes, others in units. */
+/** Resource amounts as numbers: cpu in millicores, memory and storage in bytes, others in units. */
 export interface Resources {
   milliCpu: number;
   memory: number;
@@ -11,14 +11,14 @@ export interface Resources {
   scalars: Map<string, number>;
 }
 
-/** A pod with what the plugins ask of it, computed once. */
+/** A pod with the values that plugins derive from its spec, computed once. */
 export interface PodInfo {
   readonly pod: Pod;
   readonly requests: Resources;
-  /** Requests with upstream's minimum for containers that ask for nothing; for scoring only. */
+  /** Requests, with upstream's default for containers without cpu or memory requests; for scoring only. */
   readonly nonZero: { readonly milliCpu: number; readonly memory: number };
   readonly hostPorts: readonly HostPort[];
-  /** Absent for a pod that has neither affinity nor anti-affinity to pods. */
+  /** Absent for a pod without pod affinity and anti-affinity. */
   readonly affinity?: PodAffinityTerms;
 }
 
@@ -31,22 +31,22 @@ export interface HostPort {
 const defaultMilliCpuRequest = 100;
 const defaultMemoryRequest = 200 * 1024 * 1024;
 
-/** What one node offers and what is taken of it. */
+/** A node with its allocatable resources, its pods and the resources they request. */
 export interface NodeInfo {
   readonly name: string;
   node: Node;
   taints: readonly Taint[];
   allocatable: Resources;
   readonly pods: Map<string, PodInfo>;
-  /** Those of `pods` that have affinity or anti-affinity terms of any kind. */
+  /** The subset of `pods` with affinity or anti-affinity terms. */
   readonly podsWithAffinity: Set<PodInfo>;
   readonly requested: Resources;
   readonly nonZeroRequested: { milliCpu: number; memory: number };
-  /** `protocol/port` → addresses in use. */
+  /** `protocol/port` → host IPs in use. */
   readonly usedPorts: Map<string, Set<string>>;
-  /** Grows with each change of `pods`. */
+  /** Incremented with each change of `pods`. */
   version: number;
-  /** Image name → bytes. */
+  /** Image name → size in bytes. */
   images: ReadonlyMap<string, number>;
 }
 
@@ -70,7 +70,7 @@ export function newNodeInfo(node: Node): NodeInfo {
   return info;
 }
 
-/** To try what happens with other pods on the node. */
+/** A copy to which pods can be added, and from which they can be removed, without affecting the original. */
 export function cloneNodeInfo(info: NodeInfo): NodeInfo {
   return {
     ...info,
@@ -82,6 +82,7 @@ export function cloneNodeInfo(info: NodeInfo): NodeInfo {
   };
 }
 
+/** Replaces the node; taints, allocatable resources and images are derived from it. */
 export function setNode(info: NodeInfo, node: Node): void {
   info.node = node;
   info.taints = node.spec?.taints ?? [];
@@ -94,6 +95,7 @@ export function setNode(info: NodeInfo, node: Node): void {
   );
 }
 
+/** Adds a pod and its requests; replaces a pod with the same uid. */
 export function addPod(info: NodeInfo, pod: PodInfo): void {
   const uid = pod.pod.metadata.uid ?? "";
   removePod(info, uid);
@@ -109,6 +111,7 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   }
 }
 
+/** Removes a pod and its requests; no-op for an unknown uid. */
 export function removePod(info: NodeInfo, uid: string): void {
   const pod = info.pods.get(uid);
   if (pod === undefined) return;
@@ -121,10 +124,10 @@ export function removePod(info: NodeInfo, uid: string): void {
   for (const { ip, protocol, port } of pod.hostPorts) info.usedPorts.get(`${protocol}/${port}`)?.delete(ip);
 }
 
-/** Events ask it of every pod that waits; an object from a lister never changes. */
+/** Cluster events check every waiting pod. Objects from a lister never change, so the result can be cached by identity. */
 const known = new WeakMap<Pod, PodInfo>();
 
-/** @param pod from here on nobody may change it */
+/** @param pod must not be mutated afterwards: the result is cached by identity */
 export function newPodInfo(pod: Pod): PodInfo {
   const info = known.get(pod) ?? compute(pod);
   known.set(pod, info);
@@ -132,7 +135,7 @@ export function newPodInfo(pod: Pod): PodInfo {
 }
 
 /**
- * The sum over containers, or the largest init container where that is more, and the overhead of the runtime class.
+ * Requests are the sum over containers or the largest init container, whichever is greater, plus the pod overhead.
  * Source: pkg/scheduler/framework/types.go calculateResource; resource/helpers.go PodRequestsAndLimits
  */
 function compute(pod: Pod): PodInfo {

@@ -1,16 +1,16 @@
 import type { NodeInfo } from "./node-info.ts";
 
 /**
- * What one scheduling cycle sees. Cycles run one after the other and nothing else changes node infos while one runs
- * (there is no await between filter and assume), so the view need not be a copy.
+ * The view of one scheduling cycle. It is not a copy: cycles run sequentially, and without an await between filter and
+ * assume nothing else changes node infos.
  */
 export interface ClusterSnapshot {
-  /** Nodes that exist, spread over zones in turn. */
+  /** Existing nodes, interleaved by zone. */
   readonly nodes: readonly NodeInfo[];
-  /** Those of `nodes` with pods that have affinity terms; and with pods that refuse others by required anti-affinity. */
+  /** The subsets of `nodes` with pods that have affinity terms, and with pods that have required anti-affinity terms. */
   readonly havingAffinity: readonly NodeInfo[];
   readonly havingRequiredAntiAffinity: readonly NodeInfo[];
   get(name: string): NodeInfo | undefined;
-  /** How many of `nodes` have an image of this name. */
+  /** Number of nodes that have the image. */
   nodesWithImage(name: string): number;
 }

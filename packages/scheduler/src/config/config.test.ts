@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
 import { kubeScheduler } from "../flags.ts";
-import { completeConfig, type SchedulerConfig } from "./config.ts";
+import { completeConfig } from "./config.ts";
+import type { SchedulerConfig } from "./scheduler-config.ts";
 import { asYaml } from "./written.ts";
 
 const gates = { enabled: (name: string) => allGates[name]?.default ?? false };

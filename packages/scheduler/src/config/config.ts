@@ -2,58 +2,21 @@ import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/lea
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { SchedulerFlags } from "../flags.ts";
-import { decodeArgs, type ExtenderConfig, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
+import { decodeArgs, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
 import { defaultCapacityShape, defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
-import {
-  type ConfigVersion,
-  type DefaultsByGate,
-  defaultPluginSets,
-  mergePluginSets,
-  type PluginSet,
-  type PluginSets,
-} from "./plugin-sets.ts";
+import { type DefaultsByGate, defaultPluginSets, mergePluginSets, type PluginSet, type PluginSets } from "./plugin-sets.ts";
+import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 import { validateConfig } from "./validation.ts";
-
-/** What the scheduler runs with; times in ms. */
-export interface SchedulerConfig {
-  readonly version: ConfigVersion;
-  readonly master: string;
-  readonly clientConnection: {
-    readonly kubeconfig: string;
-    readonly acceptContentTypes: string;
-    readonly contentType: string;
-    readonly qps: number;
-    readonly burst: number;
-  };
-  readonly leaderElection: LeaderElectionConfig;
-  readonly enableProfiling: boolean;
-  readonly enableContentionProfiling: boolean;
-  readonly healthzBindAddress: string;
-  readonly metricsBindAddress: string;
-  /** Read and checked; there is one thread. */
-  readonly parallelism: number;
-  readonly profiles: readonly ProfileConfig[];
-  readonly extenders: readonly ExtenderConfig[];
-  readonly percentageOfNodesToScore: number;
-  readonly podInitialBackoffSeconds: number;
-  readonly podMaxBackoffSeconds: number;
-}
-
-export interface ProfileConfig {
-  readonly schedulerName: string;
-  readonly plugins: PluginSets;
-  readonly args: PluginArgs;
-  /** Names for which arguments are written, in the order they stand; for validation. */
-  readonly configured: readonly string[];
-}
 
 interface Gates {
   enabled(name: string): boolean;
 }
 
 /**
- * The configuration file with leader election flags that were set on top; without a file the flags alone.
- * @throws ConfigError for what cannot be honoured
+ * Builds the configuration from the file, with leader election flags taking precedence when set; without a file from
+ * the flags alone. Defaults are filled in.
+ * @param set names of the flags that the user set
+ * @throws ConfigError for an unreadable file and for invalid settings
  * Source: pkg/scheduler/apis/config/v1beta3/defaults.go, cmd/kube-scheduler/app/options
  */
 export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, gates: Gates): SchedulerConfig {
@@ -70,7 +33,7 @@ export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, 
   return config;
 }
 
-/** Deprecated flags; with a file they do not count. */
+/** Configuration from the deprecated flags, which are ignored when a file is given. */
 function ofFlags(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig {
   const lock = (flag: "lock-object-name" | "lock-object-namespace"): string | undefined =>
     set.has(flag) ? flags[flag] : undefined;
@@ -113,7 +76,7 @@ function complete(file: WrittenConfig, flags: SchedulerFlags, set: ReadonlySet<s
     healthzBindAddress: file.healthzBindAddress ?? "",
     metricsBindAddress: file.metricsBindAddress ?? "",
     parallelism: file.parallelism ?? 16,
-    // A single profile may leave its name out.
+    // The scheduler name has a default only when there is a single profile.
     profiles: profiles.map((profile) => completeProfile(profile, profiles.length === 1 ? "default-scheduler" : "", file, gates)),
     extenders: file.extenders ?? [],
     percentageOfNodesToScore: file.percentageOfNodesToScore ?? 0,
@@ -163,7 +126,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
     if (decoded !== undefined) own[name] = decoded;
   }
   const args = completeArgs(own, defaults);
-  // What extenders look after is not the scheduler's to count.
+  // NodeResourcesFit leaves resources to extenders that manage them with `ignoredByScheduler`.
   const ignored = extenders.flatMap(({ managedResources = [] }) =>
     managedResources.flatMap(({ name = "", ignoredByScheduler }) => (ignoredByScheduler ? [name] : [])),
   );

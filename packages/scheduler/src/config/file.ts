@@ -4,7 +4,7 @@ import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-sh
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { argsShapes, configurationShapes } from "./shapes.ts";
 
-/** What stands in a configuration file; times in ms. */
+/** The decoded configuration file, without defaults; durations in ms. */
 export interface WrittenConfig {
   readonly version: ConfigVersion;
   readonly parallelism?: number;
@@ -73,7 +73,8 @@ export interface ExtenderConfig {
 const group = "kubescheduler.config.k8s.io";
 
 /**
- * @throws Error for a file that cannot be read, is of another kind or version, or has fields that do not exist
+ * Reads and strictly decodes a KubeSchedulerConfiguration.
+ * @throws Error for an unreadable file, another kind or version, and unknown fields
  * Source: cmd/kube-scheduler/app/options/configfile.go; strict decoding since v1beta1
  */
 export function readSchedulerConfig(path: string): WrittenConfig {
@@ -90,8 +91,9 @@ export function readSchedulerConfig(path: string): WrittenConfig {
 }
 
 /**
- * The arguments of a plugin that takes some; those of others are nobody's business here.
- * @throws Error for arguments of another kind, or with fields that do not exist
+ * Decodes a plugin's arguments.
+ * @returns undefined for a plugin without arguments
+ * @throws Error for arguments of another kind or version, and for unknown fields
  */
 export function decodeArgs(name: string, args: unknown, version: ConfigVersion): object | undefined {
   const shape = Object.hasOwn(argsShapes, name) ? argsShapes[name] : undefined;

@@ -1,6 +1,6 @@
 import type { NodeAffinity, TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** Arguments of the plugins that take some, by the plugin's name. Source: pkg/scheduler/apis/config/types_pluginargs.go */
+/** Plugin arguments by plugin name. Source: pkg/scheduler/apis/config/types_pluginargs.go */
 export interface PluginArgs {
   readonly DefaultPreemption: {
     readonly minCandidateNodesPercentage: number;
@@ -18,7 +18,7 @@ export interface PluginArgs {
     readonly defaultConstraints?: readonly TopologySpreadConstraint[];
     readonly defaultingType: "System" | "List";
   };
-  /** `shape` with the gate VolumeCapacityPriority alone. */
+  /** `shape` requires the feature gate VolumeCapacityPriority. */
   readonly VolumeBinding: { readonly bindTimeoutSeconds: number; readonly shape?: readonly ShapePoint[] };
 }
 
@@ -33,7 +33,7 @@ export interface ScoringStrategy {
   readonly requestedToCapacityRatio?: { readonly shape: readonly ShapePoint[] };
 }
 
-/** Both from 0 to 100 and 0 to 10. */
+/** Utilization is a percentage from 0 to 100, score ranges from 0 to 10. */
 export interface ShapePoint {
   readonly utilization: number;
   readonly score: number;
@@ -44,13 +44,13 @@ const cpuAndMemory: readonly ResourceWeight[] = [
   { name: "memory", weight: 1 },
 ];
 
-/** The more of a volume is asked for, the better it fits. */
+/** Prefers volumes of which the claim uses the larger part. */
 export const defaultCapacityShape: readonly ShapePoint[] = [
   { utilization: 0, score: 0 },
   { utilization: 100, score: 10 },
 ];
 
-/** What is not written. Source: pkg/scheduler/apis/config/v1beta3/defaults.go */
+/** Defaults. Source: pkg/scheduler/apis/config/v1beta3/defaults.go */
 export const defaultPluginArgs: PluginArgs = {
   DefaultPreemption: { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 },
   InterPodAffinity: { hardPodAffinityWeight: 1 },

@@ -1,6 +1,6 @@
 import { type ExtensionPoint, extensionPoints } from "../framework/extension-points.ts";
 
-/** One plugin as a configuration names it; 0 is no weight of its own. */
+/** A plugin in a configuration; weight 0 means unset. */
 export interface PluginRef {
   readonly name: string;
   readonly weight: number;
@@ -11,7 +11,7 @@ export interface PluginSet {
   readonly disabled: readonly PluginRef[];
 }
 
-/** `multiPoint` stands for all the points in which a plugin takes part. */
+/** `multiPoint` enables a plugin at all extension points that it implements. */
 export type PluginPoint = ExtensionPoint | "multiPoint";
 export type PluginSets = Readonly<Record<PluginPoint, PluginSet>>;
 
@@ -19,16 +19,16 @@ export const pluginPoints: readonly PluginPoint[] = [...(Object.keys(extensionPo
 
 export const emptyPluginSet: PluginSet = { enabled: [], disabled: [] };
 
-/** Every plugin that is enabled somewhere. */
+/** Names of all plugins enabled at any extension point. */
 export function pluginNames(sets: PluginSets): ReadonlySet<string> {
   return new Set(pluginPoints.flatMap((point) => sets[point].enabled.map(({ name }) => name)));
 }
 
-/** What is written for a profile over the defaults: disabled ones go, configured ones take their place, new ones follow. */
+/** Merges a profile's sets into the defaults: drops disabled plugins, replaces configured ones in place, appends new ones. */
 export function mergePluginSets(version: ConfigVersion, defaults: PluginSets, custom: Partial<PluginSets>): PluginSets {
   const merge = (point: PluginPoint): PluginSet => {
     if (version === "v1beta3") return mergeSet(defaults[point], custom[point]);
-    // `multiPoint` came after this version: it may be written, and says nothing; what is disabled is gone for good.
+    // v1beta2 accepts `multiPoint` but ignores it. Without it, `disabled` has no further effect after the merge.
     return point === "multiPoint" ? emptyPluginSet : { ...mergeSet(defaults[point], custom[point]), disabled: [] };
   };
   return Object.fromEntries(pluginPoints.map((point) => [point, merge(point)])) as Record<PluginPoint, PluginSet>;
@@ -65,7 +65,7 @@ function pluginSets(enabled: Partial<Record<PluginPoint, readonly string[]>>): P
 
 export type ConfigVersion = "v1beta2" | "v1beta3";
 
-/** By version of the configuration, `name:weight`. Source: pkg/scheduler/apis/config/<version>/default_plugins.go */
+/** Default plugins by configuration version, as `name:weight`. Source: pkg/scheduler/apis/config/<version>/default_plugins.go */
 const defaultPlugins: Readonly<Record<ConfigVersion, PluginSets>> = {
   v1beta3: pluginSets({
     multiPoint: [
@@ -136,14 +136,15 @@ const defaultPlugins: Readonly<Record<ConfigVersion, PluginSets>> = {
   }),
 };
 
-/** What gates decide of the defaults. */
+/** Feature gates that change the default plugins. */
 export interface DefaultsByGate {
-  /** DefaultPodTopologySpread, on by default: without it SelectorSpread spreads the pods of a service. */
+  /** DefaultPodTopologySpread, on by default: when off, SelectorSpread spreads the pods of a service. */
   readonly spreadByTopology?: boolean;
-  /** VolumeCapacityPriority, off by default: nodes score by how well volumes fit. `multiPoint` has VolumeBinding anyway. */
+  /** VolumeCapacityPriority, off by default: VolumeBinding also scores. In v1beta3 `multiPoint` includes it already. */
   readonly byVolumeCapacity?: boolean;
 }
 
+/** The default plugins of a configuration version, adapted to feature gates. */
 export function defaultPluginSets(
   version: ConfigVersion,
   { spreadByTopology = true, byVolumeCapacity = false }: DefaultsByGate = {},

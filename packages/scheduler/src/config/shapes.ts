@@ -86,7 +86,7 @@ const labelSelector = object("LabelSelector", {
   matchExpressions: [object("LabelSelectorRequirement", { key: "string", operator: "string", values: ["string"] })],
 });
 
-/** Arguments by plugin. */
+/** Shapes of the plugin arguments, by plugin name. */
 export const argsShapes: Readonly<Record<string, ObjectShape>> = {
   DefaultPreemption: object("DefaultPreemptionArgs", {
     ...typeMeta,

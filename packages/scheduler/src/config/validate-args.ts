@@ -12,8 +12,9 @@ import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-nam
 import type { PluginArgs, ResourceWeight, ShapePoint } from "./plugin-args.ts";
 
 /**
- * @param path of the arguments
- * @param byVolumeCapacity the gate VolumeCapacityPriority
+ * Validates the arguments of one plugin; a plugin without arguments has no errors.
+ * @param path field path of the arguments
+ * @param byVolumeCapacity whether the feature gate VolumeCapacityPriority is on
  * Source: pkg/scheduler/apis/config/validation/validation_pluginargs.go
  */
 export function validateArgs(name: string, args: PluginArgs, path: string, byVolumeCapacity: boolean): FieldError[] {

@@ -3,12 +3,12 @@ import { duplicate, type FieldError, invalidValue, required } from "@coxswain/ap
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
-import type { ProfileConfig, SchedulerConfig } from "./config.ts";
 import type { ExtenderConfig } from "./file.ts";
+import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 import { validateArgs } from "./validate-args.ts";
 
-/** Everything that is wrong, with upstream's paths and texts. Source: pkg/scheduler/apis/config/validation/validation.go */
-/** @param byVolumeCapacity the gate VolumeCapacityPriority */
+/** Returns all errors, with upstream's field paths and texts. Source: pkg/scheduler/apis/config/validation/validation.go */
+/** @param byVolumeCapacity whether the feature gate VolumeCapacityPriority is on */
 export function validateConfig(config: SchedulerConfig, byVolumeCapacity: boolean): FieldError[] {
   const { clientConnection, parallelism, percentageOfNodesToScore: percentage } = config;
   const { podInitialBackoffSeconds: initial, podMaxBackoffSeconds: longest } = config;
@@ -57,7 +57,7 @@ function validateProfiles(profiles: readonly ProfileConfig[], byVolumeCapacity: 
     if (profile.schedulerName === "") errors.push(required(child(path, "schedulerName")));
     errors.push(...validatePluginConfig(profile, path, byVolumeCapacity));
     const before = first.get(profile.schedulerName);
-    // Upstream names the place where the name stood first, not the name.
+    // The reported value is the path of the earlier profile, not the name, as upstream.
     if (before !== undefined)
       errors.push(duplicate(child(path, "schedulerName"), child(index("profiles", before), "schedulerName")));
     first.set(profile.schedulerName, i);
@@ -75,7 +75,7 @@ function validatePluginConfig({ configured, args }: ProfileConfig, path: string,
   });
 }
 
-/** There is one queue for all profiles. */
+/** All profiles share one queue, so they need the same queue sort plugin. */
 function validateQueueSort(profiles: readonly ProfileConfig[]): FieldError[] {
   const [first, ...others] = profiles.map(({ plugins }) => plugins.queueSort);
   const errors: FieldError[] = [];
@@ -89,7 +89,7 @@ function validateQueueSort(profiles: readonly ProfileConfig[]): FieldError[] {
   return errors;
 }
 
-/** Ports without TLS are gone: only their absence can be asked for. */
+/** Insecure serving was removed: only the empty address and port 0 are valid. */
 function validateAddress(address: string, field: string): FieldError[] {
   if (address === "") return [];
   const at = address.lastIndexOf(":");

@@ -1,16 +1,16 @@
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
-import type { ProfileConfig, SchedulerConfig } from "./config.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { PluginArgs } from "./plugin-args.ts";
 import { type PluginSet, pluginNames, pluginPoints } from "./plugin-sets.ts";
+import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 
-/** The configuration with every default, as a file spells it; keys in order. Source: options/configfile.go LogOrWriteConfig */
+/** The effective configuration as a YAML file, keys sorted. Source: options/configfile.go LogOrWriteConfig */
 export function asYaml(config: SchedulerConfig): string {
   return toYaml(sortKeys(asWritten(config)));
 }
 
-/** Source: the versioned types' JSON */
+/** The effective configuration as JSON of its versioned type, with all defaults. Source: the versioned types' JSON */
 export function asWritten(config: SchedulerConfig): Record<string, unknown> {
   const { version, leaderElection, extenders } = config;
   const apiVersion = `kubescheduler.config.k8s.io/${version}`;

@@ -2,37 +2,37 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodeInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 
-/** Pods that would have to go from a node, and how many disruption budgets that would break. */
+/** Pods to evict from a node, and how many of these evictions violate a PodDisruptionBudget. */
 export interface Victims {
   readonly pods: readonly Pod[];
   readonly violations: number;
 }
 
 /**
- * A program outside that has a say. A call that fails throws.
+ * An external process that takes part in scheduling decisions. A failed call throws.
  * Source: k8s.io/kube-scheduler extender/v1; pkg/scheduler/framework/extender.go
  */
 export interface Extender {
-  /** Its URL. */
+  /** The URL prefix. */
   readonly name: string;
-  /** Scheduling goes on without it when it does not answer. */
+  /** When true, failures of the extender do not fail scheduling. */
   readonly ignorable: boolean;
   readonly binds: boolean;
   readonly preempts: boolean;
-  /** Only pods that ask for a resource that it manages; all pods, when it names none. */
+  /** True for pods that request a managed resource; true for all pods when no managed resources are configured. */
   isInterested(pod: Pod): boolean;
   filter(pod: Pod, nodes: readonly NodeInfo[]): Promise<ExtenderFilterResult>;
-  /** @returns by node, 0 to 10 times its weight */
+  /** @returns node name → score from 0 to 10, multiplied by the extender's weight */
   prioritize(pod: Pod, nodes: readonly NodeInfo[]): Promise<ReadonlyMap<string, number>>;
-  /** @returns those of the candidates that it agrees to, with the victims it would have. */
+  /** @returns the accepted candidates by node name, with the victims the extender selects */
   preempt(pod: Pod, candidates: ReadonlyMap<string, Victims>, snapshot: ClusterSnapshot): Promise<ReadonlyMap<string, Victims>>;
   bind(pod: Pod, nodeName: string): Promise<void>;
 }
 
 export interface ExtenderFilterResult {
   readonly feasible: readonly NodeInfo[];
-  /** Reasons by node. */
+  /** Node name → reason. */
   readonly failed: ReadonlyMap<string, string>;
-  /** Preemption would not help there. */
+  /** Node name → reason; preemption would not help on these nodes. */
   readonly unresolvable: ReadonlyMap<string, string>;
 }

@@ -24,7 +24,7 @@ async function bodyOf(request: IncomingMessage): Promise<Call["body"]> {
   return JSON.parse(Buffer.concat(parts).toString());
 }
 
-/** An extender on loopback that answers by path; what it has no answer for is a 500. */
+/** An HTTP extender on loopback with fixed responses by path; 500 for other paths. */
 async function startExtender(t: { after(fn: () => void): void }, answers: Answers): Promise<{ url: string; calls: Call[] }> {
   const calls: Call[] = [];
   const server = createServer(

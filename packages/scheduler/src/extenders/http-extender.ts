@@ -11,10 +11,13 @@ import type { Extender, Victims } from "./extender.ts";
 
 /** Source: pkg/scheduler/extender.go DefaultExtenderTimeout */
 const defaultTimeoutMs = 5_000;
-/** Answers of programs that have lost their mind end here. */
+/** Maximum size of a response in bytes; bounds memory when an extender misbehaves. */
 const longestAnswer = 256 * 1024 * 1024;
 
-/** An extender over HTTP: each verb is a POST to its URL, JSON both ways, 200 or failed. */
+/**
+ * An extender called over HTTP: each verb is a POST of JSON to the URL prefix. Any status other than 200 is a failure.
+ * @throws Error when a TLS file of the configuration cannot be read
+ */
 export function newHttpExtender(config: ExtenderConfig): Extender {
   const { urlPrefix = "", filterVerb, prioritizeVerb, preemptVerb, bindVerb, weight = 0, ignorable = false } = config;
   const managed = new Set((config.managedResources ?? []).map(({ name = "" }) => name));
@@ -96,7 +99,7 @@ export function newHttpExtender(config: ExtenderConfig): Extender {
 const asksFor = ({ resources }: Container, managed: ReadonlySet<string>): boolean =>
   [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) => managed.has(name));
 
-/** Go reads field names whatever their case, and writes them as declared. */
+/** Field lookup that ignores case, as encoding/json does: extenders may spell field names differently. */
 function fieldsOf(answer: unknown): (name: string) => unknown {
   const fields = new Map(Object.entries((answer ?? {}) as object).map(([name, value]) => [name.toLowerCase(), value as unknown]));
   return (name) => fields.get(name.toLowerCase()) ?? undefined;
@@ -112,7 +115,7 @@ function namesIn(answer: (name: string) => unknown, byName: boolean): string[] {
 const textsOf = (value: unknown): ReadonlyMap<string, string> =>
   new Map(Object.entries((value ?? {}) as object).map(([name, text]) => [name, String(text)]));
 
-/** Its victims are uids; they have to be on that node. */
+/** Resolves victim UIDs to pods. @throws Error for an unknown node, and for pods that are not on that node */
 function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: ClusterSnapshot): Victims {
   const field = fieldsOf(victims);
   const node = snapshot.get(nodeName);
@@ -128,7 +131,7 @@ function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: Cl
   return { pods, violations: integerOf(field("NumPDBViolations")) };
 }
 
-/** @throws Error for what is none: sums with it would be no numbers either. */
+/** @throws Error for anything but an integer: scores are summed up, and one NaN would spoil the total */
 function integerOf(value: unknown): number {
   if (value === undefined) return 0;
   if (!Number.isSafeInteger(value)) throw new Error(`the extender gave ${JSON.stringify(value)} for an integer`);
@@ -148,7 +151,7 @@ function newPost(config: ExtenderConfig): (verb: string, body: object) => Promis
   };
 }
 
-/** Without an authority HTTPS trusts whoever answers, as upstream does. */
+/** With `enableHTTPS` and no CA the server certificate is not verified, as upstream. */
 function tlsOptions(tls: ExtenderConfig["tlsConfig"] = {}, enableHttps: boolean): RequestOptions {
   const read = (data: string | undefined, file: string | undefined): Buffer | undefined =>
     data ? Buffer.from(data, "base64") : file ? readFileSync(file) : undefined;

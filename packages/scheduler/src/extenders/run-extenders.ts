@@ -4,12 +4,12 @@ import { maxNodeScore } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import type { Extender } from "./extender.ts";
 
-/** Extenders give scores up to 10. */
+/** Extender scores range from 0 to 10, plugin scores from 0 to 100. */
 const scoreScale = maxNodeScore / 10;
 
 /**
- * One after the other, each is asked about what those before it left. Refusals are added to `statuses`.
- * @throws what an extender throws that is not ignorable
+ * Calls the extenders sequentially, each with the nodes that the previous ones left. Rejections are added to `statuses`.
+ * @throws the error of an extender that is not ignorable
  * Source: pkg/scheduler/generic_scheduler.go findNodesThatPassExtenders
  */
 export async function filterByExtenders(
@@ -39,7 +39,7 @@ function addRefusal(statuses: Map<string, Status>, name: string, reason: string,
   statuses.set(name, { ...before, code: code ?? before?.code ?? "Unschedulable", reasons });
 }
 
-/** Adds to `totals`, which are in the order of the nodes; one that does not answer has no say. */
+/** Adds extender scores to `totals`, where `totals[i]` belongs to `nodes[i]`. Extenders that fail are left out. */
 export async function addExtenderScores(
   extenders: readonly Extender[],
   pod: Pod,

@@ -1,6 +1,6 @@
 /**
- * Changes in the cluster that may make a pod fit which did not fit before. A plugin names those that can lift its own
- * refusals; `Update` of a node covers all the kinds of node updates, `*` anything.
+ * Changes in the cluster that may make an unschedulable pod schedulable. Each plugin registers for the events that can
+ * resolve its own rejections. `Node/Update` covers all kinds of node updates, `*` any action.
  * Source: pkg/scheduler/framework/types.go, internal/queue/events.go
  */
 export type EventResource =
@@ -17,7 +17,7 @@ export type NodeUpdate = "UpdateAllocatable" | "UpdateLabel" | "UpdateTaint" | "
 
 export type ClusterEvent = `${EventResource}/${"Add" | "Delete" | "Update" | "*"}` | `Node/${NodeUpdate}` | "*/*";
 
-/** What a plugin that does not say is woken by. */
+/** Events of a plugin without `wakeUpOn`. */
 export const allEvents: readonly ClusterEvent[] = [
   "Pod/*",
   "Node/*",
@@ -41,7 +41,7 @@ const nodeUpdates: Readonly<Record<NodeUpdate, string>> = {
   UpdateCondition: "NodeConditionChange",
 };
 
-/** As metrics call it: `AssignedPodDelete`, `PvcAdd`, `NodeTaintChange`. */
+/** The event's name in metrics, e.g. `AssignedPodDelete`, `PvcAdd`, `NodeTaintChange`. */
 export function labelOf(event: ClusterEvent): string {
   const [resource, action] = event.split("/") as [EventResource, string];
   if (event === "*/*") return "UnschedulableTimeout";
@@ -49,14 +49,14 @@ export function labelOf(event: ClusterEvent): string {
   return `${shortNames[resource] ?? resource}${action}`;
 }
 
-/** Does an interest include what happened? */
+/** True when the registered event pattern `wanted` includes `event`. */
 export function covers(wanted: ClusterEvent, event: ClusterEvent): boolean {
   if (wanted === event || wanted === "*/*" || event === "*/*") return true;
   const [wantedResource, wantedAction] = wanted.split("/");
   const [resource, action = ""] = event.split("/");
   if (wantedResource !== resource) return false;
   if (wantedAction === "*") return true;
-  // Making a node schedulable again takes a taint away.
+  // Uncordoning a node also removes its unschedulable taint.
   if (wantedAction === "UpdateTaint" && action === "UpdateUnschedulable") return true;
   return wantedAction === "Update" && action.startsWith("Update");
 }

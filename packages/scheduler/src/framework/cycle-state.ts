@@ -1,18 +1,18 @@
-/** What plugins note down for later calls about the same pod, by a key of their own. */
+/** Data that plugins pass between extension points of one pod's scheduling cycle, each under its own key. */
 export type CycleState = Map<string, unknown>;
 
-/** Notes that change when a pod is added to or taken off a node on trial. */
+/** State that `addPod` and `removePod` mutate, and that `cloneState` therefore has to copy. */
 export interface Cloneable {
   clone(): unknown;
 }
 
-/** What a plugin wrote in an earlier call. @throws when it did not: a bug in the order of calls. */
+/** @throws Error when no earlier extension point stored the key, which is a bug */
 export function readState<T>(state: CycleState, key: string): T {
   if (!state.has(key)) throw new Error(`no cycle state ${key}`);
   return state.get(key) as T;
 }
 
-/** A state to try things with: notes that can change are copied, the others shared. */
+/** A copy for simulations: Cloneable values are cloned, the others are shared. */
 export function cloneState(state: CycleState): CycleState {
   const copy: CycleState = new Map();
   for (const [key, value] of state) copy.set(key, isCloneable(value) ? value.clone() : value);

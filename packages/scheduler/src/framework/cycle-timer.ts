@@ -1,7 +1,7 @@
 import type { Status } from "./status.ts";
 
 /**
- * Times calls of plugins. Only one cycle in ten is timed: clocks cost more than some of the filters.
+ * Measures calls of single plugins. Only one cycle in ten is sampled: reading the clock costs more than some filters.
  * Source: framework/runtime metricsRecorder; pluginMetricsSamplePercent
  */
 export interface PluginTimer {
@@ -9,10 +9,10 @@ export interface PluginTimer {
   plugin(name: string, point: string, status: Status | undefined, beginMs: number | undefined): void;
 }
 
-/** Times whole points of a cycle, and single plugins when the cycle is a sampled one. */
+/** Measures whole extension points, and single plugins when the cycle is sampled. */
 export interface CycleTimer {
   readonly plugins: PluginTimer | undefined;
-  /** @param run may answer at once or later; a promise is timed to its end */
+  /** @param run may return a promise, which is measured until it settles */
   point<T>(name: string, run: () => T): T;
 }
 

@@ -7,33 +7,32 @@ import type { Status } from "./status.ts";
 
 export const maxNodeScore = 100;
 
-/** What `postFilter` found. */
+/** Outcome of `postFilter`. */
 export interface PostFilterResult {
-  /** The node that fits once the plugin's work is done; `""` takes an earlier nomination back, absent leaves it. */
+  /** Sets the pod's nominated node. `""` clears an earlier nomination, undefined keeps it. */
   readonly nominatedNode?: string;
   readonly status?: Status;
 }
 
 /**
- * The points a plugin may take part in, in the order they run. A plugin has those it needs; undefined as an answer is
- * success.
+ * The extension points in the order they run. A plugin implements those it needs. A status of undefined means Success.
  * Source: KEP-624, pkg/scheduler/framework/interface.go
  */
 export interface Plugin {
   readonly name: string;
-  /** Which changes may make a pod fit that this plugin refused; absent: any. */
+  /** Events that may make a pod schedulable that this plugin rejected; `allEvents` when absent. */
   readonly wakeUpOn?: readonly ClusterEvent[];
-  /** Where a configuration may name it although it has nothing to do there: upstream's prepares itself. */
+  /** Points at which a configuration may enable the plugin without effect, because upstream's plugin implements them. */
   readonly idleAt?: readonly ("preFilter" | "preScore" | "score")[];
 
-  /** Orders the queue; one plugin of a profile has it. Negative: `a` first. */
+  /** Orders the queue; negative when `a` comes first. Each profile has exactly one queue sort plugin. */
   compare?(a: QueuedPodView, b: QueuedPodView): number;
   preFilter?(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined;
-  /** What preFilter noted, as if `other` were on the node, too; and as if it were not. */
+  /** Update the state of preFilter as if `other` were added to, or removed from, the node. */
   addPod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
   removePod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
   filter?(state: CycleState, pod: PodInfo, node: NodeInfo): Status | undefined;
-  /** Runs when no node fits. The look at the cluster comes before its first await. */
+  /** Runs when no node fits. Must read the snapshot before its first await. */
   postFilter?(
     state: CycleState,
     pod: PodInfo,
@@ -41,9 +40,9 @@ export interface Plugin {
     snapshot: ClusterSnapshot,
   ): Promise<PostFilterResult>;
   preScore?(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined;
-  /** From 0 to 100 after `normalize`. */
+  /** Higher is better; from 0 to 100 once normalized. */
   score?(state: CycleState, pod: PodInfo, node: NodeInfo, snapshot: ClusterSnapshot): number;
-  /** Brings the scores of all nodes to 0 to 100, in place; `scores[i]` is of `nodes[i]`. */
+  /** Scales scores to 0..100 in place; `scores[i]` belongs to `nodes[i]`. */
   normalize?(state: CycleState, pod: PodInfo, scores: number[], nodes: readonly NodeInfo[]): void;
   reserve?(state: CycleState, pod: PodInfo, nodeName: string): Status | undefined;
   unreserve?(state: CycleState, pod: PodInfo, nodeName: string): void;
@@ -53,7 +52,7 @@ export interface Plugin {
   postBind?(state: CycleState, pod: PodInfo, nodeName: string): void;
 }
 
-/** As the configuration names them, with the method that makes a plugin take part. */
+/** Name in the configuration → method that a plugin implements to take part, and upstream's interface name for errors. */
 export const extensionPoints = {
   preFilter: { method: "preFilter", type: "PreFilterPlugin" },
   filter: { method: "filter", type: "FilterPlugin" },
@@ -69,9 +68,9 @@ export const extensionPoints = {
 } as const satisfies Record<string, { method: keyof Plugin; type: string }>;
 export type ExtensionPoint = keyof typeof extensionPoints;
 
-/** What ordering the queue may look at. */
+/** The part of a queue entry that queue sort plugins see. */
 export interface QueuedPodView {
   readonly pod: Pod;
-  /** When it came into the queue, in ms of a clock that only grows. */
+  /** Time of the last enqueue in ms, monotonic clock. */
   readonly queuedAtMs: number;
 }

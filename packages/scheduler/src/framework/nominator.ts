@@ -3,18 +3,19 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { newPodInfo, type PodInfo } from "../cache/node-info.ts";
 
 /**
- * Pods that wait for a node which was made free for them: other pods of no higher priority must not take the place.
+ * Pods nominated to a node by preemption. Their requests count there when other pods of equal or lower priority are filtered.
  * Source: pkg/scheduler/internal/queue PodNominator
  */
 export interface Nominator {
-  /** Notes the pod's own nomination, or the one given; drops an earlier one. `""`: none. */
+  /** Replaces the pod's nomination by `nodeName`, `status.nominatedNodeName` by default; `""` removes it. */
   set(pod: Pod, nodeName?: string): void;
   delete(pod: Pod): void;
-  /** Keeps a nomination that the API does not show yet across an update that is about something else. */
+  /** As `set`, but keeps a nomination that the API does not show yet when neither `old` nor `pod` names a node. */
   update(old: Pod | undefined, pod: Pod): void;
   onNode(nodeName: string): readonly PodInfo[];
 }
 
+/** @param isLive false for pods that no longer exist, whose nominations are ignored */
 export function newNominator(isLive: (pod: Pod) => boolean = () => true): Nominator {
   const byUid = new Map<string, { nodeName: string; info: PodInfo }>();
   const byNode = new Map<string, Map<string, PodInfo>>();

@@ -1,21 +1,22 @@
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 
-/** The outcome of a plugin's call; undefined is Success, so that the common case costs nothing. Source: framework/interface.go */
+/** The outcome of a plugin call other than Success, which is undefined to save an allocation. Source: framework/interface.go */
 export interface Status {
   readonly code: "Unschedulable" | "UnschedulableAndUnresolvable" | "Wait" | "Skip" | "Error";
   readonly reasons: readonly string[];
   readonly plugin?: string;
 }
 
-/** No node of this kind will do now; another pod's end may change that. */
+/** The pod does not fit the node now; preempting other pods may change that. */
 export const unschedulable = (...reasons: string[]): Status => ({ code: "Unschedulable", reasons });
 
-/** Removing pods from the node would not help either. */
+/** The pod does not fit the node, and preempting other pods would not help. */
 export const unresolvable = (...reasons: string[]): Status => ({ code: "UnschedulableAndUnresolvable", reasons });
 
+/** The plugin failed; aborts the cycle, unlike a rejection. */
 export const failed = (err: unknown): Status => ({ code: "Error", reasons: [messageOf(err)] });
 
-/** A plugin said no with its own problem, or against a decision that was made. */
+/** A plugin failed, or rejected a pod after its node was chosen. */
 export class PluginError extends Error {
   constructor(point: string, { plugin, reasons }: Status) {
     const name = JSON.stringify(plugin ?? "");
@@ -24,7 +25,7 @@ export class PluginError extends Error {
   }
 }
 
-/** Why a pod fits nowhere. `statuses` has each node's refusal by the node's name. */
+/** No node fits the pod. `statuses` has the rejection of each node by node name. */
 export class FitError extends Error {
   readonly statuses: ReadonlyMap<string, Status>;
   readonly unschedulablePlugins: ReadonlySet<string>;
@@ -36,7 +37,7 @@ export class FitError extends Error {
   }
 }
 
-/** There is no node at all; as far as users can tell that is a refusal, too. Source: ErrNoNodesAvailable */
+/** The cluster has no nodes. Reported as Unschedulable, like FitError. Source: ErrNoNodesAvailable */
 export class NoNodesError extends Error {
   constructor() {
     super("no nodes available to schedule pods");

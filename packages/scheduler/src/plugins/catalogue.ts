@@ -1,6 +1,5 @@
 import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { newDefaultBinder } from "./default-binder.ts";
 import { newDefaultPreemption } from "./default-preemption.ts";
 import { newImageLocality } from "./image-locality.ts";
@@ -11,6 +10,7 @@ import { newNodePorts } from "./node-ports.ts";
 import { newNodeResourcesBalancedAllocation } from "./node-resources-balanced-allocation.ts";
 import { newNodeResourcesFit } from "./node-resources-fit.ts";
 import { newNodeUnschedulable } from "./node-unschedulable.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { newPodTopologySpread } from "./pod-topology-spread.ts";
 import { newPrioritySort } from "./priority-sort.ts";
 import { newSelectorSpread } from "./selector-spread.ts";
@@ -20,7 +20,7 @@ import { newDiskLimits, newNodeVolumeLimits } from "./volume-limits.ts";
 import { newVolumeRestrictions } from "./volume-restrictions.ts";
 import { newVolumeZone } from "./volume-zone.ts";
 
-/** THE list: name in the configuration → constructor, with the arguments of its profile. */
+/** Registry of in-tree plugins: name in the configuration → constructor, called with the profile's arguments. */
 export const plugins: Readonly<Record<string, (context: PluginContext, args: PluginArgs) => Plugin>> = {
   PrioritySort: newPrioritySort,
   NodeUnschedulable: newNodeUnschedulable,

@@ -6,16 +6,16 @@ import {
   type MigratedPlugin,
   migratedPlugins,
 } from "@coxswain/apimachinery/volumes/migration";
-import type { PluginContext } from "../framework/plugin-context.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
-/** A kind of disk that Kubernetes once attached itself and that a CSI driver may have taken over. */
+/** An in-tree volume plugin that may be migrated to a CSI driver. */
 export interface InTreeDisk extends MigratedPlugin {
-  /** The disk behind a pod's volume, or a persistent one. */
+  /** ID of the disk in a pod's volume or a persistent volume; undefined for volumes of other plugins. */
   readonly idOf: (source: Pick<Volume & PersistentVolume["spec"], DiskField>) => string | undefined;
 }
 type DiskField = "awsElasticBlockStore" | "gcePersistentDisk" | "azureDisk" | "cinder" | "portworxVolume" | "rbd";
 
-/** Those that count against what a node can have attached. Source: k8s.io/csi-translation-lib plugins */
+/** Plugins whose volumes count towards the attach limits of nodes. Source: k8s.io/csi-translation-lib plugins */
 export const inTreeDisks = {
   EBS: disk("awsElasticBlockStore", ({ awsElasticBlockStore }) => awsElasticBlockStore?.volumeID),
   GCE: disk("gcePersistentDisk", ({ gcePersistentDisk }) => gcePersistentDisk?.pdName),
@@ -31,6 +31,7 @@ function disk(source: DiskField, idOf: InTreeDisk["idOf"]): InTreeDisk {
   return { ...row, idOf };
 }
 
+/** True when the CSI driver handles volumes of this plugin on the node. */
 export function isMigrated(disk: InTreeDisk, node: CSINode | undefined, gates: PluginContext["gates"]): boolean {
   return isTakenOver(disk, gates) && isMigratedOnNode(disk.plugin, node);
 }

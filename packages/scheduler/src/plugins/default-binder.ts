@@ -3,7 +3,7 @@ import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { Plugin } from "../framework/extension-points.ts";
 import { failed } from "../framework/status.ts";
 
-/** Binds by POST to pods/binding. */
+/** Binds a pod by creating the pods/binding subresource. */
 export const newDefaultBinder = (client: Client): Plugin => ({
   name: "DefaultBinder",
   async bind(_, { pod }, nodeName) {

@@ -12,7 +12,7 @@ import { decide } from "../scheduling-cycle.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 import { candidatesWanted } from "./default-preemption.ts";
 
-/** A cluster in which the pod fits nowhere, and what preemption makes of it. */
+/** Runs preemption in a cluster where the pod does not fit. */
 async function preempt(
   pod: Pod,
   { more = [], ...options }: TestClusterOptions & { more?: readonly Plugin[] },

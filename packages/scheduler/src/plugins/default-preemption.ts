@@ -9,17 +9,17 @@ import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, fitMessage, type Status, unresolvable, unschedulable } from "../framework/status.ts";
 import { clearNomination } from "../pod-status.ts";
 import { pickNode } from "../preemption/pick-node.ts";
 import { priorityOf, selectVictims } from "../preemption/victims.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 const name = "DefaultPreemption";
 
 /**
- * When a pod fits nowhere: finds a node where it would if less important pods left, sends those away and keeps the place
- * for it by nomination.
+ * PostFilter plugin: finds a node where the pod fits after evicting pods of lower priority, deletes these and nominates
+ * the pod to the node.
  * Source: pkg/scheduler/framework/plugins/defaultpreemption, framework/preemption
  */
 export function newDefaultPreemption(context: PluginContext, args: PluginArgs["DefaultPreemption"]): Plugin {
@@ -35,7 +35,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     }
   };
 
-  /** Victims first, then the nominations of less important pods, which may not fit there any more. */
+  /** Deletes the victims, then clears nominations of lower priority pods to the node: they may not fit there any more. */
   const prepare = async (pod: Pod, nodeName: string, victims: readonly Pod[]): Promise<void> => {
     for (const victim of victims) {
       const { namespace, name: victimName = "" } = victim.metadata;
@@ -75,14 +75,14 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     const trial = tryNodes(context, state, info, possible, offset, wanted, budgets.list());
     if (trial.candidates.size === 0) {
       const errors = [...trial.statuses.values()].filter(({ code }) => code === "Error");
-      // Then nobody knows whether it would have helped.
+      // With errors it is unknown whether preemption would help; fail instead of clearing the nomination.
       if (errors.length > 0) throw new Error(errors.flatMap(({ reasons }) => reasons).join(", "));
       return refused(snapshot, trial.statuses);
     }
     const agreed = await askExtenders(context.extenders, pod, trial.candidates, snapshot);
     const nodeName = pickNode(agreed);
     if (nodeName === undefined) return { status: unschedulable() };
-    // Kept from here on, before anybody is sent away: nobody else is to take the place meanwhile.
+    // Nominate before deleting victims, so that cycles that run meanwhile do not take the freed resources.
     nominator.set(pod, nodeName);
     await prepare(pod, nodeName, agreed.get(nodeName)?.pods ?? []);
     return { nominatedNode: nodeName };
@@ -97,7 +97,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
   };
 }
 
-/** A nomination that did not come to anything is taken back. */
+/** Result when preemption does not help: clears an earlier nomination. */
 const refused = (snapshot: ClusterSnapshot, tried: ReadonlyMap<string, Status>): PostFilterResult => {
   const statuses = new Map<string, Status>();
   for (const { name: node } of snapshot.nodes)
@@ -105,7 +105,7 @@ const refused = (snapshot: ClusterSnapshot, tried: ReadonlyMap<string, Status>):
   return { nominatedNode: "", status: unschedulable(fitMessage(snapshot.nodes.length, statuses)) };
 };
 
-/** Not while those it sent away before are still on their way out. Source: PodEligibleToPreemptOthers */
+/** False while earlier victims are still terminating on the nominated node. Source: PodEligibleToPreemptOthers */
 function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: ClusterSnapshot): boolean {
   if (pod.spec.preemptionPolicy === "Never") return false;
   const nominated = pod.status?.nominatedNodeName;
@@ -115,13 +115,13 @@ function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: C
   return true;
 }
 
-/** How many candidates are enough to choose from. */
+/** Number of candidate nodes after which the search stops. */
 export function candidatesWanted(nodes: number, args: PluginArgs["DefaultPreemption"]): number {
   const share = Math.trunc((nodes * args.minCandidateNodesPercentage) / 100);
   return Math.min(Math.max(share, args.minCandidateNodesAbsolute), nodes);
 }
 
-/** Goes around from `offset` until there are enough, one of which violates no budget. */
+/** Simulates preemption on the nodes from `offset` on, until there are `wanted` candidates and one violates no budget. */
 function tryNodes(
   { nominator, profile }: PluginContext,
   state: CycleState,
@@ -138,7 +138,7 @@ function tryNodes(
     const node = nodes[(offset + i) % nodes.length] as NodeInfo;
     const outcome = trySelect(() => selectVictims(profile(), state, pod, node, budgets, nominator));
     if ("code" in outcome) statuses.set(node.name, outcome);
-    // Then it would have fitted in the first place.
+    // Without victims the pod fits already, which contradicts the preceding filter result.
     else if (outcome.pods.length === 0)
       statuses.set(node.name, { code: "Error", reasons: [`expected at least one victim pod on node "${node.name}"`] });
     else (outcome.violations === 0 ? clean : violating).push([node.name, outcome]);
@@ -147,7 +147,7 @@ function tryNodes(
   return { candidates: new Map([...clean.slice(0, wanted), ...violating.slice(0, wanted)]), statuses };
 }
 
-/** A plugin that fails on one node says nothing of the others. */
+/** Turns an exception into a Status, so that a failure on one node does not end the search. */
 function trySelect(select: () => Victims | Status): Victims | Status {
   try {
     return select();
@@ -156,7 +156,7 @@ function trySelect(select: () => Victims | Status): Victims | Status {
   }
 }
 
-/** Each extender may strike candidates out. @throws what one throws that is not ignorable */
+/** Each extender may remove candidates. @throws the error of an extender that is not ignorable */
 async function askExtenders(
   extenders: readonly Extender[],
   pod: Pod,

@@ -6,11 +6,11 @@ import type { Pod, ReplicationController, Service } from "@coxswain/apimachinery
 import { replicaSets, replicationControllers, services, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
-/** Takes the pods that belong together with this one; everything (an empty selector) when it belongs to nothing. */
+/** Selects the pods of the same service or controller; an empty selector for a pod without either. */
 export type SelectorOf = (pod: Pod) => LabelSelector;
 
 /**
- * By the services that select the pod and the set that controls it.
+ * Combines the selectors of the services that select the pod and of its controller.
  * Source: pkg/scheduler/framework/plugins/helper/spread.go DefaultSelector
  */
 export function newDefaultSelector(informers: Pick<InformerFactory, "for">): SelectorOf {
@@ -44,7 +44,7 @@ function selects(selector: Readonly<Record<string, string>>, { metadata }: Pod):
   return Object.entries(selector).every(([key, value]) => labelOf(metadata.labels, key) === value);
 }
 
-/** Label keys come from users: `__proto__` is one. */
+/** Label keys come from users; plain assignment of `__proto__` would set the prototype. */
 function setAll(target: Record<string, string>, from: Readonly<Record<string, string>>): void {
   for (const [key, value] of Object.entries(from))
     Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });

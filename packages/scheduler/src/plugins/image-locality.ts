@@ -4,7 +4,7 @@ const mebibyte = 1 << 20;
 const leastBytes = 23 * mebibyte;
 const mostBytesPerContainer = 1000 * mebibyte;
 
-/** Prefers nodes that have the images already, the more so the fewer nodes have them not. */
+/** Prefers nodes that already have the pod's images. Sizes are scaled by the share of nodes with the image. */
 export const newImageLocality = (): Plugin => ({
   name: "ImageLocality",
   score(_, { pod }, node, snapshot) {
@@ -12,7 +12,7 @@ export const newImageLocality = (): Plugin => ({
     for (const { image } of pod.spec.containers) {
       const name = normalizedImageName(image ?? "");
       const bytes = node.images.get(name);
-      // In this order: a product of fractions is not always the fraction of the product.
+      // Divide before multiplying, as upstream does: the order affects rounding.
       if (bytes !== undefined) sum += Math.trunc(bytes * (snapshot.nodesWithImage(name) / snapshot.nodes.length));
     }
     const most = mostBytesPerContainer * pod.spec.containers.length;

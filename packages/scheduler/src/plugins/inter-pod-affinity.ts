@@ -7,22 +7,22 @@ import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { TopologyCounts } from "./topology-counts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** How many pods match, by domain; the incoming pod's terms have their namespaces resolved. */
+/** Matching pods by topology domain. Namespace selectors of the incoming pod's terms are resolved to names. */
 class AffinityState implements Cloneable {
   readonly required: readonly AffinityTerm[];
   readonly requiredAnti: readonly AffinityTerm[];
   readonly namespaceLabels: Labels | undefined;
-  /** Pods that all of the pod's affinity terms mean. */
+  /** Existing pods that match all affinity terms of the incoming pod. */
   near = new TopologyCounts();
-  /** Pods that one of its anti-affinity terms means. */
+  /** Existing pods that match an anti-affinity term of the incoming pod. */
   away = new TopologyCounts();
-  /** Pods whose own anti-affinity means the incoming one. */
+  /** Existing pods with an anti-affinity term that matches the incoming pod. */
   refusing = new TopologyCounts();
 
   constructor(required: readonly AffinityTerm[], requiredAnti: readonly AffinityTerm[], namespaceLabels: Labels | undefined) {
@@ -62,8 +62,7 @@ const filterKey = "PreFilterInterPodAffinity";
 const scoreKey = "PreScoreInterPodAffinity";
 
 /**
- * Affinity and anti-affinity between pods, from both sides: what the incoming pod asks, and what the pods that run
- * already ask of it.
+ * Pod affinity and anti-affinity: the terms of the incoming pod, and those of existing pods that match it.
  * Source: pkg/scheduler/framework/plugins/interpodaffinity
  */
 export function newInterPodAffinity(
@@ -75,7 +74,7 @@ export function newInterPodAffinity(
   const labelsOf = (namespace: string | undefined): Labels | undefined =>
     namespaceLister === undefined ? undefined : (namespaceLister.get(namespace ?? "")?.metadata.labels ?? {});
 
-  /** Namespaces by labels → by name, once instead of for each pod. An empty selector takes all anyway. */
+  /** Resolves namespaceSelector to names, once instead of for each pod. An empty selector matches all and is kept. */
   const resolve = <T extends AffinityTerm>(term: T): T => {
     if (namespaceLister === undefined) return { ...term, namespaceSelector: LabelSelector.nothing };
     if (term.namespaceSelector === LabelSelector.nothing || term.namespaceSelector.empty) return term;
@@ -136,7 +135,7 @@ export function newInterPodAffinity(
           add(preferred, other, node, 1);
           add(preferredAnti, other, node, -1);
           if (other.affinity === undefined) continue;
-          // Who must be near such pods would like this one, too.
+          // An existing pod's required affinity counts as a preference for the incoming pod.
           if (hardPodAffinityWeight > 0)
             add(
               other.affinity.required.map((term) => ({ ...term, weight: hardPodAffinityWeight })),
@@ -175,7 +174,7 @@ function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels)
     if (value === undefined) return false;
     if ((near.get(topologyKey, value) ?? 0) <= 0) found = false;
   }
-  // The first of a series of pods that want each other has nobody to be near to.
+  // When no pod matches yet, a pod that matches its own terms is allowed; else the first of such pods could never start.
   return found || (near.empty && matchesAll(required, pod));
 }
 

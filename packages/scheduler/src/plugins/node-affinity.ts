@@ -5,7 +5,7 @@ import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
 
-/** nodeSelector and node affinity, the pod's and what the configuration adds: required decides, preferred adds its weights. */
+/** nodeSelector and node affinity of the pod and of `addedAffinity`: required terms filter, preferred terms score. */
 export const newNodeAffinity = ({ addedAffinity }: PluginArgs["NodeAffinity"] = {}): Plugin => ({
   name: "NodeAffinity",
   idleAt: ["preFilter", "preScore"],
@@ -27,7 +27,7 @@ function meets(affinity: NodeAffinity | undefined, node: Node): boolean {
 
 function weightOf(terms: readonly PreferredSchedulingTerm[] = [], node: Node): number {
   let sum = 0;
-  // A term without any requirement matches nothing.
+  // matchesTerm is false for a preference without requirements.
   for (const { weight, preference } of terms) if (weight !== 0 && matchesTerm(preference, node)) sum += weight;
   return sum;
 }

@@ -1,7 +1,7 @@
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 
-/** A pod that names its node goes to no other. */
+/** Admits only the node that `spec.nodeName` names, if it is set. */
 export const newNodeName = (): Plugin => ({
   name: "NodeName",
   wakeUpOn: ["Node/Add"],

@@ -2,7 +2,7 @@ import type { HostPort, NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
 
-/** No two pods of a node share a host port on one address. */
+/** Rejects nodes where a requested host port is in use for the same protocol and address. */
 export const newNodePorts = (): Plugin => ({
   name: "NodePorts",
   idleAt: ["preFilter"],
@@ -11,6 +11,7 @@ export const newNodePorts = (): Plugin => ({
     hasFreePorts(pod, node) ? undefined : unschedulable("node(s) didn't have free ports for the requested pod ports"),
 });
 
+/** True when none of the pod's host ports conflicts with a pod on the node. `0.0.0.0` conflicts with every address. */
 export function hasFreePorts({ hostPorts }: PodInfo, node: NodeInfo): boolean {
   return !hostPorts.some((port) => isTaken(port, node));
 }

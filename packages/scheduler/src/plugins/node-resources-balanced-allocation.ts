@@ -2,7 +2,7 @@ import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import { allocationsOf } from "./resource-allocation.ts";
 
-/** Prefers nodes where the resources would be used to the same share. */
+/** Prefers nodes where the utilization of the resources is balanced once the pod is placed. */
 export const newNodeResourcesBalancedAllocation = (
   { resources }: PluginArgs["NodeResourcesBalancedAllocation"] = defaultPluginArgs.NodeResourcesBalancedAllocation,
 ): Plugin => ({

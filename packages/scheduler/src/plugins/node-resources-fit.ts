@@ -6,8 +6,8 @@ import { unschedulable } from "../framework/status.ts";
 import { allocationsOf, scorerOf } from "./resource-allocation.ts";
 
 /**
- * Only pods that fit into what is left; prefers nodes by the configured strategy, those with more left by default.
- * @throws Error for a strategy that does not exist
+ * Rejects nodes without enough free resources; scores by the configured strategy, LeastAllocated by default.
+ * @throws Error for an unknown strategy
  */
 export function newNodeResourcesFit(args: PluginArgs["NodeResourcesFit"] = defaultPluginArgs.NodeResourcesFit): Plugin {
   const { scoringStrategy, ignoredResources = [], ignoredResourceGroups = [] } = args;
@@ -29,7 +29,7 @@ export function newNodeResourcesFit(args: PluginArgs["NodeResourcesFit"] = defau
   };
 }
 
-/** Pure: what the node has too little of, in upstream's words. */
+/** Pure: a reason with upstream's text for each resource that the node lacks; empty when the pod fits. */
 export function insufficient(
   { requests }: PodInfo,
   { pods, allocatable, requested }: NodeInfo,

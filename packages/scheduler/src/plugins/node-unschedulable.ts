@@ -4,7 +4,7 @@ import { unresolvable } from "../framework/status.ts";
 
 const taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 
-/** A cordoned node takes only pods that tolerate it. */
+/** Rejects cordoned nodes for pods that do not tolerate the unschedulable taint. */
 export const newNodeUnschedulable = (): Plugin => ({
   name: "NodeUnschedulable",
   wakeUpOn: ["Node/Add", "Node/UpdateTaint"],

@@ -1,6 +1,6 @@
 import { maxNodeScore } from "../framework/extension-points.ts";
 
-/** Scales scores so that the largest is 100; with `reverse` the smallest count wins. Source: plugins/helper/normalize_score.go */
+/** Scales scores so that the largest becomes 100; `reverse` then inverts them. Source: plugins/helper/normalize_score.go */
 export function normalizeByLargest(scores: number[], reverse: boolean): void {
   const largest = scores.reduce((most, score) => Math.max(most, score), 0);
   for (let i = 0; i < scores.length; i++) {

@@ -2,7 +2,7 @@ import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** A claim that a pod uses, under its own name or made for one of its ephemeral volumes. */
+/** A claim that a pod references, or that is created for one of its ephemeral volumes. */
 export interface ClaimUse {
   readonly name: string;
   readonly ephemeral: boolean;
@@ -17,8 +17,8 @@ export function claimsOf({ metadata, spec }: Pod): ClaimUse[] {
 }
 
 /**
- * @returns undefined when the claim is not there
- * @throws Error when it was to be made for this pod and is somebody else's
+ * @returns undefined when the claim does not exist
+ * @throws Error when the claim of an ephemeral volume has another owner than the pod
  */
 export function findClaim(
   claims: Pick<Lister<PersistentVolumeClaim>, "get">,

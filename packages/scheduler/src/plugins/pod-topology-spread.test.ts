@@ -6,7 +6,7 @@ import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { addPod, cloneNodeInfo, newPodInfo, removePod } from "../cache/node-info.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { cloneState } from "../framework/cycle-state.ts";
-import { runFilters, runPreFilter } from "../framework/profile.ts";
+import { runFilters, runPreFilter } from "../profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 
 const zoneKey = "topology.kubernetes.io/zone";

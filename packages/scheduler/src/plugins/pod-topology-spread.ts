@@ -6,9 +6,9 @@ import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
 
 const hostname = "kubernetes.io/hostname";
@@ -19,7 +19,7 @@ const systemConstraints: readonly TopologySpreadConstraint[] = [
   { topologyKey: "topology.kubernetes.io/zone", whenUnsatisfiable: "ScheduleAnyway", maxSkew: 5 },
 ];
 
-/** What is counted before the filters. */
+/** PreFilter state: pods per topology domain, for the DoNotSchedule constraints. */
 class HardState implements Cloneable {
   readonly constraints: readonly SpreadConstraint[];
   readonly counts: TopologyCounts;
@@ -36,10 +36,10 @@ class HardState implements Cloneable {
 
 interface SoftState {
   readonly constraints: readonly SpreadConstraint[];
-  /** Nodes that lack a label; they score nothing. */
+  /** Names of nodes without all topology labels; they score 0. */
   readonly ignored: ReadonlySet<string>;
   readonly counts: TopologyCounts;
-  /** For each constraint: many small domains must not count less than a few large ones. */
+  /** By constraint: grows with the number of domains, as the count per domain shrinks with it. */
   readonly weights: readonly number[];
 }
 
@@ -47,8 +47,8 @@ const hardKey = "PreFilterPodTopologySpread";
 const softKey = "PreScorePodTopologySpread";
 
 /**
- * Spreads pods that belong together over domains, which are the values of a node label: by the pod's constraints, or by
- * the configuration's for pods that have none.
+ * Spreads pods over topology domains (the values of a node label) by the pod's constraints, or by the configured default
+ * constraints for pods without any.
  * Source: KEP-895; pkg/scheduler/framework/plugins/podtopologyspread
  */
 export function newPodTopologySpread(
@@ -99,7 +99,7 @@ export function newPodTopologySpread(
     preScore(state, pod, nodes, snapshot) {
       try {
         const constraints = constraintsOf(pod, "ScheduleAnyway");
-        // Nodes without a zone are still spread over by the system's defaults.
+        // With the system defaults, nodes without a zone label still take part.
         const needsAllKeys = !isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
         state.set(softKey, countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
         return undefined;
@@ -117,7 +117,7 @@ export function newPodTopologySpread(
         if (value === undefined) continue;
         const count =
           topologyKey === hostname ? countOf(info, constraint, pod.metadata.namespace) : (counts.get(topologyKey, value) ?? 0);
-        // A larger allowed skew waters the difference between domains down.
+        // Adding maxSkew - 1 makes the differences between domains relatively smaller when a larger skew is tolerated.
         score += count * (weights[i] as number) + (maxSkew - 1);
       }
       return Math.trunc(score);
@@ -140,7 +140,7 @@ export function newPodTopologySpread(
   };
 }
 
-/** Only nodes count that the pod may run on and that have all the labels. */
+/** A domain is counted when it has a node that matches the pod's node affinity and has all topology labels. */
 function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, { nodes }: ClusterSnapshot): TopologyCounts {
   const counts = new TopologyCounts();
   if (constraints.length === 0) return counts;
@@ -148,7 +148,7 @@ function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, {
     matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
   for (const info of nodes.filter(isEligible))
     for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(info.node.metadata.labels, topologyKey) ?? "", 0);
-  // A domain that has eligible nodes counts with all its nodes.
+  // In such a domain the pods of all nodes count, those of nodes that are not eligible included.
   for (const info of nodes) {
     for (const constraint of constraints) {
       const { topologyKey } = constraint;

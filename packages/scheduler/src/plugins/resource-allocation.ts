@@ -2,7 +2,7 @@ import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ResourceWeight, ScoringStrategy, ShapePoint } from "../config/plugin-args.ts";
 import { maxNodeScore } from "../framework/extension-points.ts";
 
-/** What would be taken of one resource with the pod on the node, and what there is. */
+/** Requested amount of one resource on the node, incoming pod included, and the allocatable amount. */
 export interface Allocation {
   readonly requested: number;
   readonly allocatable: number;
@@ -10,8 +10,8 @@ export interface Allocation {
 }
 
 /**
- * The resources that count for a score: those that the node has, and of extended ones those that the pod asks for.
- * @param nonZero counts a little for containers that ask for no cpu or memory
+ * The resources that take part in scoring: those that the node has; extended resources only when the pod requests them.
+ * @param nonZero assumes default requests for containers without cpu or memory requests
  * Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
  */
 export function allocationsOf(
@@ -39,7 +39,7 @@ export function allocationsOf(
   return allocations;
 }
 
-/** How well a pod would sit by what its node has left. @returns undefined for a strategy that is not known */
+/** Scoring function of a strategy, 0 to 100. @returns undefined for an unknown strategy */
 export function scorerOf({
   type,
   requestedToCapacityRatio,
@@ -67,7 +67,7 @@ const leastAllocated = ({ requested, allocatable }: Allocation): number =>
 const mostAllocated = ({ requested, allocatable }: Allocation): number =>
   Math.trunc((Math.min(requested, allocatable) * maxNodeScore) / allocatable);
 
-/** Resources that score nothing do not count. Source: requested_to_capacity_ratio.go */
+/** Resources with score 0 are left out of the mean. Source: requested_to_capacity_ratio.go */
 function ratioScore(allocations: readonly Allocation[], shape: readonly ShapePoint[]): number {
   let sum = 0;
   let weights = 0;
@@ -80,12 +80,12 @@ function ratioScore(allocations: readonly Allocation[], shape: readonly ShapePoi
   return weights === 0 ? 0 : Math.round(sum / weights);
 }
 
-/** 0 to 100, by how much of what there is was asked for. */
+/** Score from 0 to 100 for a utilization of `requested / capacity`. */
 export function shapeScore(shape: readonly ShapePoint[], requested: number, capacity: number): number {
   return onShape(shape, requested > capacity || capacity === 0 ? 100 : Math.trunc((requested * 100) / capacity));
 }
 
-/** On the broken line through the points; flat beyond both its ends. */
+/** Piecewise linear interpolation through the points; constant outside their range. */
 function onShape(shape: readonly ShapePoint[], utilization: number): number {
   const scale = (score: number): number => score * (maxNodeScore / 10);
   for (const [i, point] of shape.entries()) {

@@ -98,7 +98,7 @@ const withImage = (name: string, ...images: [string, number][]): Node => {
 test("a node that has a large image already is better, the more so the more nodes have it", () => {
   const mebibyte = 2 ** 20;
   const cluster = newTestCluster({ nodes: [withImage("has", ["busybox:1.36", 1_000 * mebibyte]), withImage("has-not")] });
-  // Half the nodes have it, so half its size counts, less what is not worth it.
+  // Half of the nodes have the image, so half of its size counts, minus the lower threshold.
   assert.deepEqual(cluster.scores("ImageLocality", wanted), { has: 48, "has-not": 0 });
 });
 

@@ -2,17 +2,17 @@ import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { newDefaultSelector } from "./default-selector.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { countMatching } from "./topology-counts.ts";
 
-/** Zones count for two thirds where nodes have them. */
+/** Weight of the zone score on nodes with a zone label; the node score has the rest. */
 const zoneShare = 2 / 3;
 const stateKey = "PreScoreSelectorSpread";
 
 /**
- * Spreads the pods of a service or set over nodes and zones; what PodTopologySpread's defaults came after. Pods with
- * constraints of their own are left alone.
+ * Spreads the pods of a service or controller over nodes and zones; superseded by PodTopologySpread's default
+ * constraints. Ignores pods with topology spread constraints.
  * Source: pkg/scheduler/framework/plugins/selectorspread
  */
 export function newSelectorSpread({ informers }: Pick<PluginContext, "informers">): Plugin {
@@ -48,7 +48,7 @@ export function newSelectorSpread({ informers }: Pick<PluginContext, "informers"
 
 const freedom = (count: number, most: number): number => (most > 0 ? maxNodeScore * ((most - count) / most) : maxNodeScore);
 
-/** Region and zone; `""` for a node that says neither. Source: pkg/util/node GetZoneKey */
+/** Region and zone; `""` for a node without these labels. Source: pkg/util/node GetZoneKey */
 function zoneOf({ metadata: { labels = {} } }: Node): string {
   const region = labels["failure-domain.beta.kubernetes.io/region"] ?? labels["topology.kubernetes.io/region"] ?? "";
   const zone = labels["failure-domain.beta.kubernetes.io/zone"] ?? labels["topology.kubernetes.io/zone"] ?? "";

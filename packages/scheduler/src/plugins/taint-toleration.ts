@@ -3,7 +3,7 @@ import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
 
-/** Keeps pods off tainted nodes, and prefers nodes with fewer taints that only ask to stay away. */
+/** Rejects nodes with untolerated NoSchedule and NoExecute taints; prefers fewer untolerated PreferNoSchedule taints. */
 export const newTaintToleration = (): Plugin => ({
   name: "TaintToleration",
   idleAt: ["preScore"],

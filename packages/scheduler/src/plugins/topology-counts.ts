@@ -8,16 +8,16 @@ export interface SpreadConstraint {
   readonly maxSkew: number;
   readonly topologyKey: string;
   readonly selector: LabelSelector;
-  /** The same for the same selector of another cycle. */
+  /** Canonical text of the selector; equal for equal selectors, across cycles. */
   readonly text: string;
 }
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Numbers by topology key and value. */
+/** Counts by topology key and value. */
 export class TopologyCounts {
   readonly #byKey = new Map<string, Map<string, number>>();
-  /** Every node asks for it; until a count of the key changes it stays. */
+  /** Cached minimum by key: `least` is called for every node. Invalidated when a count of the key changes. */
   readonly #least = new Map<string, number>();
 
   static copyOf(counts: TopologyCounts): TopologyCounts {
@@ -30,7 +30,7 @@ export class TopologyCounts {
     return this.#byKey.get(key)?.get(value);
   }
 
-  /** Gone when it comes to nothing, if `forgetZero`. */
+  /** @param forgetZero removes the entry when its count becomes 0 */
   add(key: string, value: string, count: number, forgetZero = false): void {
     this.#least.delete(key);
     const values = this.#byKey.get(key) ?? new Map<string, number>();
@@ -39,7 +39,7 @@ export class TopologyCounts {
     else if (values.delete(value) && values.size === 0) this.#byKey.delete(key);
   }
 
-  /** Of the values of a key; infinite when there is none. */
+  /** Smallest count of a key; Infinity when the key has no values. */
   least(key: string): number {
     const known = this.#least.get(key);
     if (known !== undefined) return known;
@@ -58,7 +58,7 @@ export class TopologyCounts {
   }
 }
 
-/** @throws BadRequest for a selector that cannot be read */
+/** Constraints with the given action, selectors parsed. @throws BadRequest for an invalid selector */
 export function parseConstraints(
   constraints: readonly TopologySpreadConstraint[],
   action: TopologySpreadConstraint["whenUnsatisfiable"],
@@ -72,20 +72,21 @@ export function parseConstraints(
     }));
 }
 
+/** True when the labels include the topology keys of all constraints. */
 export const hasAllKeys = (labels: Labels, constraints: readonly SpreadConstraint[]): boolean =>
   constraints.every(({ topologyKey }) => labelOf(labels, topologyKey) !== undefined);
 
-/** Both fields that a constraint has of its selector. */
+/** The fields of a SpreadConstraint that are derived from its selector. */
 export const parsed = (selector: LabelSelector): Pick<SpreadConstraint, "selector" | "text"> => ({
   selector,
-  // What takes nothing reads like what takes all.
+  // The text of `nothing` is empty, like that of the selector that matches everything.
   text: selector === LabelSelector.nothing ? "nothing" : `=${selector.toString()}`,
 });
 
-/** What was counted last on each node: the pods of one set come one after the other, and most nodes did not change. */
+/** Last count of each node. Pods of one set are usually scheduled in a row, and most nodes do not change in between. */
 const lastCounts = new WeakMap<NodeInfo, { version: number; namespace: string; text: string; count: number }>();
 
-/** `countMatching`, remembered. */
+/** `countMatching`, cached until the pods of the node change. */
 export function countOf(info: NodeInfo, { selector, text }: SpreadConstraint, namespace = ""): number {
   const last = lastCounts.get(info);
   if (last?.version === info.version && last.text === text && last.namespace === namespace) return last.count;
@@ -94,7 +95,7 @@ export function countOf(info: NodeInfo, { selector, text }: SpreadConstraint, na
   return count;
 }
 
-/** Pods of the namespace on the node that the selector takes, less those that are on their way out. */
+/** Number of matching pods of the namespace on the node, without terminating ones. */
 export function countMatching({ pods }: NodeInfo, selector: LabelSelector, namespace = ""): number {
   let count = 0;
   for (const { pod } of pods.values()) {

@@ -21,8 +21,8 @@ import { defaultCapacityShape, type ShapePoint } from "../config/plugin-args.ts"
 import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { newNominator } from "../framework/nominator.ts";
-import { newProfile, type Profile, runFilters, runPreFilter, scoreNodes } from "../framework/profile.ts";
 import { noMetrics } from "../metrics.ts";
+import { newProfile, type Profile, runFilters, runPreFilter, scoreNodes } from "../profile.ts";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
 import { newDefaultBinder } from "./default-binder.ts";
 import { newPrioritySort } from "./priority-sort.ts";
@@ -54,7 +54,7 @@ const aClass = (provisioner: string) => ({
   volumeBindingMode: "WaitForFirstConsumer",
 });
 
-/** The plugin over a client in memory, up to and with `reserve` for a pod on node a. */
+/** Runs the plugin with a fake client up to `reserve` for a pod on node a. */
 async function start(
   t: { after(fn: () => void): void },
   provisioner: string,
@@ -109,7 +109,7 @@ async function start(
   return { clock, client, profile, state, cycle, node };
 }
 
-/** What the persistent volume controller would do. */
+/** Binds the claim like the persistent volume controller. */
 function bindAsController(client: ReturnType<typeof newFakeClient>, volumeName: string): void {
   const current = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data");
   assert.ok(current);
@@ -271,7 +271,7 @@ for (const { name, provisioner = "kubernetes.io/no-provisioner", happens, want }
     await settle(30);
     await clock.advance(1_000);
     assert.equal(await done, `running PreBind plugin "VolumeBinding": binding volumes: ${want}`);
-    // All is as it was again: the same decision can be made anew.
+    // Restore the objects: the assumed state must be gone, so that the same decision succeeds again.
     client.put(nodes, node);
     client.put(persistentVolumeClaims, claim);
     client.put(persistentVolumes, volume);

@@ -21,30 +21,30 @@ import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import type { PluginArgs, ShapePoint } from "../config/plugin-args.ts";
 import { readState } from "../framework/cycle-state.ts";
 import type { Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unresolvable } from "../framework/status.ts";
 import { newAssumeCache, versionOf } from "../volumes/assume-cache.ts";
 import { findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
 import { shapeScore } from "./resource-allocation.ts";
 
 const stateKey = "VolumeBinding";
 const pollMs = 1_000;
 
-/** What is known of one pod's claims through its cycle. */
+/** Cycle state: the claims of one pod. */
 interface BindingState {
   readonly bound: readonly PersistentVolumeClaim[];
   readonly unbound: readonly PersistentVolumeClaim[];
-  /** The volumes as they were when the cycle began. */
+  /** Storage objects; volumes by class are listed once per cycle. */
   readonly view: StorageView;
   readonly byNode: Map<string, PodVolumes>;
-  /** Filled in by reserve: what to write before the pod is bound. */
+  /** Set by reserve: objects that preBind has to write. */
   toWrite?: PodVolumes;
 }
 
 /**
- * Places pods where their volumes are or can be, and has claims that wait for their first consumer bound or provisioned
- * before the pod is. The binding itself is the persistent volume controller's.
+ * Restricts pods to nodes where their volumes are reachable or can be provisioned. Before the pod is bound, triggers
+ * binding or provisioning of WaitForFirstConsumer claims and waits for the persistent volume controller to bind them.
  * Source: pkg/scheduler/framework/plugins/volumebinding
  */
 export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, shape }: PluginArgs["VolumeBinding"]): Plugin {
@@ -83,7 +83,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
     };
   };
 
-  /** @throws Error for a claim that keeps the pod from any node */
+  /** @throws Error for a missing, lost or terminating claim, which makes the pod unschedulable on all nodes */
   const claimsFor = (pod: Pod): PersistentVolumeClaim[] =>
     claimsOf(pod).map((use) => {
       const claim = findClaim(claims, pod, use);
@@ -111,7 +111,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
     return { bindings: written, provisions: asked };
   };
 
-  /** @returns whether the controller has bound them all. @throws Error when it will not */
+  /** @returns whether the controller has bound all claims. @throws Error when binding cannot succeed any more */
   const areBound = (pod: Pod, nodeName: string, { bindings, provisions }: PodVolumes): boolean => {
     const node = nodeLister.get(nodeName);
     if (node === undefined) throw new Error(`failed to get node ${JSON.stringify(nodeName)}: node "${nodeName}" not found`);
@@ -135,7 +135,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
         throw new Error(`failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "${keyOf(sent)}"`);
       if (versionOf(sent) > versionOf(claim)) return false;
       if (claim.metadata.annotations === undefined) throw new Error(`selectedNode annotation reset for PVC ${key}`);
-      // A provisioner that cannot takes the annotation away: another node has to be found.
+      // A provisioner removes the annotation when it fails, so that the pod is rescheduled to another node.
       if (claim.metadata.annotations[selectedNode] !== nodeName) throw new Error(`provisioning failed for PVC ${key}`);
       const { volumeName } = claim.spec;
       if (volumeName) {
@@ -150,7 +150,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
 
   return {
     name: "VolumeBinding",
-    // Takes part in scoring, and has something to say with the gate VolumeCapacityPriority alone.
+    // Scores only with the feature gate VolumeCapacityPriority, but may always be enabled for scoring.
     idleAt: ["score"],
     ...(shape !== undefined && {
       score(state, _, { name }) {
@@ -248,7 +248,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
   };
 }
 
-/** 0 to 100: how much of the volumes that would be taken is asked for, each class counting the same. Source: scorer.go */
+/** Score from 0 to 100 by the requested share of the matched volumes' capacity, averaged over classes. Source: scorer.go */
 function capacityScore(bindings: PodVolumes["bindings"], shape: readonly ShapePoint[]): number {
   const byClass = [...Map.groupBy(bindings, ({ volume }) => classNameOf(volume)).values()];
   if (byClass.length === 0) return 0;

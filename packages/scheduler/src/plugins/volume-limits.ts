@@ -12,9 +12,9 @@ import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { NodeInfo } from "../cache/node-info.ts";
 import type { Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unschedulable } from "../framework/status.ts";
 import { type InTreeDisk, inTreeDisks, isMigrated } from "./csi-migration.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
 
 const exceeded = (): ReturnType<typeof unschedulable> => unschedulable("node(s) exceed max volume count");
@@ -39,7 +39,7 @@ function listersOf({ informers }: Context): Listers {
         if (use.name === "") throw new Error("PersistentVolumeClaim had no name");
         const claim = findClaim(claims, pod, use);
         if (claim !== undefined) return [claim];
-        // A pod that runs somewhere may have lost its claim; a new one cannot do without.
+        // The claim of an existing pod may have been deleted; for the incoming pod a missing claim is an error.
         if (!isNew) return [];
         const { namespace } = pod.metadata;
         throw new Error(`looking up PVC ${namespace}/${use.name}: persistentvolumeclaim "${use.name}" not found`);
@@ -51,25 +51,25 @@ function listersOf({ informers }: Context): Listers {
   };
 }
 
-/** What the node's agent says it can attach, by limit. */
+/** Attach limits that the kubelet reports in the node's allocatable, by resource name. */
 const limitsIn = ({ allocatable }: NodeInfo): Map<string, number> =>
   new Map([...allocatable.scalars].filter(([name]) => name.startsWith(limitPrefix)));
 
-/** Stands for a disk that is not made yet; no real disk is called so. */
+/** Placeholder ID of a disk that is not provisioned yet; the random prefix avoids collisions with real disks. */
 const standIn = (): ((claim: PersistentVolumeClaim) => string) => {
   const prefix = generateName("claim-");
   return ({ metadata }) => `${prefix}-${metadata.namespace}/${metadata.name}`;
 };
 
 /**
- * No more volumes of a CSI driver on a node than the driver said that it can attach there.
+ * Enforces the attach limits that CSI drivers report for a node.
  * Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
  */
 export function newNodeVolumeLimits(context: Context): Plugin {
   const listers = listersOf(context);
   const nameOf = standIn();
 
-  /** Driver and handle; undefined for volumes that no driver attaches. */
+  /** Driver and volume handle; undefined for volumes that no CSI driver attaches. */
   const volumeOf = (claim: PersistentVolumeClaim, node: CSINode | undefined): readonly [string, string] | undefined => {
     const volume = listers.volume(claim.spec.volumeName);
     if (volume?.spec.csi !== undefined) return [volume.spec.csi.driver, volume.spec.csi.volumeHandle];
@@ -77,7 +77,7 @@ export function newNodeVolumeLimits(context: Context): Plugin {
     if (volume !== undefined) {
       const disk = disks.find(({ idOf }) => idOf(volume.spec) !== undefined);
       if (disk === undefined || !isMigrated(disk, node, context.gates)) return undefined;
-      // The same disk may be known to another claim as the driver's own.
+      // Translate the handle: another claim may use the same disk through the CSI driver directly.
       return [disk.driver, translated(volume, disk.plugin)?.spec.csi?.volumeHandle ?? ""];
     }
     const provisioner = listers.storageClass(claim)?.provisioner;
@@ -86,7 +86,7 @@ export function newNodeVolumeLimits(context: Context): Plugin {
     if (disk === undefined) return [provisioner, nameOf(claim)];
     return isMigrated(disk, node, context.gates) ? [disk.driver, nameOf(claim)] : undefined;
   };
-  /** Unique volume → limit that it counts for. */
+  /** Pairs of unique volume name and the key of the limit it counts towards. */
   const volumesOf = (pod: Pod, isNew: boolean, node: CSINode | undefined): [string, string][] =>
     listers.claims(pod, isNew).flatMap((claim): [string, string][] => {
       const volume = volumeOf(claim, node);
@@ -109,7 +109,7 @@ export function newNodeVolumeLimits(context: Context): Plugin {
         const attached = new Map([...info.pods.values()].flatMap(({ pod: other }) => volumesOf(other, false, csiNode)));
         const counts = new Map<string, number>();
         for (const key of new Map([...attached, ...wanted]).values()) counts.set(key, (counts.get(key) ?? 0) + 1);
-        // Only what is new can be too much.
+        // Volumes that are already attached to the node do not add to the count.
         for (const [volume, key] of wanted)
           if (!attached.has(volume) && (counts.get(key) ?? 0) > (limits.get(key) ?? Number.POSITIVE_INFINITY)) return exceeded();
         return undefined;
@@ -120,7 +120,7 @@ export function newNodeVolumeLimits(context: Context): Plugin {
   };
 }
 
-/** `attachable-volumes-csi-<driver>`, shortened where that is too long. Source: pkg/volume/util GetCSIAttachLimitKey */
+/** `attachable-volumes-csi-<driver>`; hashed when longer than 63 characters. Source: pkg/volume/util GetCSIAttachLimitKey */
 export function csiLimitKey(driver: string): string {
   const prefix = `${limitPrefix}csi-`;
   if (prefix.length + driver.length <= 63) return `${prefix}${driver}`;
@@ -134,7 +134,7 @@ interface DiskLimit {
   readonly most: (node: Node) => number;
 }
 
-/** Newer machines attach fewer. Source: pkg/volume/util EBSNitroLimitRegex, DefaultMaxEBSVolumes */
+/** Nitro instances have a lower limit. Source: pkg/volume/util EBSNitroLimitRegex, DefaultMaxEBSVolumes */
 function mostEbsVolumes({ metadata: { labels = {} } }: Node): number {
   const type = labels["node.kubernetes.io/instance-type"] ?? labels["beta.kubernetes.io/instance-type"] ?? "";
   return /^[cmr]5|t3|z1d/.test(type) ? 25 : 39;
@@ -148,9 +148,8 @@ const diskLimits: Readonly<Record<string, DiskLimit>> = {
 };
 
 /**
- * The same for one kind of disk that Kubernetes attaches without a driver. KUBE_MAX_PD_VOLS sets the limit for all kinds;
- * what the node says comes first.
- * @param name one of the four plugins
+ * Enforces the attach limit of one in-tree volume plugin. The limit is the node's allocatable, else the environment
+ * variable KUBE_MAX_PD_VOLS, else the plugin's default.
  * Source: pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go
  */
 export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits" | "AzureDiskLimits" | "CinderLimits"): Plugin {
@@ -164,7 +163,7 @@ export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits
     const claimed = listers.claims(pod, isNew).flatMap((claim) => {
       const volume = listers.volume(claim.spec.volumeName);
       if (volume !== undefined) return disk.idOf(volume.spec) ?? [];
-      // Not bound, or bound to what is gone: it will come back as one of this kind.
+      // Unbound, or the volume is missing: counts towards the limit when the class provisions such disks.
       return listers.storageClass(claim)?.provisioner === disk.plugin ? [nameOf(claim)] : [];
     });
     return [...inline, ...claimed];

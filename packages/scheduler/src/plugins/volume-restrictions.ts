@@ -1,16 +1,16 @@
 import type { PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 /**
- * Disks of which two pods on one node must not have the same, unless both only read.
+ * Volume types whose disks two pods on one node must not share, unless both mount them read-only.
  * Source: pkg/scheduler/framework/plugins/volumerestrictions isVolumeConflict
  */
 const conflicts: readonly ((a: Volume, b: Volume) => boolean)[] = [
   ({ gcePersistentDisk: a }, { gcePersistentDisk: b }) => isShared(a, b, (one, other) => one.pdName === other.pdName),
-  // Not even for reading.
+  // Conflicts even when both are read-only.
   ({ awsElasticBlockStore: a }, { awsElasticBlockStore: b }) => a !== undefined && b !== undefined && a.volumeID === b.volumeID,
   ({ iscsi: a }, { iscsi: b }) => isShared(a, b, (one, other) => one.iqn === other.iqn),
   ({ rbd: a }, { rbd: b }) =>
@@ -35,7 +35,7 @@ function isShared<T extends { readOnly?: boolean }>(
 const mayConflict = ({ gcePersistentDisk, awsElasticBlockStore, rbd, iscsi }: Volume): boolean =>
   [gcePersistentDisk, awsElasticBlockStore, rbd, iscsi].some((source) => source !== undefined);
 
-/** No two pods share what only one may have: a disk on one node; with ReadWriteOncePod, a claim in the cluster. */
+/** Rejects nodes where a pod uses the same exclusive disk; with ReadWriteOncePod, pods whose claim another pod uses. */
 export function newVolumeRestrictions({ informers, gates }: Pick<PluginContext, "informers" | "gates">): Plugin {
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims).lister;
   const oncePod = gates.enabled("ReadWriteOncePod");

@@ -3,8 +3,8 @@ import { persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxs
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { Plugin } from "../framework/extension-points.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 const zoneLabels = [
   "failure-domain.beta.kubernetes.io/zone",
@@ -13,13 +13,13 @@ const zoneLabels = [
   "topology.kubernetes.io/region",
 ];
 
-/** A pod goes where its bound volumes' zone and region labels allow. Source: pkg/scheduler/framework/plugins/volumezone */
+/** Matches zone and region labels of bound volumes with those of the node. Source: pkg/scheduler/framework/plugins/volumezone */
 export function newVolumeZone({ informers }: Pick<PluginContext, "informers">): Plugin {
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims).lister;
   const volumes = informers.for<PersistentVolume>(persistentVolumes).lister;
   const classes = informers.for<StorageClass>(storageClasses).lister;
 
-  /** undefined: not bound yet, and that is fine. */
+  /** undefined for an unbound claim of a WaitForFirstConsumer class, which does not restrict nodes. */
   const volumeOf = (claim: PersistentVolumeClaim): PersistentVolume | Status | undefined => {
     const { volumeName = "" } = claim.spec;
     if (volumeName !== "") return volumes.get(volumeName) ?? unresolvable(`persistentvolume "${volumeName}" not found`);
@@ -65,7 +65,7 @@ export function newVolumeZone({ informers }: Pick<PluginContext, "informers">): 
   };
 }
 
-/** `a__b` is two zones; a label that cannot be read does not count. Source: cloud-provider LabelZonesToSet */
+/** `a__b` stands for two zones; undefined for an invalid label, which is ignored. Source: cloud-provider LabelZonesToSet */
 function zonesIn(label: string | undefined): string[] | undefined {
   const zones = label?.split("__").map((zone) => zone.trim());
   return zones?.includes("") ? undefined : zones;

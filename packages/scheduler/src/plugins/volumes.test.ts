@@ -217,7 +217,7 @@ for (const { plugins, gates, want } of [
 ]) {
   test(`volumes: where ${plugins} moved to CSI ${JSON.stringify(gates)} an EBS disk leads to its driver's zone on ${want}`, async () => {
     const driverZone = "topology.ebs.csi.aws.com/zone";
-    // The plugin's label is on one node, the driver's with that zone on the other.
+    // Node a is in the volume's zone by the label of the CSI driver, node b by the label of the in-tree plugin.
     const two = [
       aTestNode("a", { labels: { [driverZone]: "x" } }),
       aTestNode("b", { labels: { [zone]: "x", [driverZone]: "y" } }),
@@ -369,7 +369,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
       spec: { volumes: there.map((v, i) => ({ name: `v${i}`, ...v })) as Volume[] },
     });
     const cluster = newTestCluster({ nodes: [node], pods: there.length > 0 ? [old] : [], objects, gates });
-    // Limits do not mind it; only one pod may have such a disk at all.
+    // The limit allows it, but VolumeRestrictions rejects sharing such a disk.
     const expected = want === "exclusive" ? "0/1 nodes are available: 1 node(s) had no available disk." : want;
     assert.equal(await cluster.place(wanted), expected);
   });

@@ -2,12 +2,12 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Victims } from "../extenders/extender.ts";
 import { priorityOf, startOf } from "./victims.ts";
 
-/** Sums must not favour few pods of very low priority. Source: pickOneNodeForPreemption's MaxInt32 + 1 */
+/** Makes priorities non-negative; else sums favour more victims of negative priority. Source: pickOneNodeForPreemption */
 const priorityOffset = 2 ** 31;
 
 const highest = (pods: readonly Pod[]): number => pods.reduce((most, pod) => Math.max(most, priorityOf(pod)), -priorityOffset);
 
-/** When the most important of them began. */
+/** Earliest start time in ms among the pods of the highest priority. */
 function earliestStart(pods: readonly Pod[]): number {
   const priority = highest(pods);
   return pods
@@ -15,7 +15,7 @@ function earliestStart(pods: readonly Pod[]): number {
     .reduce((earliest, pod) => Math.min(earliest, startOf(pod)), Number.MAX_SAFE_INTEGER);
 }
 
-/** In this order; less is better. */
+/** Applied in this order until one node is left; less is better. */
 const criteria: readonly ((victims: Victims) => number)[] = [
   ({ violations }) => violations,
   ({ pods }) => highest(pods),
@@ -24,7 +24,7 @@ const criteria: readonly ((victims: Victims) => number)[] = [
   ({ pods }) => -earliestStart(pods),
 ];
 
-/** Pure: the node where preemption hurts least, the first of those that are alike. */
+/** Pure: the node where preemption does the least harm; the first of equal ones. */
 export function pickNode(candidates: ReadonlyMap<string, Victims>): string | undefined {
   let left = [...candidates];
   for (const criterion of criteria) {

@@ -36,6 +36,24 @@ for (const { name, candidates, want } of [
     want: "b",
   },
   {
+    name: "then the fewer victims",
+    candidates: { a: victims(0, pod("1", 5), pod("2", -(2 ** 31))), b: victims(0, pod("3", 5)) },
+    want: "b",
+  },
+  {
+    name: "the start of a less important victim does not count, of the most important ones the earliest does",
+    candidates: {
+      a: victims(0, pod("1", 5, late), pod("2", 5, early), pod("3", 1, late)),
+      b: victims(0, pod("4", 5, late), pod("5", 5, late), pod("6", 1, early)),
+    },
+    want: "b",
+  },
+  {
+    name: "of those that are alike in the first respect alone the second one decides",
+    candidates: { a: victims(1, pod("1", 1)), b: victims(0, pod("2", 9)), c: victims(0, pod("3", 8)) },
+    want: "c",
+  },
+  {
     name: "then the one whose most important victim started last",
     candidates: { a: victims(0, pod("1", 5, early)), b: victims(0, pod("2", 5, late)) },
     want: "b",
@@ -66,6 +84,25 @@ for (const { name, budgets, want } of [
   { name: "without budgets nobody", budgets: [], want: [] },
   { name: "the budget is used up one by one", budgets: [budget(1, web)], want: ["2", "3"] },
   { name: "an empty selector means nobody", budgets: [budget(0, undefined)], want: [] },
+  {
+    name: "one that tells nothing of what it allows allows nothing",
+    budgets: [{ ...budget(0, web), status: undefined }],
+    want: ["1", "2", "3"],
+  },
+  {
+    name: "one that cannot be read protects nobody, and the next one does",
+    budgets: [
+      { ...budget(0, web), spec: { selector: { matchExpressions: [{ key: "app", operator: "Near", values: ["web"] }] } } },
+      budget(2, web),
+    ],
+    want: ["3"],
+  },
+  {
+    name: "one of another namespace protects nobody, and the next one does",
+    budgets: [{ ...budget(0, web), metadata: { name: "budget", namespace: "other" } }, budget(2, web)],
+    want: ["3"],
+  },
+  { name: "each of two budgets counts", budgets: [budget(2, web), budget(1, web)], want: ["2", "3"] },
   { name: "other labels, nobody", budgets: [budget(0, { app: "db" })], want: [] },
   {
     name: "a pod that is counted already is not counted again",

@@ -6,17 +6,18 @@ import { addPod, cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from ".
 import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";
 import type { Nominator } from "../framework/nominator.ts";
-import { type Profile, runFiltersWithNominated } from "../framework/profile.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
+import { type Profile, runFiltersWithNominated } from "../profile.ts";
 
+/** The pod's priority; 0 by default. */
 export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
 
 /**
- * Pure: which pods would have to leave the node for the pod to fit, as few and as unimportant ones as can be: all less
- * important ones go on trial, then they come back one by one while the pod still fits, those first whose disruption
- * budget does not allow it.
- * @param budgets what each allows to be disrupted still is counted down on a copy
- * @returns a Status when it would not help
+ * Pure: the pods to evict from the node so that the pod fits, as few and of as low a priority as possible. Simulates the
+ * removal of all pods of lower priority, then adds them back one by one while the pod still fits, starting with those
+ * whose eviction would violate a disruption budget.
+ * @param budgets not changed; `disruptionsAllowed` is counted down on a copy
+ * @returns a Status when preemption does not make the pod fit
  * Source: pkg/scheduler/framework/plugins/defaultpreemption SelectVictimsOnNode
  */
 export function selectVictims(
@@ -61,15 +62,15 @@ export function selectVictims(
   return { pods: victims, violations };
 }
 
-/** Negative: `a` is more important: of higher priority, else running longer. Source: pkg/scheduler/util MoreImportantPod */
+/** Negative when `a` has higher priority, or equal priority and started earlier. Source: pkg/scheduler/util MoreImportantPod */
 export const compareImportance = (a: Pod, b: Pod): number => priorityOf(b) - priorityOf(a) || startOf(a) - startOf(b);
 
-/** In ms; a pod that has not started counts as the youngest. */
+/** Start time in ms; a pod that has not started counts as the most recent. */
 export function startOf({ status }: Pod): number {
   return (status?.startTime ? parseTime(status.startTime) : undefined) ?? Number.MAX_SAFE_INTEGER;
 }
 
-/** Pods that a budget does not let go any more, in the given order, and the rest. Source: filterPodsWithPDBViolation */
+/** Splits pods by whether their eviction violates a budget; keeps the order. Source: filterPodsWithPDBViolation */
 export function splitByBudgets(
   pods: readonly PodInfo[],
   budgets: readonly PodDisruptionBudget[],
@@ -84,9 +85,9 @@ export function splitByBudgets(
     for (const [i, { metadata: own, status }] of budgets.entries()) {
       const selector = selectors[i];
       if (own.namespace !== metadata.namespace || Object.keys(metadata.labels ?? {}).length === 0) continue;
-      // To the scheduler an empty selector means nobody.
+      // Unlike the disruption controller, the scheduler treats an empty selector as matching no pod.
       if (selector === undefined || selector.empty || !selector.matches(metadata.labels)) continue;
-      // The API server has counted it already.
+      // The eviction API has already subtracted this pod from disruptionsAllowed.
       if (Object.hasOwn(status?.disruptedPods ?? {}, metadata.name ?? "")) continue;
       left[i] = (left[i] as number) - 1;
       if ((left[i] as number) < 0) violates = true;
@@ -100,6 +101,6 @@ function selectorOf(selector: Parameters<typeof LabelSelector.fromObject>[0]): L
   try {
     return LabelSelector.fromObject(selector);
   } catch {
-    return undefined; // such a budget protects nobody
+    return undefined; // an invalid selector matches no pod
   }
 }

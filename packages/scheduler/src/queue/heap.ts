@@ -1,4 +1,4 @@
-/** A binary heap with look-up by key, so that an entry can be changed or taken out wherever it stands. */
+/** A binary heap with an index by key, for updating and deleting arbitrary items in O(log n). */
 export class KeyedHeap<T> {
   readonly #items: T[] = [];
   readonly #places = new Map<string, number>();
@@ -23,7 +23,7 @@ export class KeyedHeap<T> {
     return this.#items[0];
   }
 
-  /** Adds the item, or puts it in the place of the one with its key. */
+  /** Adds the item or replaces the one with the same key. */
   set(item: T): void {
     const key = this.#keyOf(item);
     const place = this.#places.get(key) ?? this.#items.length;
@@ -77,7 +77,7 @@ export class KeyedHeap<T> {
     }
   }
 
-  /** Swaps the two when the item at `a` belongs before that at `b`. */
+  /** Swaps the items at `a` and `b` when the one at `a` orders first. */
   #swapIfBefore(a: number, b: number): boolean {
     const first = this.#items[a] as T;
     const second = this.#items[b] as T;

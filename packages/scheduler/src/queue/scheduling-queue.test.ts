@@ -182,7 +182,7 @@ test("a change of a waiting pod brings it back, one of its status alone does not
 
 test("several refused pods are woken by one event, each by its own check", async () => {
   const { queue, clock } = newQueue();
-  // The one that is not helped stands before the others.
+  // A pod that the event does not help comes before the others.
   for (const [name, priority] of [
     ["a", 1],
     ["b", 9],
@@ -216,5 +216,135 @@ test("handed back twice, a pod waits once; closed, the queue gives nothing", asy
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
   queue.add(podNamed("late"));
   queue.close();
+  assert.equal(await queue.pop(), undefined);
+});
+
+/** Adds pods and has each rejected by the plugin `Node`. */
+async function refused(queue: SchedulingQueue, ...names: string[]): Promise<void> {
+  for (const name of names) queue.add(podNamed(name));
+  for (const _ of names) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    entry.unschedulablePlugins = new Set(["Volume", "Node"]);
+    queue.addUnschedulable(entry, queue.cycle);
+  }
+}
+
+test("all that have waited a minute are tried again, and none that have not", async () => {
+  const { queue, clock } = newQueue();
+  await refused(queue, "a", "b");
+  await clock.advance(1);
+  await refused(queue, "c");
+  await clock.advance(59_998);
+  queue.flush();
+  assert.equal(queue.counts.unschedulable, 3);
+  await clock.advance(1);
+  queue.flush();
+  assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 1 });
+});
+
+test("an event that helps against any refusal wakes all pods, but those that fail the check", async () => {
+  const { queue } = newQueue();
+  await refused(queue, "a", "b", "c");
+  queue.wakeUp("Node/Add", (pod) => {
+    if (pod.metadata.name === "a") throw new Error("cannot be read");
+    return pod.metadata.name !== "b";
+  });
+  assert.deepEqual(queue.counts, { active: 0, backoff: 2, unschedulable: 1 });
+});
+
+test("back-off doubles from a second to ten, and is over all at once for those whose time has come", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  for (const seconds of [1, 2, 4, 8, 10, 10]) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    queue.addUnschedulable(entry, queue.cycle);
+    queue.wakeUp("Node/Add");
+    await clock.advance(seconds * 1000 - 1);
+    queue.flush();
+    assert.equal(queue.counts.backoff, 1, `${seconds} s`);
+    await clock.advance(1);
+    queue.flush();
+    assert.equal(queue.counts.active, 1, `${seconds} s`);
+  }
+  queue.delete(podNamed("web"));
+  await refused(queue, "a", "b");
+  queue.wakeUp("Node/Add");
+  await clock.advance(1_000);
+  queue.flush();
+  assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
+});
+
+test("a pod that changes is the new one wherever it waits, and goes on only when it may be scheduled now", async () => {
+  const { queue, clock } = newQueue();
+  const changed = (name: string) => ({ ...podNamed(name, 7), status: { phase: "Pending" as const } });
+  queue.add(podNamed("active"));
+  queue.update(podNamed("active"), changed("active"));
+  assert.equal((await queue.pop())?.pod.spec.priority, 7);
+  await refused(queue, "web");
+  queue.update(podNamed("web"), { ...podNamed("web"), status: { phase: "Pending" } });
+  assert.equal(queue.counts.unschedulable, 1, "a status changes nothing");
+  queue.update(podNamed("web"), podNamed("web", 3));
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+  queue.update(podNamed("web", 3), podNamed("web", 7));
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 }, "it stays in its back-off");
+  await clock.advance(1_000);
+  queue.flush();
+  assert.equal((await queue.pop())?.pod.spec.priority, 7);
+  queue.update(undefined, podNamed("unknown"));
+  assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
+});
+
+test("a change of priority moves a pod that is next", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("first"));
+  await clock.advance(1);
+  queue.add(podNamed("second"));
+  queue.update(podNamed("second"), podNamed("second", 5));
+  assert.deepEqual([await popName(queue), await popName(queue)], ["second", "first"]);
+});
+
+test("a pod is in one part of the queue, and in none when it was deleted", async () => {
+  const { queue } = newQueue();
+  await refused(queue, "a", "b");
+  queue.add(podNamed("a"));
+  queue.wakeUp("Node/Add");
+  queue.add(podNamed("b"));
+  assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
+  queue.delete(podNamed("a"));
+  queue.delete(podNamed("b"));
+  await refused(queue, "c");
+  queue.delete(podNamed("c"));
+  await refused(queue, "d");
+  queue.wakeUp("Node/Add");
+  queue.delete(podNamed("d"));
+  assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
+});
+
+test("a pod that came back during its cycle is not put in twice", async () => {
+  const { queue } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.add(podNamed("web", 2));
+  queue.addUnschedulable(entry, queue.cycle);
+  assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
+  const again = await queue.pop();
+  assert.deepEqual([again?.pod.spec.priority, again?.attempts], [2, 1]);
+});
+
+test("who waits for a pod gets the next one, once, and undefined when the queue is closed", async () => {
+  const { queue } = newQueue();
+  const waiting = queue.pop();
+  queue.add(podNamed("a"));
+  queue.add(podNamed("b"));
+  assert.equal((await waiting)?.pod.metadata.name, "a");
+  assert.deepEqual([queue.counts.active, queue.cycle], [1, 1]);
+  await queue.pop();
+  const last = queue.pop();
+  queue.close();
+  assert.equal(await last, undefined);
+  queue.add(podNamed("c"));
   assert.equal(await queue.pop(), undefined);
 });

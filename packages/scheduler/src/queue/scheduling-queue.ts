@@ -6,34 +6,36 @@ import { type ClusterEvent, labelOf } from "../framework/cluster-event.ts";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { KeyedHeap } from "./heap.ts";
 
+/** A queue entry; times are in ms, monotonic clock. */
 export interface QueuedPod extends QueuedPodView {
   pod: Pod;
   queuedAtMs: number;
   readonly firstQueuedAtMs: number;
   attempts: number;
-  /** Who refused it last; tells which events can help. Empty: any can. */
+  /** Plugins that rejected the pod in its last cycle; only their events move it. Empty: any event does. */
   unschedulablePlugins: ReadonlySet<string>;
 }
 
 /**
- * Pods that wait for a node: `active` are next, `backoff` were refused a moment ago, `unschedulable` wait for a change in
- * the cluster. Keys are `namespace/name`; a pod is in one of the three at most, and in none while its cycle runs.
+ * Pods waiting for a node: `active` pods are ready to be scheduled, `backoff` pods wait for their back-off to end,
+ * `unschedulable` pods wait for a cluster event. Keys are `namespace/name`. A pod is in at most one of the three, and in
+ * none while its cycle runs.
  * Source: pkg/scheduler/internal/queue/scheduling_queue.go
  */
 export interface SchedulingQueue {
   add(pod: Pod): void;
   update(old: Pod | undefined, pod: Pod): void;
   delete(pod: Pod): void;
-  /** The next pod; waits for one. undefined once closed. */
+  /** Waits for the next pod; undefined once closed. */
   pop(): Promise<QueuedPod | undefined>;
-  /** Back after a cycle that found no node, or that failed. */
+  /** Puts a pod back whose cycle found no node or failed. @param cycle value of `cycle` when that cycle began */
   addUnschedulable(entry: QueuedPod, cycle: number): void;
-  /** Something changed: pods whose refusal it may lift, and that pass the check, go on. */
+  /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
   wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void;
-  /** Counts `pop`s; remember it before a cycle and hand it to `addUnschedulable`. */
+  /** Number of pods popped; read it before a cycle and pass it to `addUnschedulable`. */
   readonly cycle: number;
   readonly counts: { active: number; backoff: number; unschedulable: number };
-  /** Moves on what has waited long enough; call it each second. */
+  /** Moves pods whose back-off has ended, or that were unschedulable for 60 s. To be called every second. */
   flush(): void;
   close(): void;
 }
@@ -41,15 +43,15 @@ export interface SchedulingQueue {
 export interface SchedulingQueueOptions {
   readonly clock: Clock;
   readonly compare: (a: QueuedPodView, b: QueuedPodView) => number;
-  /** May this event lift a refusal by this plugin? */
+  /** True when the event may resolve a rejection by the plugin. */
   readonly mayHelp: (plugin: string, event: ClusterEvent) => boolean;
-  /** Told of each pod that comes into a part of the queue, and why. */
+  /** Called for each pod added to a sub-queue, with the event's name in metrics. */
   readonly incoming?: ((part: "active" | "backoff" | "unschedulable", why: string) => void) | undefined;
   readonly initialBackoffMs?: number;
   readonly maxBackoffMs?: number;
 }
 
-/** A pod that no event woke for so long is tried again all the same. */
+/** Unschedulable pods are retried after this time even without an event. */
 const longestWaitMs = 60_000;
 
 export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
@@ -61,7 +63,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
   const backoff = new KeyedHeap<QueuedPod>(keyOfEntry, (a, b) => backoffEnd(a) - backoffEnd(b));
   const unschedulable = new Map<string, QueuedPod>();
   let cycle = 0;
-  /** The cycle in which something last changed: a pod refused in it has not seen the change. */
+  /** Value of `cycle` at the last event. A pod rejected in that cycle or an earlier one may have missed the event. */
   let wakeUpCycle = -1;
   let closed = false;
   let waiting: ((entry: QueuedPod | undefined) => void) | undefined;
@@ -111,7 +113,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       }
       const waitingEntry = unschedulable.get(key);
       if (waitingEntry === undefined) {
-        // In a cycle, or bound; when the cycle fails it reads the newest pod itself.
+        // In a cycle or bound. A failing cycle reads the current pod from the lister itself.
         return;
       }
       waitingEntry.pod = pod;
@@ -175,7 +177,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
   };
 }
 
-/** A pod that the check cannot read is tried: it must not keep those behind it from being woken. */
+/** A check that throws counts as passed: one malformed pod must not stop the iteration over the others. */
 function passes(pod: Pod, check: ((pod: Pod) => boolean) | undefined): boolean {
   try {
     return check?.(pod) !== false;
@@ -184,7 +186,7 @@ function passes(pod: Pod, check: ((pod: Pod) => boolean) | undefined): boolean {
   }
 }
 
-/** Our own writes of conditions must not make a pod look new. Source: isPodUpdated */
+/** Ignores status: the scheduler's own condition updates must not trigger a retry. Source: isPodUpdated */
 function isMoreThanStatus(old: Pod, now: Pod): boolean {
   const strip = ({ metadata: { resourceVersion: _, managedFields: __, ...metadata }, spec }: Pod): unknown => ({
     metadata,

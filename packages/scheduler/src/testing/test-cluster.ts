@@ -17,18 +17,18 @@ import { defaultPluginSets, type PluginSets } from "../config/plugin-sets.ts";
 import type { Extender } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { type Nominator, newNominator } from "../framework/nominator.ts";
-import type { PluginContext } from "../framework/plugin-context.ts";
-import { newProfile, type Profile, runPreFilter, runPreScore, scoreNodes } from "../framework/profile.ts";
 import { FitError } from "../framework/status.ts";
 import { noMetrics } from "../metrics.ts";
 import { plugins } from "../plugins/catalogue.ts";
+import type { PluginContext } from "../plugins/plugin-context.ts";
+import { newProfile, type Profile, runPreFilter, runPreScore, scoreNodes } from "../profile.ts";
 import { type Decision, decide } from "../scheduling-cycle.ts";
 
 export interface TestClusterOptions {
   readonly nodes?: readonly Node[];
-  /** With the name of their node in `spec.nodeName`. */
+  /** Assigned pods: `spec.nodeName` is set. */
   readonly pods?: readonly Pod[];
-  /** What listers show besides, by resource. */
+  /** Further objects that the listers return, by resource. */
   readonly objects?: readonly (readonly [ResourceRef, KubeObject])[];
   readonly args?: Partial<PluginArgs>;
   readonly sets?: PluginSets;
@@ -36,7 +36,7 @@ export interface TestClusterOptions {
   readonly gates?: Readonly<Record<string, boolean>>;
 }
 
-/** A cluster in memory, and the default profile to decide about it. */
+/** An in-memory cluster with the default profile. */
 export interface TestCluster {
   readonly profile: Profile;
   readonly nominator: Nominator;
@@ -46,9 +46,9 @@ export interface TestCluster {
   readonly events: string[];
   snapshot(): ClusterSnapshot;
   decide(pod: Pod): Promise<Decision>;
-  /** The node's name, or why there is none. */
+  /** The selected node's name, or the FitError's message. */
   place(pod: Pod): Promise<string>;
-  /** Of one plugin, by node, normalized. */
+  /** Normalized scores of one plugin by node name. */
   scores(plugin: string, pod: Pod): Record<string, number>;
 }
 
@@ -122,7 +122,7 @@ function recorderInto(events: string[]): EventRecorder {
   };
 }
 
-/** Informers that know these objects and hear of no others. */
+/** Informers with a fixed set of objects; they never deliver events. */
 export function listersOver(objects: readonly (readonly [ResourceRef, KubeObject])[]): PluginContext["informers"] {
   return {
     for<T extends KubeObject>(ref: ResourceRef): SharedInformer<T> {
@@ -166,7 +166,7 @@ export interface TestPodOptions {
   readonly status?: object;
 }
 
-/** Its uid is its name. */
+/** A pod whose uid is its name. */
 export const aTestPod = (name: string, options: TestPodOptions = {}): Pod => {
   const { on, cpu = "1", labels, namespace = "default", priority, spec, metadata, status = {} } = options;
   return {

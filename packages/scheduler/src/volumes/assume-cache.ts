@@ -3,18 +3,18 @@ import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * What an informer knows, with objects on top as they will be once the scheduler has written them: the next decision
- * counts on it. An assumed object goes when the API shows a newer one.
+ * An informer's objects overlaid with assumed ones, which the scheduler is about to write and the next cycle must see.
+ * An assumed object is dropped when the API shows a newer version.
  * Source: pkg/scheduler/framework/plugins/volumebinding/assume_cache.go
  */
 export interface AssumeCache<T extends KubeObject> {
   get(key: string): T | undefined;
   list(): T[];
-  /** As the API shows it. */
+  /** The informer's version, without assumed changes. */
   stored(key: string): T | undefined;
-  /** @throws Error when the API shows a newer one than the decision was made on */
+  /** @throws Error when the informer has no such object, or a newer version than the given one */
   assume(object: T): void;
-  /** Takes `assume` back. */
+  /** Reverts `assume`. */
   restore(key: string): void;
 }
 
@@ -49,6 +49,7 @@ export function newAssumeCache<T extends KubeObject>(informer: SharedInformer<T>
   };
 }
 
+/** The resourceVersion as a number, for comparisons; 0 when it is absent or not decimal. */
 export const versionOf = ({ metadata }: KubeObject): bigint => {
   const text = metadata.resourceVersion ?? "0";
   return /^\d{1,20}$/.test(text) ? BigInt(text) : 0n;

@@ -14,24 +14,24 @@ import { selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf, findMatchingVolume, requestedSize } from "@coxswain/apimachinery/volumes/matching";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 
-/** What has to happen on one node before a pod's volumes are there. */
+/** Bindings and provisioning that a pod's claims need on one node. */
 export interface PodVolumes {
   readonly bindings: readonly { readonly volume: PersistentVolume; readonly claim: PersistentVolumeClaim }[];
-  /** Claims for which a volume has to be made. */
+  /** Claims for which a volume has to be provisioned. */
   readonly provisions: readonly PersistentVolumeClaim[];
 }
 
-/** What is known of storage. */
+/** Read access to the storage objects of the cluster. */
 export interface StorageView {
   volume(name: string): PersistentVolume | undefined;
-  /** The same volume in terms of the CSI driver that has taken it over on the node, if one has. */
+  /** The volume as the CSI driver sees it when its in-tree plugin is migrated on the node, else unchanged. */
   asOn(volume: PersistentVolume, node: Node): PersistentVolume;
-  /** Of one class; `""` for none. */
+  /** Volumes of a storage class; `""` for those without a class. */
   volumesOf(className: string): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
   driver(name: string): CSIDriver | undefined;
   capacities(): readonly CSIStorageCapacity[];
-  /** CSIStorageCapacity: space is looked at before a volume is asked for. */
+  /** Feature gate CSIStorageCapacity: capacity is checked before provisioning. */
   readonly checksCapacity: boolean;
 }
 
@@ -45,10 +45,10 @@ const conflictReasons = {
 const noProvisioner = "kubernetes.io/no-provisioner";
 
 /**
- * Pure: can a pod's claims be served on the node, and by what? Claims that are bound have to have volumes in reach; for
- * the others a free volume is found, the smallest that will do, or one is to be made.
- * @returns the reasons why not
- * @throws Error for claims that can never be served
+ * Pure: checks whether the pod's claims can be satisfied on the node. Volumes of bound claims have to be reachable from
+ * it. An unbound claim takes the smallest suitable volume, or one is to be provisioned.
+ * @returns the reasons when the node does not fit
+ * @throws Error for claims without a class or whose class does not exist
  * Source: pkg/scheduler/framework/plugins/volumebinding/binder.go FindPodVolumes
  */
 export function findPodVolumes(
@@ -90,7 +90,7 @@ function findForUnbound(claims: readonly PersistentVolumeClaim[], node: Node, vi
   }
   const bindings: PodVolumes["bindings"][number][] = [];
   const taken = new Set<string>();
-  // Small claims first, so that none takes what a larger one needs.
+  // Small claims first, so that they do not take a volume that a larger one needs.
   for (const claim of toMatch.toSorted((a, b) => requestedSize(a).cmp(requestedSize(b)))) {
     const volume = findMatchingVolume(claim, view.volumesOf(classNameOf(claim)), { nodeLabels, taken, waits: true });
     if (volume === undefined) provisions.push(claim);
@@ -132,7 +132,7 @@ function matchesTopologies(terms: readonly TopologySelectorTerm[], labels: Reado
   );
 }
 
-/** Only drivers that publish their capacity are held to it. */
+/** Checks CSIStorageCapacity objects; true for drivers that do not publish capacity. */
 function hasSpace(
   claim: PersistentVolumeClaim,
   className: string,

@@ -1,15 +1,15 @@
-import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
-import { addPod, cloneNodeInfo } from "../cache/node-info.ts";
-import type { ClusterSnapshot } from "../cache/snapshot.ts";
-import { type PluginSets, pluginNames } from "../config/plugin-sets.ts";
-import { allEvents, type ClusterEvent, covers } from "./cluster-event.ts";
-import { type CycleState, cloneState } from "./cycle-state.ts";
-import type { PluginTimer } from "./cycle-timer.ts";
-import { type ExtensionPoint, extensionPoints, type Plugin, type QueuedPodView } from "./extension-points.ts";
-import type { Nominator } from "./nominator.ts";
-import { PluginError, type Status } from "./status.ts";
+import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
+import { addPod, cloneNodeInfo } from "./cache/node-info.ts";
+import type { ClusterSnapshot } from "./cache/snapshot.ts";
+import { type PluginSets, pluginNames } from "./config/plugin-sets.ts";
+import { allEvents, type ClusterEvent, covers } from "./framework/cluster-event.ts";
+import { type CycleState, cloneState } from "./framework/cycle-state.ts";
+import type { PluginTimer } from "./framework/cycle-timer.ts";
+import { type ExtensionPoint, extensionPoints, type Plugin, type QueuedPodView } from "./framework/extension-points.ts";
+import type { Nominator } from "./framework/nominator.ts";
+import { PluginError, type Status } from "./framework/status.ts";
 
-/** The plugins that decide for the pods of one scheduler name, at each point in the order they run. */
+/** The plugins for pods of one scheduler name, by extension point in execution order. */
 export interface Profile {
   readonly schedulerName: string;
   readonly plugins: readonly Plugin[];
@@ -21,10 +21,10 @@ export interface Profile {
 const maxTotalScore = 2n ** 63n - 1n;
 
 /**
- * Lays out at which points the configured plugins run: those named for a point first, then those of `multiPoint` that
- * take part there and that are neither named nor disabled.
- * @param make a plugin by its name; undefined for one that does not exist
- * @throws Error for names that do not exist or do not take part, for doubles, for a missing queue sort or bind
+ * Resolves the plugins of each extension point: first those enabled for the point, then those of `multiPoint` that
+ * implement it and are neither enabled nor disabled there.
+ * @param make creates a plugin by name; undefined for an unknown name
+ * @throws Error for an unknown plugin, one that does not implement the point, duplicates, or missing queueSort or bind plugins
  * Source: pkg/scheduler/framework/runtime/framework.go NewFramework, expandMultiPointPlugins
  */
 export function newProfile(schedulerName: string, sets: PluginSets, make: (name: string) => Plugin | undefined): Profile {
@@ -76,7 +76,7 @@ function weightsOf(sets: PluginSets, known: ReadonlyMap<string, Plugin>): Map<st
   const weights = new Map<string, number>();
   let total = 0n;
   for (const { name, weight } of [...sets.score.enabled, ...sets.multiPoint.enabled]) {
-    if (known.get(name)?.score === undefined || weights.has(name)) continue; // an idle one scores nothing
+    if (known.get(name)?.score === undefined || weights.has(name)) continue; // `idleAt` plugins do not score
     weights.set(name, weight || 1);
     total += BigInt(weight || 1) * 100n;
     if (total > maxTotalScore) throw new Error("total score of Score plugins could overflow");
@@ -84,12 +84,13 @@ function weightsOf(sets: PluginSets, known: ReadonlyMap<string, Plugin>): Map<st
   return weights;
 }
 
+/** The order of the profile's queue sort plugin. */
 export function compareWith({ at }: Profile): (a: QueuedPodView, b: QueuedPodView) => number {
   const [sorter] = at.queueSort;
   return (a, b) => sorter?.compare?.(a, b) ?? 0;
 }
 
-/** The first refusal, with the name of who refused. @throws PluginError */
+/** @returns the first rejection, with the name of its plugin. @throws PluginError for a Status with code Error */
 export function runPreFilter(
   profile: Profile,
   state: CycleState,
@@ -130,8 +131,8 @@ export function runFilters(
 }
 
 /**
- * The filters, with pods counted that wait for this node by nomination and are no less important; and again without
- * them, for some filters ask for a neighbour who may never come.
+ * Runs the filters with the pods added that are nominated to this node and have equal or higher priority. When they
+ * pass, runs them again without these pods: pod affinity must not depend on a nominated pod that may never arrive.
  * Source: RunFilterPluginsWithNominatedPods
  */
 export function runFiltersWithNominated(
@@ -173,7 +174,7 @@ export function runPreScore(
   }
 }
 
-/** Weighted sums, in the order of the nodes. */
+/** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]` */
 export function scoreNodes(
   profile: Profile,
   state: CycleState,
@@ -194,19 +195,19 @@ export function scoreNodes(
   return totals;
 }
 
-/** Which changes the plugins of these profiles wait for. */
+/** Events that at least one plugin of the profiles is registered for. */
 export function interestsOf(profiles: readonly Profile[]): ReadonlySet<ClusterEvent> {
   return new Set(profiles.flatMap(({ plugins }) => plugins.flatMap(({ wakeUpOn = allEvents }) => wakeUpOn)));
 }
 
-/** Which events may lift a refusal by which plugin; anything helps with plugins that are not known. */
+/** @returns whether an event may resolve a plugin's rejections; always true for an unknown plugin. Results are cached */
 export function newInterests(profiles: readonly Profile[]): (plugin: string, event: ClusterEvent) => boolean {
   const answers = new Map<string, boolean>();
   const decide = (name: string, event: ClusterEvent): boolean => {
     const known = profiles.flatMap((profile) => profile.plugins.filter((plugin) => plugin.name === name));
     return known.length === 0 || known.some(({ wakeUpOn = allEvents }) => wakeUpOn.some((wanted) => covers(wanted, event)));
   };
-  // Each event asks it of every pod that waits.
+  // Called for every waiting pod on each event.
   return (plugin, event) => {
     const key = `${plugin} ${event}`;
     const answer = answers.get(key) ?? decide(plugin, event);

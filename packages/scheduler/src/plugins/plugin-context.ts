@@ -5,11 +5,11 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Extender } from "../extenders/extender.ts";
+import type { Nominator } from "../framework/nominator.ts";
 import type { SchedulerMetrics } from "../metrics.ts";
-import type { Nominator } from "./nominator.ts";
-import type { Profile } from "./profile.ts";
+import type { Profile } from "../profile.ts";
 
-/** What plugins may use besides what they are handed in each call. */
+/** Dependencies of plugins, passed to their constructors. */
 export interface PluginContext {
   readonly client: Client;
   readonly informers: Pick<InformerFactory, "for">;
@@ -21,6 +21,6 @@ export interface PluginContext {
   readonly nominator: Nominator;
   readonly extenders: readonly Extender[];
   readonly random: () => number;
-  /** The profile that the plugin is part of; not before all its plugins are made. */
+  /** The plugin's profile. @throws Error while the profile's plugins are still being constructed */
   profile(): Profile;
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
-import { type ClusterEvent, covers, labelOf } from "./cluster-event.ts";
-import type { Plugin } from "./extension-points.ts";
+import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-sets.ts";
+import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
+import type { Plugin } from "./framework/extension-points.ts";
 import { newInterests, newProfile } from "./profile.ts";
 
 const known: Record<string, Plugin> = {
