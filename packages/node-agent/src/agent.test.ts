@@ -21,7 +21,7 @@ import { formatCpus, parseCpus, without } from "./resources/cpu/cpu-set.ts";
 import { busyboxImage, canRunContainerd, ctr, type RunningContainerd, startContainerd } from "./testing/containerd.ts";
 import { aDevice, startPlugin } from "./testing/device-plugin.ts";
 
-/** Containers begin and end in their own time; on a busy machine that is many times what it is on an idle one. */
+/** Real containers: starting and stopping them takes far longer on a loaded machine. */
 const patiently = { timeoutMs: 120_000 };
 
 if (await canRunContainerd()) {
@@ -170,7 +170,7 @@ if (await canRunContainerd()) {
           }),
         );
       await pod("shared", { memory: "32Mi" });
-      /** Which CPUs the first process of a pod may run on, once it runs. */
+      /** The CPUs that the Pod's first process is allowed to run on; undefined until the Pod is ready. */
       const cpusOf = async (name: string): Promise<string | undefined> => {
         const found = (await podsOf(agent)).find((one) => one.metadata.name === `${name}-node1` && isReady(one));
         const pid = await pidOf(socket, found?.status?.containerStatuses?.[0]?.containerID);
@@ -239,14 +239,14 @@ const agentFlags = (dir: string, socket: string, manifests: string, cgroupRoot: 
   "--address=127.0.0.1",
 ];
 
-/** Mounts a file system with one file. */
+/** A FlexVolume driver that mounts a file system with one file. */
 const mountingDriver = {
   init: `echo '{"status":"Success","capabilities":{"attach":false}}'`,
   mount: `mount -t tmpfs tmpfs "$2" && echo mounted > "$2/file" && ${success}`,
   unmount: `umount "$2" && ${success}`,
 };
 
-/** Has such a file system as a disk that it attaches, and leaves all else to the agent. */
+/** An attachable FlexVolume driver: attaches such a file system as a disk and leaves mounting to the agent. */
 const attachingDriver = {
   init: success,
   attach: `echo '{"status":"Success","device":"/dev/lun"}'`,
@@ -299,7 +299,7 @@ async function pidOf(socket: string, containerId: string | undefined): Promise<s
   return line?.split(/\s+/)[1] ?? "";
 }
 
-/** A cgroup goes when the last of its processes has: what was killed may take a moment. */
+/** Retries: a cgroup cannot be removed until its killed processes have exited. */
 async function removeCgroups(root: string): Promise<void> {
   const run = promisify(execFile);
   for (const controller of await readdir("/sys/fs/cgroup")) {

@@ -5,27 +5,27 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { AgentConfig } from "./agent-config.ts";
 import { newBackground } from "./background.ts";
-import { type AgentConfig, asConfigError } from "./config.ts";
+import { asConfigError } from "./config-error.ts";
 import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
+import { newAgentEvents } from "./events.ts";
 import { newApiConnection } from "./node/api-connection.ts";
 import { readIdentity } from "./node/identity.ts";
 import { newOwnNode } from "./node/own-node.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
-import { startPlugins } from "./plugins/start-plugins.ts";
+import { describePod, isMirrorPod, type NodePod } from "./pod/pod.ts";
+import type { ResourceList } from "./pod/pod-resources.ts";
 import { newAdmission } from "./pods/admission.ts";
 import { newEndPod } from "./pods/end-pod.ts";
 import { newPodIntake } from "./pods/intake.ts";
 import { openPodRunner } from "./pods/open-pod-runner.ts";
-import { describePod, isMirrorPod, type NodePod } from "./pods/pod.ts";
 import { newPodWorkers } from "./pods/pod-workers.ts";
 import { newPreempt } from "./pods/preempt.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
 import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
-import type { ResourceList } from "./resources/pod-resources.ts";
 import { startCgroups } from "./resources/start-cgroups.ts";
 import { readMachineTopology } from "./resources/topology/machine-topology.ts";
-import { newVolumeUsages } from "./resources/volume-usage.ts";
 import { pendingPods } from "./run-once.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import { newLifecycleEvents } from "./runtime/lifecycle-events.ts";
@@ -38,49 +38,51 @@ import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
 import { expectedSources } from "./sources/expected-sources.ts";
 import { followStaticPods } from "./sources/static-sources.ts";
-import { newAgentEvents } from "./status/events.ts";
+import { startPlugins } from "./start-plugins.ts";
 import { openStatuses } from "./status/open-statuses.ts";
 import { rejectedStatus } from "./status/pod-status.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
 import { openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
+import { newVolumeUsages } from "./volumes/volume-usage.ts";
 
 export interface AgentOptions {
   config: AgentConfig;
-  /** Undefined for standalone mode: only static Pods, nobody is told of anything. */
+  /** Undefined in standalone mode: static Pods only, no API server. */
   api: ClientConfig | undefined;
   featureGates: FeatureGates;
-  /** Where the configuration comes from, if not from this machine alone. */
+  /** Dynamic configuration (`--dynamic-config-dir`); undefined when not used. */
   dynamic?: DynamicConfig | undefined;
   clock: Clock;
   log: RootLogger;
-  /** Where containers log to; fixed on a node, below a folder of their own in tests. */
+  /** Container log directories; default `/var/log/pods` and `/var/log/containers`, overridden in tests. */
   podLogsDir?: string;
   containerLogsDir?: string;
-  /** Takes the place of the runtime that the configuration names. */
+  /** Overrides the runtime named in the configuration. */
   runtime?: ContainerRuntime;
 }
 
+/** A started agent. */
 export interface RunningAgent {
-  /** Ports that are served, where the configuration says 0. */
+  /** The bound ports; differ from the configuration when that is 0. */
   port: number;
   healthzPort: number;
-  /** Wanted Pods that neither run nor have ended; undefined as long as not all that are wanted are known. */
+  /** Wanted Pods that neither run nor have succeeded; undefined until all Pod sources have reported. */
   pending(): readonly string[] | undefined;
-  /** Resolves when everything has stopped; containers go on. */
+  /** Resolves when the agent has stopped; containers keep running. */
   stop(): Promise<void>;
 }
 
 const statusResyncMs = 10_000;
 
 /**
- * Connects the rooms and starts them: first what answers questions of the machine, then the runtime and the node's own
- * record, then the workers, at last the sources that give them work.
- * @throws ConfigError when the machine is not as it has to be (swap, cgroups, certificates)
+ * Creates and connects the modules of the agent and starts them: first the machine's state, then the runtime and the node's
+ * status, then the Pod workers, and at last the Pod sources.
+ * @throws ConfigError when the machine does not match the configuration (swap, cgroups, certificates)
  */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { config, clock, log, featureGates } = options;
-  // What nearly every room asks for; the rest of what each gets says whom it knows.
+  // Common dependencies of almost every module.
   const basics = { config, featureGates, clock, log };
   const background = newBackground({ clock, log });
   const { signal } = background;
@@ -94,7 +96,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   await makeFolder(podLogsDir, 0o755);
   const topology = await readMachineTopology(identity.machine.memoryBytes);
 
-  // ---- the runtime and the API server
+  // ---- container runtime and API server
   const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
   const probeMetrics = newMetricsRegistry(config.metrics);
   const agentMetrics = newAgentMetrics(metrics);
@@ -117,7 +119,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     onRelist: (ms) => agentMetrics.relisted(ms, clock.now()),
   });
 
-  // ---- what the node is
+  // ---- node
   let opened: OpenedManagers | undefined;
   const node = newOwnNode({
     ...basics,
@@ -171,7 +173,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   );
   const { managers, cpu, memory, devices } = opened;
 
-  // ---- what Pods are made of
+  // ---- dependencies of Pods
   const cgroups = await startCgroups({
     ...basics,
     ...identity,
@@ -190,7 +192,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     onProbe: newProbeMetrics(probeMetrics),
   });
 
-  // ---- workers and what gives them work
+  // ---- Pod workers and admission
   const runner = await openPodRunner({
     ...basics,
     identity,
@@ -221,8 +223,9 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       tell.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
     onGone: async (pod, { runtimeOnly, wantedAgain }) => {
       if (runtimeOnly) return;
-      if (wantedAgain) return status.forget(pod.metadata.uid); // what it was is nothing to the one that begins
-      // Not awaited: the API server may be away for long, the worker has nothing left to do.
+      // the new Pod has the same UID and must not start from the old status
+      if (wantedAgain) return status.forget(pod.metadata.uid);
+      // Not awaited: the API server may be unavailable for long, and the worker is done.
       void status.finish(pod);
     },
   });

@@ -1,17 +1,18 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
-/** What runs until the agent stops. */
+/** Tasks that run until the agent stops. */
 export interface Background {
   readonly signal: AbortSignal;
-  /** Does it now, and again that long after each end. A failure is logged and does not end the loop. */
+  /** Runs `work` now and again `ms` after each completion. Failures are logged and do not end the loop. */
   every(ms: number, task: string, work: () => Promise<void> | void): void;
-  /** A loop of somebody else, which ends by the signal. */
+  /** Tracks a task that ends on its own when the signal aborts. */
   add(running: Promise<unknown>): void;
-  /** Resolves when all of it has ended. */
+  /** Aborts the signal and resolves when all tasks have ended. */
   stop(): Promise<void>;
 }
 
+/** Creates a set of background tasks that share one abort signal. */
 export function newBackground({ clock, log }: { clock: Clock; log: Logger }): Background {
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -1,17 +1,17 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
-import type { AgentConfig } from "./config.ts";
-import { nodeIpProblem } from "./node/machine.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import { parseCpus } from "./resources/cpu/cpu-set.ts";
 import { parseThresholds } from "./resources/eviction-thresholds.ts";
+import { nodeIpProblem } from "./resources/machine.ts";
 import { reservedMemoryProblems } from "./resources/memory/reserved-memory.ts";
 import { parseQosReserved } from "./resources/qos-reserve.ts";
 
 type NumberField = { [K in keyof AgentConfig]: AgentConfig[K] extends number ? K : never }[keyof AgentConfig];
 type TextField = { [K in keyof AgentConfig]: AgentConfig[K] extends string ? K : never }[keyof AgentConfig];
 
-/** A field under its name in the file and its flag, with the values it may have. */
+/** Field, its name in the file and its flag, and the allowed range. */
 const ranges: readonly (readonly [field: NumberField, name: string, min: number, max: number])[] = [
   ["port", "port (--port)", 1, 65_535],
   ["healthzPort", "healthzPort (--healthz-port)", 0, 65_535],
@@ -55,7 +55,7 @@ const choices: readonly (readonly [field: TextField, values: readonly string[], 
   ],
 ];
 
-/** Pure: everything that is wrong, at once. Source: pkg/kubelet/apis/config/validation/validation.go */
+/** Pure: all validation errors of a configuration. Source: pkg/kubelet/apis/config/validation/validation.go */
 export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] {
   const problems: string[] = [];
   const invalid = (text: string): void => void problems.push(`invalid configuration: ${text}`);
@@ -139,7 +139,7 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
 
 function* shutdownProblems(config: AgentConfig, gates: FeatureGates): Generator<string> {
   const { shutdownGraceMs: total, shutdownGraceCriticalMs: critical, shutdownGroups: groups } = config;
-  // As Go prints a struct around a duration.
+  // Go's format of a struct that wraps a duration.
   const show = (ms: number): string => `{${formatDuration(ms)}}`;
   if (gates.enabled("GracefulNodeShutdown")) {
     if (critical > total) yield `shutdownGracePeriodCriticalPods ${show(critical)} must be <= shutdownGracePeriod ${show(total)}`;
@@ -157,7 +157,7 @@ function* shutdownProblems(config: AgentConfig, gates: FeatureGates): Generator<
   }
 }
 
-/** `--enforce-node-allocatable` → the cgroup whose name it needs. */
+/** `--enforce-node-allocatable` value → the cgroup setting that it requires. */
 const enforcements: Readonly<Record<string, { field: TextField; name: string } | undefined>> = {
   pods: undefined,
   "system-reserved": { field: "systemReservedCgroup", name: "systemReservedCgroup (--system-reserved-cgroup)" },
@@ -201,7 +201,7 @@ const allowedKubernetesLabels = new Set([
   "topology.kubernetes.io/zone",
 ]);
 
-/** In the names of the project a node may say only what it cannot lie about to its gain. */
+/** In the Kubernetes label domains, nodes may only set labels that a compromised node cannot abuse to attract workloads. */
 function forbiddenLabel(name: string): string | undefined {
   const slash = name.indexOf("/");
   const domain = slash < 0 ? "" : name.slice(0, slash);

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { Written } from "./config.ts";
+import type { Written } from "./agent-config.ts";
 import { kubeletConfiguration } from "./kubelet-configuration.ts";
 
-/** Fields that nothing reads, with the value that says what happens here anyway: of any other value it is told that it does nothing. */
+/** Fields that are not implemented, with the value that matches the actual behaviour; other values are logged as ineffective. */
 const unreadFields: Readonly<Record<string, unknown>> = {
   configMapAndSecretChangeDetectionStrategy: "Get",
   enableContentionProfiling: false,
@@ -17,7 +17,7 @@ const unreadFields: Readonly<Record<string, unknown>> = {
 };
 
 /**
- * Paths of fields that no KubeletConfiguration has, for the log at start: they may be of another release.
+ * Paths of fields that are not in KubeletConfiguration, for a warning at start: they may belong to another release.
  * @throws DecodeError for a value of the wrong type
  * Source: pkg/kubelet/kubeletconfig/util/codec/codec.go DecodeKubeletConfiguration
  */
@@ -27,7 +27,7 @@ export function unknownFields(file: Written): string[] {
   return unknown;
 }
 
-/** Fields of the file that were set and do nothing, for the log at start. */
+/** Fields that were set but have no effect, for a warning at start. */
 export function ineffectiveFields(file: Written): string[] {
   return Object.keys(file).filter((name) => Object.hasOwn(unreadFields, name) && file[name] !== unreadFields[name]);
 }
@@ -42,7 +42,7 @@ const pathFields = [
   "volumePluginDir",
 ];
 
-/** @returns the file with its relative paths from `folder` on */
+/** Resolves relative paths in the file against `folder`. */
 export function absolutePaths(file: Written, folder: string): Written {
   return pathFields.reduce((fields, path) => withAbsolute(fields, path.split("."), folder), file);
 }

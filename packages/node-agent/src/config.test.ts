@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { type AgentConfig, newAgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
+import { newAgentConfig } from "./config.ts";
 import { ineffectiveFields, unknownFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
 

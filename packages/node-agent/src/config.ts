@@ -5,179 +5,21 @@ import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
-import type { MetricsRegistryOptions } from "@coxswain/apimachinery/metrics/registry";
+import type { AgentConfig, ShutdownGroup, Written } from "./agent-config.ts";
 import { checkConfig } from "./config-checks.ts";
+import { asConfigError } from "./config-error.ts";
 import { absolutePaths, unknownFields } from "./config-fields.ts";
 import type { KubeletFlags } from "./flags.ts";
-import { parseReservedMemory, type ReservedMemory } from "./resources/memory/reserved-memory.ts";
-import type { ShutdownGroup } from "./shutdown/shutdown-groups.ts";
-
-/** What the agent does, from its flags and its configuration file. Durations are in milliseconds. */
-export interface AgentConfig {
-  rootDir: string;
-  certDir: string;
-  /** See parseSniCertKey. */
-  tlsSniCertKeys: readonly string[];
-  kubeconfig: string;
-  bootstrapKubeconfig: string;
-  rotateCertificates: boolean;
-  /** `--rotate-server-certificates`: the serving certificate comes from the API server too. */
-  rotateServerCertificates: boolean;
-  runtimeEndpoint: string;
-  imageEndpoint: string;
-  sandboxImage: string;
-  hostnameOverride: string;
-  nodeIp: string;
-  /** `--enable-controller-attach-detach`: volumes are attached by the controller, not by us. */
-  controllerAttachDetach: boolean;
-  keepTerminatedPodVolumes: boolean;
-  /** How often volumes are walked; 0 and less: never. */
-  volumeStatsMs: number;
-  nodeLabels: Readonly<Record<string, string>>;
-  registerWithTaints: readonly { key: string; value?: string; effect: string }[];
-  registerNode: boolean;
-  registerSchedulable: boolean;
-  providerId: string;
-  podCidr: string;
-
-  staticPodPath: string;
-  staticPodUrl: string;
-  staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
-  fileCheckFrequencyMs: number;
-  httpCheckFrequencyMs: number;
-  syncFrequencyMs: number;
-
-  enableServer: boolean;
-  address: string;
-  port: number;
-  tlsCertFile: string;
-  tlsPrivateKeyFile: string;
-  tlsCipherSuites: readonly string[];
-  tlsMinVersion: string;
-  anonymousAuth: boolean;
-  webhookAuth: boolean;
-  webhookAuthCacheTtlMs: number;
-  clientCaFile: string;
-  authorizationMode: "AlwaysAllow" | "Webhook";
-  authorizedTtlMs: number;
-  unauthorizedTtlMs: number;
-  enableDebuggingHandlers: boolean;
-  healthzPort: number;
-  /** Plugins with registry logins; `configFile` is `""` for none. */
-  imageCredentialProviders: { configFile: string; binDir: string };
-  /** Serves without credentials; 0: not at all. */
-  readOnlyPort: number;
-  healthzBindAddress: string;
-
-  clusterDns: readonly string[];
-  clusterDomain: string;
-  resolvConf: string;
-
-  nodeStatusUpdateFrequencyMs: number;
-  nodeStatusReportFrequencyMs: number;
-  nodeLeaseDurationSeconds: number;
-  nodeStatusMaxImages: number;
-  maxPods: number;
-  podsPerCore: number;
-
-  runtimeRequestTimeoutMs: number;
-  serializeImagePulls: boolean;
-  registryQps: number;
-  registryBurst: number;
-  imageMinAgeMs: number;
-  imageGcHighThreshold: number;
-  imageGcLowThreshold: number;
-  containerLogMaxSizeBytes: number;
-  containerLogMaxFiles: number;
-  maxDeadPerContainer: number;
-  maxDead: number;
-  deadMinAgeMs: number;
-
-  cgroupsPerQos: boolean;
-  /** `systemd`; whatever else is written is `cgroupfs`. */
-  cgroupDriver: string;
-  cgroupRoot: string;
-  /** The agent's own cgroup; `""` leaves it where it is. */
-  kubeletCgroups: string;
-  systemCgroups: string;
-  cpuCfsQuota: boolean;
-  cpuCfsPeriodMs: number;
-  podPidsLimit: number;
-  kubeReserved: Readonly<Record<string, string>>;
-  systemReserved: Readonly<Record<string, string>>;
-  kubeReservedCgroup: string;
-  systemReservedCgroup: string;
-  /** A list such as `0,2-3`; `""` for none by name. */
-  reservedCpus: string;
-  /** `memory` → `50%`. */
-  qosReserved: Readonly<Record<string, string>>;
-  evictionHard: Readonly<Record<string, string>>;
-  evictionSoft: Readonly<Record<string, string>>;
-  evictionSoftGraceMs: Readonly<Record<string, number>>;
-  evictionMinReclaim: Readonly<Record<string, string>>;
-  evictionMaxPodGraceSeconds: number;
-  evictionTransitionMs: number;
-  enforceNodeAllocatable: readonly string[];
-  allocatableIgnoresEviction: boolean;
-  cpuManagerPolicy: string;
-  cpuManagerPolicyOptions: Readonly<Record<string, string>>;
-  cpuManagerReconcileMs: number;
-  memoryManagerPolicy: string;
-  reservedMemory: readonly ReservedMemory[];
-  topologyManagerPolicy: string;
-  topologyManagerScope: string;
-  allowedUnsafeSysctls: readonly string[];
-  seccompDefault: boolean;
-  failSwapOn: boolean;
-  /** `LimitedSwap` or `UnlimitedSwap`; empty for the former. */
-  swapBehavior: string;
-  /** Of its memory limit, from which share on a container is slowed down (gate MemoryQoS). */
-  memoryThrottlingFactor: number;
-  protectKernelDefaults: boolean;
-  oomScoreAdj: number;
-  maxOpenFiles: number;
-  runOnce: boolean;
-  lockFile: string;
-  exitOnLockContention: boolean;
-  dynamicConfigDir: string;
-  hairpinMode: string;
-  makeIptablesUtilChains: boolean;
-  iptablesMasqueradeBit: number;
-  iptablesDropBit: number;
-  featureGates: Readonly<Record<string, boolean>>;
-
-  /** How long the machine's shutdown waits for Pods, and which part of it is for critical ones. */
-  shutdownGraceMs: number;
-  shutdownGraceCriticalMs: number;
-  /** In place of the two. */
-  shutdownGroups: readonly ShutdownGroup[];
-
-  /** Metrics that are not shown. */
-  /** Where drivers of flex volumes are. */
-  volumePluginDir: string;
-
-  metrics: MetricsRegistryOptions;
-
-  kubeApiQps: number;
-  kubeApiBurst: number;
-  contentType: string;
-  eventQps: number;
-  eventBurst: number;
-
-  /** The KubeletConfiguration as it was written, for /configz. */
-  written: Readonly<Record<string, unknown>>;
-}
-
-export type Written = Readonly<Record<string, unknown>>;
+import { parseReservedMemory } from "./resources/memory/reserved-memory.ts";
 
 const defaultCfsPeriodMs = 100;
 const defaultMemoryThrottlingFactor = 0.8;
 
 /**
- * Flags on top of the file of `--config`. Without a file the flags' own defaults hold, with one the file's: a file makes
- * the kubelet API closed to strangers, flags alone leave it open.
- * @param set names that stood on the command line
- * @param local feature gates that stay as they are where neither file nor flags name them
+ * Merges flags over the file of `--config`. Without a file the defaults of the flags apply, with a file those of
+ * KubeletConfiguration: e.g. anonymous authentication is disabled with a file and enabled with flags only.
+ * @param set names of the flags that were given on the command line
+ * @param local feature gates to use where neither file nor flags set them
  * @throws ConfigError
  * Source: cmd/kubelet/app/server.go, pkg/kubelet/apis/config/v1beta1/defaults.go
  */
@@ -191,7 +33,7 @@ export function newAgentConfig(
   const file: Written = path === "" ? {} : readConfiguration(path);
   const hasFile = path !== "";
 
-  /** The flag when it was given, else the file's field, else the default of whichever of the two is in force. */
+  /** The flag if it was given, else the file's field, else the default (the file's when there is a file). */
   const pick = <T>(flag: keyof KubeletFlags & string, field: string, fileDefault?: T): T => {
     const written = at(file, field);
     if (!set.has(flag) && written !== undefined && written !== null) return written as T;
@@ -368,7 +210,10 @@ export function newAgentConfig(
   return config;
 }
 
-/** Flags come before the file here: a gate that the file opens is too late. Source: cmd/kubelet/app/options ValidateKubeletFlags */
+/**
+ * Validated before the file is read: a feature gate in the file does not count.
+ * Source: cmd/kubelet/app/options ValidateKubeletFlags
+ */
 function checkDynamicConfigFlag(flags: KubeletFlags): void {
   const gates = asConfigError(() => newFeatureGates("kubelet", flags["feature-gates"]));
   if (flags["dynamic-config-dir"] === "" || gates.enabled("DynamicKubeletConfig")) return;
@@ -376,8 +221,8 @@ function checkDynamicConfigFlag(flags: KubeletFlags): void {
 }
 
 /**
- * Reads a KubeletConfiguration; paths in it are meant from its own folder.
- * @throws ConfigError for a file that cannot be read, is of another kind or has values of the wrong type
+ * Reads a KubeletConfiguration; relative paths are resolved against its directory.
+ * @throws ConfigError when the file cannot be read, has another kind, or has values of the wrong type
  * Source: pkg/kubelet/kubeletconfig/configfiles/configfiles.go
  */
 export function readConfiguration(path: string): Written {
@@ -388,15 +233,6 @@ export function readConfiguration(path: string): Written {
     throw new ConfigError(`failed to load config file ${path}: failed to decode: ${(err as Error).message}`);
   }
   return absolutePaths(file, dirname(resolve(path)));
-}
-
-/** What is wrong with what the user wrote is told to the user in one line. @throws ConfigError */
-export function asConfigError<T>(check: () => T): T {
-  try {
-    return check();
-  } catch (err) {
-    throw new ConfigError((err as Error).message);
-  }
 }
 
 function at(object: Written, path: string): unknown {
@@ -424,7 +260,7 @@ function durationsOf(written: unknown): Record<string, number> {
   return durations;
 }
 
-/** `key=value:effect,…` */
+/** Parses `key=value:effect,…`; the file's field is used when the flag is empty. */
 function taintsOf(flag: unknown, field: unknown): { key: string; value?: string; effect: string }[] {
   if (Array.isArray(field) && (flag === undefined || flag === "" || (Array.isArray(flag) && flag.length === 0)))
     return field as never;

@@ -17,7 +17,7 @@ import {
   text,
 } from "@coxswain/apimachinery/flags/types";
 
-/** Every flag of kubelet, under the name the user types; `wired: false` ones are parsed and warned about. */
+/** All kubelet flags by name; those with `wired: false` are parsed and produce a warning. */
 export const flagTable = flags(
   section("Kubelet", {
     address: ip({

@@ -131,6 +131,6 @@ export const kubeletConfiguration = object("KubeletConfiguration", {
   shutdownGracePeriodByPodPriority: [
     object("ShutdownGracePeriodByPodPriority", { priority: "int", shutdownGracePeriodSeconds: "int64" }),
   ],
-  // Logs are as flags say.
+  // Ignored: logging is configured by flags.
   logging: "any",
 });

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 
-/** Runs the kubelet itself, to its end. */
+/** Runs the kubelet until it exits. */
 function kubelet(...flags: string[]): Promise<{ code: number; text: string }> {
   const args = ["-C", "cox-source", join(import.meta.dirname, "main.ts"), ...flags];
   return new Promise((resolve) => {

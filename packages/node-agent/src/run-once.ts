@@ -1,9 +1,9 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig } from "./agent-config.ts";
 import type { PodSources } from "./sources/merge.ts";
 import type { StatusManager } from "./status/status-manager.ts";
 
-/** What `--runonce` makes of the configuration: nobody is served and nobody is told. */
+/** Changes for `--runonce`: no API server and no HTTP servers. */
 export const runOnceConfig = (config: AgentConfig): AgentConfig => ({
   ...config,
   kubeconfig: "",
@@ -13,7 +13,7 @@ export const runOnceConfig = (config: AgentConfig): AgentConfig => ({
   healthzPort: 0,
 });
 
-/** Names of wanted Pods that neither run nor have ended; undefined as long as not all that are wanted are known. */
+/** Names of wanted Pods that neither run nor have succeeded; undefined until all Pod sources have reported. */
 export function pendingPods(sources: PodSources, status: Pick<StatusManager, "get">): readonly string[] | undefined {
   if (!sources.allSynced()) return undefined;
   return sources
@@ -26,9 +26,9 @@ const firstDelayMs = 1_000;
 const mostLooks = 10;
 
 /**
- * Waits until all Pods run that files and URLs ask for; they go on when the agent ends.
- * @param pending names of Pods that do not run yet; undefined as long as not everything is known that is wanted
- * @throws Error that names the Pods that do not run after ten looks, each after twice the time
+ * Waits until all static Pods run; they keep running after the agent has ended.
+ * @param pending names of Pods that do not run yet; undefined until all Pod sources have reported
+ * @throws Error that names the Pods that do not run after ten checks with doubling delays
  * Source: pkg/kubelet/runonce.go
  */
 export async function waitUntilRunning(

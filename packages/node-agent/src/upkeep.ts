@@ -1,23 +1,23 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentEvents } from "./events.ts";
+import { describePod, isMirrorPod } from "./pod/pod.ts";
 import type { EndPod } from "./pods/end-pod.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
-import { describePod, isMirrorPod } from "./pods/pod.ts";
 import { newEviction } from "./resources/eviction.ts";
 import { type Pressure, parseThresholds, withAllocatable } from "./resources/eviction-thresholds.ts";
 import type { ResourceManagers } from "./resources/resource-managers.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
-import type { VolumeUsages } from "./resources/volume-usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import { newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
-import type { AgentEvents } from "./status/events.ts";
 import { withToldFailures } from "./status/told-failures.ts";
 import type { FolderQuotas } from "./volumes/quota/folder-quotas.ts";
+import type { VolumeUsages } from "./volumes/volume-usage.ts";
 
 export interface UpkeepOptions extends HousekeepingOptions {
   config: AgentConfig;
@@ -30,7 +30,7 @@ export interface UpkeepOptions extends HousekeepingOptions {
   managers: Pick<ResourceManagers, "reconcile">;
   usages: Pick<VolumeUsages, "refresh">;
   quotas: Pick<FolderQuotas, "usage"> | undefined;
-  /** What the runtime has: Pods, and containers by the state they are in. */
+  /** Called with the number of Pods in the runtime, and of containers by state. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
   onEvicted: (signal: string) => void;
   onPressureChange: (pressure: Pressure) => void;
@@ -41,7 +41,7 @@ const containerGcMs = 60_000;
 const imageGcMs = 300_000;
 const evictionMs = 10_000;
 
-/** Starts what keeps the node clean and alive: housekeeping, garbage collection, eviction, rotation of logs, looks at what is used. */
+/** Starts the periodic tasks: housekeeping, garbage collection, eviction, log rotation and usage measurements. */
 export function startUpkeep(options: UpkeepOptions): void {
   const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, tell, managers, usages } =
     options;

@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage } from "./message.ts";
 
+/** A method call; `signature` lists the types of `body`. */
 export interface DbusCall {
   destination: string;
   path: string;
@@ -10,23 +11,24 @@ export interface DbusCall {
   body?: readonly DbusValue[];
 }
 
+/** A D-Bus connection, to a bus or peer to peer. */
 export interface DbusConnection {
-  /** @returns the answer's values. @throws DbusError with the other side's words; DbusClosed when it is gone */
+  /** @returns the values of the reply. @throws DbusError for an error reply; DbusClosed when the connection ends */
   call(request: DbusCall): Promise<readonly DbusValue[]>;
-  /** Hears signals of that name from now on. */
+  /** Subscribes to a signal. */
   onSignal(
     match: { path: string; interface: string; member: string },
     heard: (body: readonly DbusValue[]) => void,
   ): Promise<void>;
-  /** Answers calls to this connection; an undefined answer is an error for the caller, a DbusError that is thrown is that one. */
+  /** Sets the handler for incoming calls: undefined results in an UnknownMethod error, a thrown DbusError in that error. */
   answer(handler: (call: DbusMessage) => { signature: string; body: readonly DbusValue[] } | undefined): void;
   emit(signal: Omit<DbusCall, "destination">): void;
-  /** Resolves when the connection has ended, whoever ended it. */
+  /** Resolves when the connection has ended, for whatever reason. */
   closed: Promise<void>;
   close(): void;
 }
 
-/** What the other side answers in place of values. */
+/** An error reply. */
 export class DbusError extends Error {
   /** `org.freedesktop.systemd1.UnitExists` */
   readonly errorName: string;
@@ -37,7 +39,7 @@ export class DbusError extends Error {
   }
 }
 
-/** The connection ended before there was an answer: whether the call was heard is not known. */
+/** The connection ended before the reply: whether the call was executed is unknown. */
 export class DbusClosed extends Error {}
 
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket";
@@ -46,9 +48,8 @@ const busPath = "/org/freedesktop/DBus";
 const callTimeoutMs = 25_000;
 
 /**
- * A connection to the system's message bus, as this process' user. File descriptors cannot be passed over it: Node has no
- * way to receive any.
- * @param address `unix:path=…`; of `DBUS_SYSTEM_BUS_ADDRESS`, else where the system's bus always is
+ * Connects to the system bus as the user of this process. File descriptors cannot be passed: Node.js cannot receive them.
+ * @param address `unix:path=…`; default `DBUS_SYSTEM_BUS_ADDRESS`, else the well-known path
  * Source: the D-Bus Specification
  */
 export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRESS"] || systemBus): Promise<DbusConnection> {
@@ -65,7 +66,7 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
   return connection;
 }
 
-/** A connection to one program, without a bus between: who is asked is not said, and it sends all of its signals. */
+/** A peer-to-peer connection without a bus: destinations are not used, and all signals are delivered. */
 export const connectToPeer = (address: string): Promise<DbusConnection> => connectTo(address, async () => undefined);
 
 async function connectTo(address: string, addMatch: (rule: string) => Promise<void>): Promise<DbusConnection> {
@@ -119,7 +120,7 @@ async function connectTo(address: string, addMatch: (rule: string) => Promise<vo
         take(next.message);
       }
     } catch {
-      socket.destroy(); // nobody knows where the next message begins
+      socket.destroy(); // the start of the next message is unknown
     }
   });
 
@@ -160,7 +161,7 @@ async function connectTo(address: string, addMatch: (rule: string) => Promise<vo
   };
 }
 
-/** Connects and says who we are: the kernel has told the bus already. */
+/** Connects and authenticates with EXTERNAL: the peer knows the UID from the socket credentials. */
 async function open(address: string): Promise<Socket> {
   const path = address.split(";").flatMap((one) => (one.startsWith("unix:path=") ? one.slice(10).split(",")[0] : []) ?? [])[0];
   if (path === undefined) throw new Error(`no unix socket in the bus address ${address}`);

@@ -1,4 +1,4 @@
-/** A value with its type, where the type is not known before: D-Bus' `v`. */
+/** A value with its type: D-Bus type `v`. */
 export interface Variant {
   type: string;
   value: DbusValue;
@@ -17,13 +17,13 @@ export interface DbusMessage {
   replySerial?: number;
   destination?: string;
   sender?: string;
-  /** Types of the body, one after the other: `ssi`. */
+  /** Types of the body in order: `ssi`. */
   signature?: string;
   body: readonly DbusValue[];
 }
 
 const kinds: readonly (MessageKind | undefined)[] = [undefined, "call", "return", "error", "signal"];
-/** Header fields by their number. */
+/** Header fields by number. */
 const fields = [
   [1, "path", "o"],
   [2, "interface", "s"],
@@ -41,7 +41,7 @@ const maxMessageBytes = 1 << 20;
 const alignments: Readonly<Record<string, number>> = { y: 1, g: 1, v: 1, n: 2, q: 2, x: 8, t: 8, d: 8, "(": 8, "{": 8 };
 const alignmentOf = (type: string): number => alignments[type[0] ?? ""] ?? 4;
 
-/** D-Bus messages as they stand on the wire, for the types that services of a node use. Source: the D-Bus Specification */
+/** Encodes a message; supports the types that systemd and logind use. Source: the D-Bus Specification */
 export function encodeMessage(message: DbusMessage): Buffer {
   const body = new Writer();
   for (const [i, type] of splitSignature(message.signature ?? "").entries()) body.write(type, message.body[i] as DbusValue);
@@ -62,8 +62,8 @@ export function encodeMessage(message: DbusMessage): Buffer {
 }
 
 /**
- * @returns the first message of `data` and how long it is; undefined as long as it is not all there
- * @throws Error for what cannot be one
+ * @returns the first message in `data` and its size; undefined while it is incomplete
+ * @throws Error when the data is not a D-Bus message
  */
 export function decodeMessage(data: Buffer): { message: DbusMessage; size: number } | undefined {
   if (data.length < fixedHeaderBytes) return undefined;
@@ -86,7 +86,7 @@ export function decodeMessage(data: Buffer): { message: DbusMessage; size: numbe
   return { message: message as unknown as DbusMessage, size: headerBytes + bodyBytes };
 }
 
-/** `sa{sv}(ii)` → `s`, `a{sv}`, `(ii)`. */
+/** Splits a signature into complete types: `sa{sv}(ii)` → `s`, `a{sv}`, `(ii)`. */
 export function splitSignature(signature: string): string[] {
   const types: string[] = [];
   for (let at = 0; at < signature.length; ) {
@@ -166,7 +166,7 @@ class Writer {
       }
       case "a": {
         const element = type.slice(1);
-        // The length does not count what fills up to the first element.
+        // The length excludes the padding before the first element.
         const lengthAt = this.#parts.length;
         this.#uint32(0);
         this.align(alignmentOf(element));

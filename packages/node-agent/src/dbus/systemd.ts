@@ -2,29 +2,29 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { connectToBus, connectToPeer, DbusClosed, type DbusConnection, DbusError } from "./connection.ts";
 import type { DbusValue, Variant } from "./message.ts";
 
-/** Property of a unit and its value: `["CPUShares", { type: "t", value: 1024n }]`. */
+/** A unit property: `["CPUShares", { type: "t", value: 1024n }]`. */
 export type UnitProperty = readonly [name: string, value: Variant];
 
-/** What of systemd's manager of units the cgroups of Pods need. A connection that is lost is made anew. */
+/** The calls of the systemd manager that Pod cgroups need. Reconnects after a lost connection. */
 export interface Systemd {
-  /** Makes and starts a unit that has no file; one that there is already stays as it is. @throws Error when it does not start */
+  /** Creates and starts a transient unit; an existing unit is left unchanged. @throws Error when the unit does not start */
   startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void>;
-  /** Until the machine's next start. */
+  /** Sets runtime properties, which last until the next boot. */
   setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void>;
-  /** Stops a unit and those that belong to it. @throws Error when that takes longer than half a minute */
+  /** Stops a unit and the units that depend on it. @throws Error after 30 seconds */
   stopUnit(unit: string): Promise<void>;
   close(): void;
 }
 
 export interface SystemdOptions {
   clock: Clock;
-  /** @throws Error when systemd cannot be reached now */
+  /** @throws Error when systemd is currently unreachable */
   connect?: () => Promise<DbusConnection>;
 }
 
 interface Link {
   bus: DbusConnection;
-  /** Jobs that ended before anybody asked, by their path. */
+  /** Results of jobs that finished before their job path was known to the caller. */
   ended: Map<string, string>;
   waiting: Map<string, (result: string) => void>;
 }
@@ -34,19 +34,19 @@ const object = "/org/freedesktop/systemd1";
 const manager = `${service}.Manager`;
 const privateSocket = "unix:path=/run/systemd/private";
 const jobTimeoutMs = 30_000;
-/** systemd that starts itself anew (`daemon-reexec`) is back within a second. */
+/** Covers a re-execution of systemd (`daemon-reexec`), which takes less than a second. */
 const retriesMs = [50, 200, 500, 1_000, 2_000];
 const mostEnded = 1_000;
 
 /**
- * systemd by the machine's bus; where there is none, by its own socket.
+ * Connects through the system bus, or through systemd's private socket where there is no bus.
  * Source: runc libcontainer/cgroups/systemd/common.go, dbus.go
  */
 export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions): Systemd {
   let link: Promise<Link> | undefined;
   let closed = false;
 
-  /** A connection that ended before the answer is made anew: what is asked for here may be asked for twice. */
+  /** Repeats the call after a lost connection: callers must use idempotent calls only. */
   async function withLink<T>(work: (link: Link) => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -91,7 +91,7 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
   const call = (bus: DbusConnection, member: string, signature: string, body: readonly DbusValue[]) =>
     bus.call({ destination: service, path: object, interface: manager, member, signature, body });
 
-  /** @returns how the job ended: `done`, `failed`, …; undefined when it did not in time */
+  /** @returns the job's result: `done`, `failed`, …; undefined on timeout */
   async function run(member: string, signature: string, body: readonly DbusValue[]): Promise<string | undefined> {
     return withLink(async (current) => {
       const [job] = await call(current.bus, member, signature, body);
@@ -126,7 +126,7 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
         throw err;
       }
       if (result === "done") return;
-      // A unit that failed keeps its name.
+      // A failed unit stays loaded until it is reset.
       await withLink(({ bus }) => call(bus, "ResetFailedUnit", "s", [unit])).catch(() => undefined);
       if (result === undefined) throw new Error(`Timeout waiting for systemd to create ${unit}`);
       throw new Error(`error creating systemd unit \`${unit}\`: got \`${result}\``);
@@ -153,7 +153,7 @@ class SystemdAway extends Error {}
 
 const isDbusError = (err: unknown, name: string): boolean => err instanceof DbusError && err.errorName === name;
 
-/** The bus tells so when the service has left it in the middle, or is not on it (yet). */
+/** Errors of the bus when the service has disconnected or is not available yet. */
 const awayErrors = ["NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected"].map(
   (name) => `org.freedesktop.DBus.Error.${name}`,
 );
@@ -163,7 +163,7 @@ function isAway(err: unknown): boolean {
   return err instanceof DbusError && awayErrors.includes(err.errorName);
 }
 
-/** Others' jobs are told of, too: only the last ones are of interest. */
+/** Jobs of other clients are reported, too: keep only the most recent results. */
 function remember(ended: Map<string, string>, job: string, result: string): void {
   ended.set(job, result);
   if (ended.size > mostEnded) for (const oldest of ended.keys()) return void ended.delete(oldest);

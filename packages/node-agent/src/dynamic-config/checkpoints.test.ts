@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -84,3 +84,16 @@ for (const name of ["", ".", "..", "../../etc/passwd", "a/b", "a\0b"]) {
     assert.deepEqual(await readdir(join(dir, "store/checkpoints/uid-1")), ["7"]);
   });
 }
+
+test("what was written is not left open", async (t) => {
+  const { dir, checkpoints } = await open(t);
+  checkpoints.save(aMap({ kubelet: "kind: KubeletConfiguration", other: "x" }));
+  checkpoints.write("assigned", source());
+  const files = await Promise.all(
+    (await readdir("/proc/self/fd")).map((fd) => readlink(join("/proc/self/fd", fd)).catch(() => "")),
+  );
+  assert.deepEqual(
+    files.filter((file) => file.startsWith(dir)),
+    [],
+  );
+});

@@ -17,27 +17,27 @@ import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type ConfigSource, decodeSource, encodeSource, showSource } from "./config-source.ts";
 
-/** `assigned` is what the cluster wants; `last-known-good` is what was used for long enough to be fallen back to. */
+/** `assigned` is the configuration the cluster wants; `last-known-good` the fallback, which was in use for the trial period. */
 export type Slot = "assigned" | "last-known-good";
 
-/** Configurations of the cluster's on this machine, each as the files of its config map. */
+/** Local copies of the cluster's configurations; each contains the files of its config map. */
 export interface Checkpoints {
-  /** @returns undefined for the machine's own configuration. @throws Error for what cannot be read */
+  /** @returns undefined for the local configuration. @throws Error when the slot cannot be read */
   read(slot: Slot): ConfigSource | undefined;
   write(slot: Slot, source: ConfigSource | undefined): void;
-  /** When the slot was written last, in milliseconds. */
+  /** Time of the last write to the slot, in ms since the epoch. */
   writtenAt(slot: Slot): number;
-  /** Forgets both slots; true when a configuration was assigned. */
+  /** Clears both slots; true when a configuration was assigned. */
   reset(): boolean;
   has(source: ConfigSource): boolean;
   save(map: ConfigMap): void;
-  /** The file with the configuration. @throws Error when there is no checkpoint of the source */
+  /** Path of the configuration file. @throws Error when there is no checkpoint of the source */
   fileOf(source: ConfigSource): string;
 }
 
 /**
- * Below `--dynamic-config-dir`: `store/meta/<slot>` and `store/checkpoints/<uid>/<resourceVersion>/<key>`. Each appears as
- * a whole or not at all, and is on the disk before anything relies on it: the agent ends for what it has written here.
+ * Below `--dynamic-config-dir`: `store/meta/<slot>` and `store/checkpoints/<uid>/<resourceVersion>/<key>`. Writes are atomic
+ * and synced to disk, because the agent restarts to use them.
  * Source: pkg/kubelet/kubeletconfig/checkpoint/store/fsstore.go
  */
 export function openCheckpoints(dynamicConfigDir: string, clock: Clock): Checkpoints {
@@ -53,7 +53,7 @@ export function openCheckpoints(dynamicConfigDir: string, clock: Clock): Checkpo
     const path = slotFile(slot);
     const temporary = join(dirname(path), `tmp_${slot}`);
     writeDurably(temporary, source === undefined ? "" : encodeSource(source));
-    // By the clock that the trial is measured with.
+    // The trial period is measured with the same clock.
     utimesSync(temporary, clock.now() / 1000, clock.now() / 1000);
     renameSync(temporary, path);
   }
@@ -96,7 +96,7 @@ export function openCheckpoints(dynamicConfigDir: string, clock: Clock): Checkpo
   };
 }
 
-/** What comes from the API becomes one name in one folder, never a way out of it. @throws Error */
+/** Checks that a name from the API is a single path component. @throws Error when it is not */
 function pathPart(name: string): string {
   if (name === "" || name === "." || name === ".." || name !== basename(name) || name.includes("\0"))
     throw new Error(`invalid file key ${JSON.stringify(name)}, only base names are allowed`);

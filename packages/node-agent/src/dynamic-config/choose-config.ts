@@ -1,31 +1,32 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type ConfigSource, showSource } from "./config-source.ts";
 import { problems } from "./problems.ts";
 
-/** What the agent starts with. */
+/** The configuration to start with. */
 export interface ConfigChoice {
-  /** Undefined for the machine's own configuration. */
+  /** Undefined for the local configuration. */
   config: AgentConfig | undefined;
-  /** For the node's status. */
+  /** Initial value of the node's `status.config`. */
   status: NodeConfigStatus;
-  /** The assigned configuration is in use, and becomes the last known good one when it is for long enough. */
+  /** True when the assigned configuration is in use; it becomes the last known good one after the trial period. */
   onTrial: boolean;
 }
 
+/** Reads and validates checkpointed configuration files. */
 export interface ConfigLoader {
-  /** @throws Error for a file that cannot be read, or is no configuration */
+  /** @throws Error when the file cannot be read or decoded */
   read(path: string): unknown;
-  /** The same with what flags say. @throws ConfigError for a configuration that is not valid */
+  /** Merges the file with the flags. @throws ConfigError when the configuration is invalid */
   configure(path: string): AgentConfig;
 }
 
 /**
- * The assigned configuration; where it cannot be used the last known good one, and without that the machine's own.
- * @throws ConfigError when what is to be fallen back to cannot be used either
+ * Selects the assigned configuration; if it is unusable the last known good one, or without one the local configuration.
+ * @throws ConfigError when the fallback is unusable, too
  * Source: pkg/kubelet/kubeletconfig/controller.go Bootstrap
  */
 export function chooseConfig(checkpoints: Checkpoints, loader: ConfigLoader, log: Logger): ConfigChoice {

@@ -4,20 +4,20 @@ import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimach
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { type ConfigSource, pathOfSource } from "./config-source.ts";
 
-/** Tells which configuration the node uses, in its status and in metrics. */
+/** Reports the configuration in use in the node's status and in metrics. */
 export interface ConfigReport {
-  /** Of what the cluster wants now; takes the place of what was wrong at the start. `""`: nothing any more. */
+  /** Sets the sync error, which takes precedence over an error at startup; `""` clears it. */
   setSyncError(error: string): void;
   setLastKnownGood(source: ConfigSource): void;
-  /** Writes what is new to say. @throws Error when it has to be tried again */
+  /** Writes pending changes. @throws Error when the write failed and has to be retried */
   write(signal: AbortSignal): Promise<void>;
 }
 
-/** Source: pkg/kubelet/kubeletconfig/status/status.go Sync */
+/** Creates a report that is written by the next `write`. Source: pkg/kubelet/kubeletconfig/status/status.go Sync */
 export function newConfigReport(options: {
   client: Client;
   nodeName: string;
-  /** What was decided at the start. */
+  /** The status determined at startup. */
   status: NodeConfigStatus;
   metrics: ConfigMetrics;
 }): ConfigReport {
@@ -52,15 +52,16 @@ export function newConfigReport(options: {
   };
 }
 
-/** Takes each field out: in a patch, below what takes its place. */
+/** Null for each field: keys of a merge patch that are not overridden are deleted. */
 const absent = (config: NodeConfigStatus = {}): Record<string, null> =>
   Object.fromEntries(Object.keys(config).map((name) => [name, null]));
 
+/** The metrics `kubelet_node_config_*`. */
 export interface ConfigMetrics {
   show(status: NodeConfigStatus): void;
 }
 
-/** Source: pkg/kubelet/metrics/metrics.go */
+/** Registers the metrics of dynamic configuration. Source: pkg/kubelet/metrics/metrics.go */
 export function newConfigMetrics(registry: MetricsRegistry): ConfigMetrics {
   const sourceGauge = (name: string, help: string) =>
     registry.gauge({

@@ -4,16 +4,16 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { problems } from "./problems.ts";
 
-/** A config map in one of its versions: `uid` and `resourceVersion` are there, as in a node's status. */
+/** A specific version of a config map, with `uid` and `resourceVersion` set as in the node's status. */
 export type ConfigSource = { configMap: Required<ConfigMapNodeConfigSource> };
 
 const apiVersion = "kubelet.config.k8s.io/v1beta1";
 const kind = "SerializedNodeConfigSource";
 
-/** As the kubelet's folder has it. Source: staging/src/k8s.io/kubelet/config/v1beta1/types.go */
+/** Encodes a source as in upstream's checkpoint files. Source: staging/src/k8s.io/kubelet/config/v1beta1/types.go */
 export const encodeSource = (source: ConfigSource): string => toYaml({ apiVersion, kind, source });
 
-/** @throws Error for what is no source */
+/** @throws Error when the text is not a SerializedNodeConfigSource */
 export function decodeSource(text: string): ConfigSource {
   const written = parseYaml(text);
   if (!isJsonObject(written) || written.apiVersion !== apiVersion || written.kind !== kind)
@@ -38,6 +38,6 @@ export const sameSource = (a: ConfigSource | undefined, b: ConfigSource | undefi
 export const pathOfSource = ({ configMap }: NodeConfigSource): string =>
   `/api/v1/namespaces/${configMap?.namespace ?? ""}/configmaps/${configMap?.name ?? ""}`;
 
-/** With the version, for errors and the log. */
+/** With UID and resource version, for errors and logs. */
 export const showSource = (source: ConfigSource): string =>
   `${pathOfSource(source)}, UID: ${source.configMap.uid}, ResourceVersion: ${source.configMap.resourceVersion}`;

@@ -1,4 +1,4 @@
-/** The whole of it over an API server in memory: what one agent leaves behind, the next one starts with. */
+/** Tests of the whole module with an in-memory API server; each agent starts with the files that its predecessor left. */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,8 +17,8 @@ import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/f
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newBackground } from "../background.ts";
 import { newAgentConfig } from "../config.ts";
+import { newAgentEvents } from "../events.ts";
 import { kubelet } from "../flags.ts";
-import { newAgentEvents } from "../status/events.ts";
 import { openDynamicConfig } from "./dynamic-config.ts";
 
 const log = discardLogger;
@@ -27,22 +27,22 @@ const minute = 60_000;
 const settings = { namespace: "kube-system", name: "settings" };
 const named = { ...settings, kubeletConfigKey: "kubelet" };
 
-/** What users have of a node, its agent and the cluster. */
+/** A node with its agent and the cluster, as users see them. */
 interface Cluster {
   /** `--dynamic-config-dir` */
   dir: string;
   client: FakeClient;
   clock: FakeClock;
-  /** Writes the config map; a KubeletConfiguration with these fields, or a text. */
+  /** Writes the config map: a KubeletConfiguration with these fields, or a raw text. */
   put(content: Record<string, unknown> | string): Promise<NodeConfigStatus["active"]>;
   assign(configMap: typeof named | null): Promise<void>;
-  /** As whoever starts the agent does: with what the one before it left on the disk. */
+  /** Starts the agent with the state on disk, as a service manager does. */
   start(...flags: string[]): Promise<Agent>;
   status(): NodeConfigStatus | undefined;
 }
 
 interface Agent {
-  /** `undefined` when the machine's own configuration is used. */
+  /** Undefined when the local configuration is used. */
   maxPods: number | undefined;
   ended: boolean;
   metrics(): Promise<string[]>;
@@ -106,7 +106,7 @@ async function aCluster(t: TestContext): Promise<Cluster> {
   };
 }
 
-/** Long enough for a look and for what it brings about. */
+/** Advances the clock by one sync interval and waits for its effects. */
 async function aLook({ clock }: Cluster): Promise<void> {
   await settle();
   await clock.advance(10_000);
@@ -117,7 +117,7 @@ async function eventsOf({ client }: Cluster): Promise<string[]> {
   return client.objects<Event>(events).map(({ reason, type, message }) => `${type} ${reason}: ${message}`);
 }
 
-/** @returns the agent that has started for what was assigned */
+/** @returns an agent that was restarted to use the assigned configuration */
 async function startAssigned(cluster: Cluster): Promise<Agent> {
   const before = await cluster.start();
   await cluster.assign(named);
@@ -210,6 +210,9 @@ test("what was used for ten minutes is fallen back to, when the config map is sp
   await cluster.clock.advance(30 * minute);
   await settle();
   assert.deepEqual(cluster.status()?.lastKnownGood, good, "what failed never becomes good");
+  const { uid = "", resourceVersion = "" } = good?.configMap ?? {};
+  const shown = `node_config_uid="${uid}",node_config_resource_version="${resourceVersion}",node_config_kubelet_key="kubelet"} 1`;
+  assert.ok((await third.metrics()).some((line) => line.startsWith("kubelet_node_config_active{") && line.endsWith(shown)));
 
   await cluster.assign(null);
   await aLook(cluster);
@@ -282,4 +285,17 @@ test("a status that could not be written is written later", async (t) => {
   away = false;
   await aLook(cluster);
   assert.deepEqual(cluster.status(), {});
+});
+
+test("a configuration that is taken away during its trial does not become the last known good one", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await aLook(cluster);
+  await cluster.assign(null);
+  await aLook(cluster);
+  assert.equal(agent.ended, true);
+  await cluster.clock.advance(30 * minute);
+  await settle();
+  assert.equal(await readFile(join(cluster.dir, "store/meta/last-known-good"), "utf8"), "");
 });

@@ -1,35 +1,25 @@
 import { resolve } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Background } from "../background.ts";
-import { type AgentConfig, asConfigError, newAgentConfig, readConfiguration } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
+import { newAgentConfig, readConfiguration } from "../config.ts";
+import { asConfigError } from "../config-error.ts";
 import type { KubeletFlags } from "../flags.ts";
-import type { ApiConnection } from "../node/api-connection.ts";
-import type { AgentEvents } from "../status/events.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import { chooseConfig } from "./choose-config.ts";
 import { newConfigMetrics, newConfigReport } from "./config-report.ts";
 import { type ConfigSource, sameSource, showSource } from "./config-source.ts";
+import type { FollowOptions } from "./follow-options.ts";
 import { followConfigSource } from "./follow-source.ts";
 
-/** Configuration that comes from the cluster: `--dynamic-config-dir` and the node's `spec.configSource`. */
+/** Dynamic kubelet configuration: `--dynamic-config-dir` and the node's `spec.configSource`. */
 export interface DynamicConfig {
-  /** What to start with; undefined for the machine's own configuration. */
+  /** The configuration to start with; undefined for the local configuration. */
   config: AgentConfig | undefined;
-  /** Resolves when there is another configuration: the agent ends, and whoever started it starts it again. */
+  /** Resolves when another configuration is assigned: the agent exits, and the service manager restarts it. */
   replaced: Promise<void>;
-  /** Follows the node and its config map, and tells what is used. */
+  /** Follows the Node and its config map, and reports the configuration in use. */
   follow(options: FollowOptions): void;
-}
-
-export interface FollowOptions {
-  /** Undefined in standalone mode: what is kept here is used, nothing is followed. */
-  api: Pick<ApiConnection, "client" | "node" | "recorder"> | undefined;
-  nodeName: string;
-  tell: Pick<AgentEvents, "node">;
-  metrics: MetricsRegistry;
-  background: Background;
 }
 
 const reportMs = 10_000;
@@ -37,10 +27,10 @@ const trialCheckMs = 10_000;
 const trialMs = 10 * 60_000;
 
 /**
- * Finds out which configuration is to be used; flags go before each of them.
- * @param set names that stood on the command line
- * @param local the machine's own configuration
- * @throws ConfigError when the folder cannot be used, or nothing in it that should be
+ * Selects the configuration to use; flags take precedence over each of them.
+ * @param set names of the flags that were given on the command line
+ * @param local the local configuration
+ * @throws ConfigError when the directory or the selected configuration is unusable
  * Source: pkg/kubelet/kubeletconfig/controller.go
  */
 export function openDynamicConfig(
@@ -75,7 +65,7 @@ export function openDynamicConfig(
   };
 }
 
-/** @returns what is the last known good configuration from now on; undefined when nothing has changed */
+/** @returns the new last known good configuration; undefined when it has not changed */
 function endTrial(checkpoints: Checkpoints, now: number): ConfigSource | undefined {
   if (now - checkpoints.writtenAt("assigned") <= trialMs) return undefined;
   const assigned = checkpoints.read("assigned");

@@ -7,19 +7,19 @@ import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { ConfigReport } from "./config-report.ts";
 import { type ConfigSource, showSource } from "./config-source.ts";
-import type { FollowOptions } from "./dynamic-config.ts";
+import type { FollowOptions } from "./follow-options.ts";
 import { SyncProblem } from "./problems.ts";
 import { takeOver } from "./take-over.ts";
 
 export interface FollowSourceOptions extends Pick<FollowOptions, "nodeName" | "tell" | "background"> {
   api: NonNullable<FollowOptions["api"]>;
-  /** What the agent was started for. */
+  /** The source that the agent was started with. */
   assigned: NodeConfigSource | undefined;
   checkpoints: Checkpoints;
   report: ConfigReport;
   clock: Clock;
   log: Logger;
-  /** Another configuration is assigned, and the cluster has been told. */
+  /** Called when another configuration is assigned and the event was sent. */
   onReplaced: () => void;
 }
 
@@ -27,12 +27,12 @@ const syncMs = 10_000;
 const lastEventMs = 10_000;
 
 /**
- * Takes over what the node's `spec.configSource` names whenever that, or the config map, changes.
+ * Follows the node's `spec.configSource` and the config map, and assigns the new configuration on changes.
  * Source: pkg/kubelet/kubeletconfig/watch.go, configsync.go
  */
 export function followConfigSource(options: FollowSourceOptions): void {
   const { api, nodeName, checkpoints, report, background, clock, log } = options;
-  /** Something has changed, or could not be taken over yet. */
+  /** Set when something changed, and while the last change could not be applied. */
   let due = false;
   const look = (): void => {
     due = true;
@@ -61,7 +61,7 @@ export function followConfigSource(options: FollowSourceOptions): void {
     }
   });
 
-  /** The last that is heard of this process. */
+  /** Records the event, waits until it is sent (at most 10 s), then calls `onReplaced`. */
   async function end(source: ConfigSource | undefined): Promise<void> {
     const next = source && `${showSource(source)}, KubeletConfigKey: ${source.configMap.kubeletConfigKey}`;
     const message = `Kubelet restarting to use ${next ?? "local config"}`;
@@ -74,7 +74,7 @@ export function followConfigSource(options: FollowSourceOptions): void {
   }
 }
 
-/** @returns what is known of a config map; undefined for another one than that which is assigned */
+/** @returns a lookup in the informer's cache; undefined for config maps other than the assigned one */
 function followMap(
   { api, assigned, background, clock, log }: FollowSourceOptions,
   look: () => void,

@@ -4,10 +4,10 @@ import { type ConfigSource, sameSource } from "./config-source.ts";
 import { problems, SyncProblem } from "./problems.ts";
 
 /**
- * Brings what is kept here to what the node's `spec.configSource` wants.
- * @param download the config map as it is now
- * @returns whether another configuration is assigned than before, and which (`source` undefined: the machine's own)
- * @throws SyncProblem; what was assigned stays
+ * Downloads and assigns the configuration that the node's `spec.configSource` names.
+ * @param download reads the current config map
+ * @returns whether the assignment has changed, and the new source (undefined for the local configuration)
+ * @throws SyncProblem; the previous assignment is kept
  * Source: pkg/kubelet/kubeletconfig/configsync.go syncConfigSource
  */
 export async function takeOver(
@@ -29,7 +29,7 @@ export async function takeOver(
   return kept(() => {
     if (!checkpoints.has(source)) checkpoints.save(found);
     const before = checkpoints.read("assigned");
-    // Also where it is the same: an agent that keeps starting anew never gets over its trial.
+    // Also when unchanged: the write restarts the trial period, so that an agent in a restart loop never completes it.
     checkpoints.write("assigned", source);
     return { changed: !sameSource(before, source), source };
   });

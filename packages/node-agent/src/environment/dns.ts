@@ -1,19 +1,22 @@
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 
+/** The name servers, search domains and options of a resolver configuration. */
 export interface DnsConfig {
   servers: string[];
   searches: string[];
   options: string[];
 }
 
+/** Node settings that the resolver configuration of Pods depends on. */
 export interface DnsSettings {
   clusterDns: readonly string[];
   clusterDomain: string;
-  /** The node's own, from `--resolv-conf`. */
+  /** The node's resolver configuration, from `--resolv-conf`. */
   host: DnsConfig;
   hostIps: readonly string[];
 }
 
+/** Reports a problem with the DNS settings as an event of the Pod. */
 export type DnsProblem = (reason: string, message: string) => void;
 
 const maxServers = 3;
@@ -21,7 +24,7 @@ const maxSearches = 6;
 const maxSearchLength = 256;
 const clusterOptions = ["ndots:5"];
 
-/** Pure: the resolver of a Pod by its dnsPolicy and dnsConfig. Source: pkg/kubelet/network/dns/dns.go GetPodDNS */
+/** Pure: the resolver configuration of a Pod from dnsPolicy and dnsConfig. Source: pkg/kubelet/network/dns/dns.go GetPodDNS */
 export function podDns(pod: NodePod, settings: DnsSettings, problem: DnsProblem = () => {}): DnsConfig {
   const policy = effectivePolicy(pod, settings, problem);
   let config: DnsConfig;
@@ -30,7 +33,7 @@ export function podDns(pod: NodePod, settings: DnsSettings, problem: DnsProblem 
     config = { servers: [...settings.clusterDns], searches: clusterSearches(pod, settings), options: [...clusterOptions] };
   } else {
     config = { servers: [...settings.host.servers], searches: [...settings.host.searches], options: [...settings.host.options] };
-    // Without any server in the node's file the node itself is asked, as a resolver would do.
+    // With no name server in the node's file, resolvers use the local host: use the node's IPs.
     if (settings.host.servers.length === 0 && settings.clusterDns.length > 0) {
       config.servers = settings.hostIps.length === 0 ? ["127.0.0.1"] : [...settings.hostIps];
       config.searches = ["."];
@@ -101,7 +104,7 @@ function unique(list: readonly string[]): string[] {
   return [...new Set(list)];
 }
 
-/** The three lines that count of a resolv.conf. Source: dns.go parseResolvConf */
+/** Parses the nameserver, search and options lines of a resolv.conf. Source: dns.go parseResolvConf */
 export function parseResolvConf(text: string): DnsConfig {
   const config: DnsConfig = { servers: [], searches: [], options: [] };
   for (const raw of text.split("\n")) {
@@ -110,7 +113,7 @@ export function parseResolvConf(text: string): DnsConfig {
     const words = (comment < 0 ? line : line.slice(0, comment)).split(/\s+/).filter((word) => word !== "");
     const [keyword, ...values] = words;
     if (keyword === "nameserver" && values[0] !== undefined) config.servers.push(values[0]);
-    // Each of these lines takes the place of the one before it.
+    // A later search line replaces earlier ones.
     if (keyword === "search") config.searches = values.map((value) => (value === "." ? value : value.replace(/\.$/, "")));
     if (keyword === "options")
       config.options = mergeOptions(

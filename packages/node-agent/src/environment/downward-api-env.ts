@@ -1,16 +1,17 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { NodePod } from "../pods/pod.ts";
-import { quantityOf, type ResourceList } from "../resources/pod-resources.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 
+/** Values of the downward API that are not in the Pod object. */
 export interface DownwardContext {
   nodeName: string;
   hostIps: readonly string[];
   podIps: readonly string[];
-  /** What a container without a limit may use at most. */
+  /** The node's allocatable resources, the default for containers without a limit. */
   allocatable: ResourceList;
 }
 
-/** Pure: the value of a `fieldRef`. @throws Error for a path that is not offered. Source: pkg/fieldpath, kubelet_pods.go */
+/** Pure: the value of a `fieldRef`. @throws Error for an unsupported path. Source: pkg/fieldpath, kubelet_pods.go */
 export function fieldValue(pod: NodePod, path: string, context: DownwardContext): string {
   const keyed = /^(metadata\.(?:labels|annotations))\['(.+)'\]$/.exec(path);
   if (keyed !== null) {
@@ -44,7 +45,7 @@ export function fieldValue(pod: NodePod, path: string, context: DownwardContext)
   }
 }
 
-/** `key="value"` lines, sorted, with Go's quoting. */
+/** `key="value"` lines, sorted, quoted as in Go. */
 function formatMap(map: Readonly<Record<string, string>> | undefined): string {
   return Object.keys(map ?? {})
     .sort()
@@ -52,7 +53,7 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
     .join("\n");
 }
 
-/** Go's %q for text that is UTF-8. */
+/** Go's %q for valid UTF-8. */
 export function goQuote(text: string): string {
   let out = '"';
   for (const char of text) {
@@ -77,7 +78,7 @@ export interface ResourceFieldRef {
   divisor?: string;
 }
 
-/** Pure: the value of a `resourceFieldRef`, in units of its divisor, rounded up. @throws Error for an unknown resource. */
+/** Pure: the value of a `resourceFieldRef` in units of its divisor, rounded up. @throws Error for an unsupported resource */
 export function resourceValue(pod: NodePod, ref: ResourceFieldRef, containerName: string, context: DownwardContext): string {
   const name = ref.containerName || containerName;
   const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];

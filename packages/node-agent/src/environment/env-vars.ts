@@ -1,7 +1,7 @@
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-env.ts";
 import { expand } from "./expansion.ts";
 import { serviceEnvironment } from "./service-links.ts";
@@ -9,14 +9,14 @@ import { serviceEnvironment } from "./service-links.ts";
 export interface EnvironmentContext extends DownwardContext {
   objects: PodObjects;
   services: readonly Service[];
-  /** Told of keys that cannot be names of variables: they are left out. */
+  /** Called with keys that are not valid variable names and are skipped. */
   onInvalidNames: (kind: "ConfigMap" | "Secret", name: string, keys: readonly string[]) => void;
 }
 
 /**
- * The environment of a container: `envFrom`, then `env` with references to what stands before, then service links that
- * nothing else has named.
- * @throws Error whose message becomes that of CreateContainerConfigError: an object or a key that is required is missing.
+ * The environment of a container: `envFrom`, then `env` with expansion of earlier variables, then service links that are not
+ * overridden.
+ * @throws Error whose message becomes that of CreateContainerConfigError: a required object or key is missing
  * Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables
  */
 export async function environmentOf(
@@ -62,7 +62,7 @@ interface KeyRef {
   optional?: boolean;
 }
 
-/** @returns undefined when it is missing and may be. */
+/** @returns undefined when the key is missing and optional */
 async function keyOf(
   kind: "ConfigMap" | "Secret",
   ref: KeyRef,

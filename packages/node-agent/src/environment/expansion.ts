@@ -1,6 +1,6 @@
 /**
- * Replaces `$(NAME)` by what `lookup` says; `$$(NAME)` is the text `$(NAME)`, and a name that is not known stays as it
- * was written. Source: third_party/forked/golang/expansion
+ * Replaces `$(NAME)` by the result of `lookup`; unknown names are left unchanged, and `$$(NAME)` yields the text `$(NAME)`.
+ * Source: third_party/forked/golang/expansion
  */
 export function expand(text: string, lookup: (name: string) => string | undefined): string {
   let out = "";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { type DnsConfig, parseResolvConf } from "./dns.ts";
 
-/** The node's own resolver (`--resolv-conf`); nothing where the file is not named or cannot be read. */
+/** The node's resolver configuration (`--resolv-conf`); empty when no file is configured or it cannot be read. */
 export async function readHostDns(path: string, log: Logger): Promise<DnsConfig> {
   const none: DnsConfig = { servers: [], searches: [], options: [] };
   if (path === "") return none;

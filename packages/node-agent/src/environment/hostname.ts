@@ -1,11 +1,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 
 const maxHostnameLength = 63;
 
-/** Pure: a Pod's host name and, with a subdomain, its domain. Source: kubelet_pods.go GeneratePodHostNameAndDomain */
+/** Pure: the host name of a Pod, and its domain if it has a subdomain. Source: kubelet_pods.go GeneratePodHostNameAndDomain */
 export function hostnameAndDomain(pod: NodePod, clusterDomain: string): { hostname: string; domain: string } {
   let hostname = pod.spec.hostname || pod.metadata.name;
   if (hostname.length > maxHostnameLength) hostname = hostname.slice(0, maxHostnameLength).replace(/[-.]+$/, "");
@@ -13,7 +13,7 @@ export function hostnameAndDomain(pod: NodePod, clusterDomain: string): { hostna
   return { hostname, domain };
 }
 
-/** Pure: what the host is called inside the Pod, by setHostnameAsFQDN. @throws Error when the kernel could not hold it. */
+/** Pure: the kernel host name of a Pod, depending on setHostnameAsFQDN. @throws Error when it exceeds the kernel's limit */
 export function nodenameOf(pod: NodePod, hostname: string, domain: string): string {
   if (pod.spec.setHostnameAsFQDN !== true || domain === "") return hostname;
   const fqdn = `${hostname}.${domain}`;
@@ -28,7 +28,7 @@ export function nodenameOf(pod: NodePod, hostname: string, domain: string): stri
 const header = "# Kubernetes-managed hosts file.\n";
 const headerWithNode = "# Kubernetes-managed hosts file (host network).\n";
 
-/** Pure. Source: kubelet_pods.go managedHostsFileContent */
+/** Pure: the contents of a Pod's /etc/hosts. Source: kubelet_pods.go managedHostsFileContent */
 export function hostsFile(pod: NodePod, ips: readonly string[], hostname: string, domain: string): string {
   let text = `${header}127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n`;
   for (const ip of ips) text += domain === "" ? `${ip}\t${hostname}\n` : `${ip}\t${hostname}.${domain}\t${hostname}\n`;
@@ -41,7 +41,7 @@ function aliases(pod: NodePod): string {
   return `\n# Entries added by HostAliases.\n${entries.map((alias) => `${alias.ip ?? ""}\t${(alias.hostnames ?? []).join("\t")}\n`).join("")}`;
 }
 
-/** Writes the file that is mounted as a Pod's /etc/hosts; a Pod in the host's network gets the host's. */
+/** Writes the file that is mounted as /etc/hosts; Pods in the host network get a copy of the host's file. */
 export async function writeHostsFile(path: string, pod: NodePod, ips: readonly string[], clusterDomain: string): Promise<void> {
   await makeFolder(dirname(path));
   const { hostname, domain } = hostnameAndDomain(pod, clusterDomain);

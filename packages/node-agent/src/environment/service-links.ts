@@ -1,8 +1,8 @@
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
- * Pure: variables that tell where services are: those of the Pod's namespace when it wants them, and always
- * `kubernetes` of `default`. Source: pkg/kubelet/envvars/envvars.go, kubelet_pods.go getServiceEnvVarMap
+ * Pure: service environment variables: for services in the Pod's namespace if enabled, and always for the service
+ * `default/kubernetes`. Source: pkg/kubelet/envvars/envvars.go, kubelet_pods.go getServiceEnvVarMap
  */
 export function serviceEnvironment(
   services: readonly Service[],

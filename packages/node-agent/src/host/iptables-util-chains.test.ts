@@ -17,7 +17,90 @@ test("the marks are the bits that were asked for, and IPv6 has no rule for local
   assert.doesNotMatch(marks(true), /127\.0\.0\.0\/8/);
 });
 
-/** A network namespace of the test's own; undefined where it cannot be made. */
+/** In-memory rules per program; operations fail where iptables would fail. */
+function tables(missing: readonly string[] = []) {
+  const chains = new Map<string, string[]>();
+  const calls: string[] = [];
+  const builtIn = ["filter INPUT", "filter OUTPUT", "nat POSTROUTING"];
+  const run: RunCommand = async (program, args) => {
+    const [, , , table, option, chain, ...rule] = args;
+    calls.push(`${program} ${option} ${table} ${chain}`);
+    await new Promise((resolve) => setImmediate(resolve));
+    if (missing.includes(program)) throw new Error(`spawn ${program} ENOENT`);
+    const key = `${program} ${table} ${chain}`;
+    if (builtIn.some((name) => key.endsWith(` ${name}`)) && !chains.has(key)) chains.set(key, ["other"]);
+    const rules = chains.get(key);
+    const text = rule.join(" ");
+    if (option === "-N") {
+      if (rules !== undefined) throw new Error("Chain already exists.");
+      chains.set(key, []);
+      return;
+    }
+    if (rules === undefined || (option === "-C" && !rules.includes(text))) throw new Error("No chain/target/match by that name.");
+    if (option === "-A") rules.push(text);
+    if (option === "-I") rules.unshift(text);
+  };
+  return { chains, calls, run };
+}
+
+const options = { masqueradeBit: 14, dropBit: 15, log: discardLogger };
+
+test("jumps stand before what others wrote, our own rules in their order, for each family", async () => {
+  const { chains, run } = tables();
+  const stop = new AbortController();
+  const clock = newFakeClock();
+  const running = keepUtilChains({ ...options, clock, run }, stop.signal);
+  await waitFor(() => clock.waiting > 0, { what: "the chains" });
+  for (const program of ["iptables", "ip6tables"]) {
+    assert.deepEqual(chains.get(`${program} filter INPUT`), ["-j KUBE-FIREWALL", "other"]);
+    assert.deepEqual(chains.get(`${program} filter OUTPUT`), ["-j KUBE-FIREWALL", "other"]);
+    assert.match(chains.get(`${program} nat POSTROUTING`)?.[0] ?? "", /-j KUBE-POSTROUTING$/);
+    const actions = chains.get(`${program} nat KUBE-POSTROUTING`)?.map((rule) => /-j (\S+)/.exec(rule)?.[1]);
+    assert.deepEqual(actions, ["RETURN", "MARK", "MASQUERADE"]);
+    assert.equal(chains.get(`${program} filter KUBE-FIREWALL`)?.length, program === "iptables" ? 2 : 1);
+  }
+  stop.abort();
+  await running;
+});
+
+test("a family whose rules somebody flushed gets them again within a minute, the other is left alone", async () => {
+  for (const table of ["mangle", "nat", "filter"]) {
+    const { chains, calls, run } = tables();
+    const stop = new AbortController();
+    const clock = newFakeClock();
+    const running = keepUtilChains({ ...options, clock, run }, stop.signal);
+    await waitFor(() => clock.waiting > 0, { what: "the chains" });
+    for (const key of [...chains.keys()]) if (key.startsWith(`ip6tables ${table} `)) chains.delete(key);
+    calls.length = 0;
+    await clock.advance(60_000);
+    await waitFor(() => clock.waiting > 0, { what: "the next look" });
+    assert.ok(chains.has(`ip6tables ${table} KUBE-KUBELET-CANARY`), table);
+    assert.deepEqual(
+      calls.filter((call) => call.startsWith("iptables")).map((call) => call.split(" ")[2]),
+      ["mangle", "nat", "filter"],
+      "one look at each table",
+    );
+    stop.abort();
+    await running;
+  }
+});
+
+test("a family whose program is missing is not asked about again; without any there is nothing to look at", async () => {
+  const { calls, run } = tables(["iptables"]);
+  const stop = new AbortController();
+  const clock = newFakeClock();
+  const running = keepUtilChains({ ...options, clock, run }, stop.signal);
+  await waitFor(() => clock.waiting > 0, { what: "the chains" });
+  calls.length = 0;
+  await clock.advance(60_000);
+  await waitFor(() => clock.waiting > 0, { what: "the next look" });
+  assert.ok(calls.length > 0 && calls.every((call) => call.startsWith("ip6tables")));
+  stop.abort();
+  await running;
+  await keepUtilChains({ ...options, clock, run: tables(["iptables", "ip6tables"]).run }, new AbortController().signal);
+});
+
+/** A separate network namespace; undefined when it cannot be created. */
 async function newNamespace(): Promise<string | undefined> {
   const name = `cox-chains-${process.pid}`;
   try {

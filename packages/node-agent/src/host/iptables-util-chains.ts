@@ -8,7 +8,7 @@ export interface UtilChainOptions {
   dropBit: number;
   clock: Clock;
   log: Logger;
-  /** Runs one command; in a network namespace in tests. @throws Error with its `code` */
+  /** Executes a command; in tests in a network namespace. @throws Error when it fails */
   run?: RunCommand;
 }
 
@@ -17,7 +17,7 @@ export type RunCommand = (program: string, args: readonly string[]) => Promise<v
 interface Rule {
   table: "nat" | "filter";
   chain: string;
-  /** Before everything else in a chain that is not ours. */
+  /** Insert at the beginning of a chain that others use, too. */
   first?: boolean;
   rule: readonly string[];
 }
@@ -34,13 +34,13 @@ const chains: readonly (readonly [table: "nat" | "filter", chain: string])[] = [
 ];
 
 /**
- * `--make-iptables-util-chains`: the chains that kube-proxy and network plugins jump to, to have a packet dropped or
- * masqueraded. Looks each minute whether somebody flushed the rules, by a chain that does nothing else.
+ * `--make-iptables-util-chains`: maintains the chains that kube-proxy and network plugins jump to for dropping and
+ * masquerading packets. A canary chain detects every minute whether the rules were flushed. Resolves when the signal aborts.
  * Source: pkg/kubelet/kubelet_network_linux.go initNetworkUtil
  */
 export async function keepUtilChains(options: UtilChainOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, run = runCommand } = options;
-  /** `-w`: waits for the lock that programs which write rules share. */
+  /** `-w` waits for the xtables lock. */
   const call = (program: string, table: string, ...args: readonly string[]): Promise<void> =>
     run(program, ["-w", "5", "-t", table, ...args]);
   const succeeds = (call: Promise<void>): Promise<boolean> => call.then(() => true).catch(() => false);
@@ -84,7 +84,7 @@ export async function keepUtilChains(options: UtilChainOptions, signal: AbortSig
   }
 }
 
-/** Pure: the rules, in the order in which they have to stand. The chains are the same as kube-proxy's own. */
+/** Pure: the rules in the required order. kube-proxy uses the same chains. */
 export function utilRules(options: { masqueradeBit: number; dropBit: number; ipv6: boolean }): Rule[] {
   const drop = mark(options.dropBit);
   const masquerade = mark(options.masqueradeBit);
@@ -93,7 +93,7 @@ export function utilRules(options: { masqueradeBit: number; dropBit: number; ipv
   const firewall = (...rule: string[]): Rule => ({ table: "filter", chain: "KUBE-FIREWALL", rule });
   const postrouting = (...rule: string[]): Rule => ({ table: "nat", chain: "KUBE-POSTROUTING", rule });
   const jumpToFirewall = (chain: string): Rule => ({ table: "filter", chain, first: true, rule: ["-j", "KUBE-FIREWALL"] });
-  // Packets from elsewhere to 127.0.0.0/8 come only from those who know that route_localnet is on; IPv6 has no such thing.
+  // With route_localnet, packets from other hosts could reach 127.0.0.0/8. IPv6 has no equivalent.
   const localnet = ["--dst", "127.0.0.0/8", "!", "--src", "127.0.0.0/8"];
   const notOurs = ["-m", "conntrack", "!", "--ctstate", "RELATED,ESTABLISHED,DNAT"];
   return [
@@ -110,7 +110,7 @@ export function utilRules(options: { masqueradeBit: number; dropBit: number; ipv
       rule: [...comment("kubernetes postrouting rules"), "-j", "KUBE-POSTROUTING"],
     },
     postrouting("-m", "mark", "!", "--mark", `${masquerade}/${masquerade}`, "-j", "RETURN"),
-    // The mark is set here; without it the packet is not masqueraded again when it passes once more.
+    // Clears the mark, so that the packet is not masqueraded again if it traverses the chain once more.
     postrouting("-j", "MARK", "--xor-mark", masquerade),
     postrouting(...comment("kubernetes service traffic requiring SNAT"), "-j", "MASQUERADE", "--random-fully"),
   ];

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
-/** What containers count on: memory may be promised beyond what there is, and a kernel that panics starts anew. */
+/** Settings that containers rely on: memory overcommit, and a reboot after a kernel panic. */
 const tunables: Readonly<Record<string, number>> = {
   "vm/overcommit_memory": 1,
   "vm/panic_on_oom": 0,
@@ -13,16 +13,16 @@ const tunables: Readonly<Record<string, number>> = {
 };
 
 export interface KernelTunableOptions {
-  /** `--protect-kernel-defaults`: what differs is an error, nothing is changed. */
+  /** `--protect-kernel-defaults`: differences are errors and nothing is changed. */
   protect: boolean;
   log: Logger;
-  /** `/proc/sys`; another folder in tests. */
+  /** `/proc/sys`; overridden in tests. */
   dir?: string;
 }
 
 /**
- * Brings the kernel's settings to what the agent expects. One that cannot be written (in a container, say) is logged.
- * @throws Error with everything that differs, when settings are protected
+ * Sets kernel parameters to the expected values. Failed writes (e.g. in a container) are logged.
+ * @throws Error that lists all differences, with `protect`
  * Source: pkg/kubelet/cm/container_manager_linux.go setupKernelTunables
  */
 export async function setKernelTunables({ protect, log, dir = "/proc/sys" }: KernelTunableOptions): Promise<void> {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -38,9 +40,70 @@ test("one agent at a time holds the lock file; the one that holds it hears of an
   await watching;
 });
 
+test("in a PID namespace of its own it hears of one that waits outside", {
+  skip: process.getuid?.() !== 0 && "needs root",
+}, async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "kubelet.lock");
+  const script = `
+    const { acquireLockFile } = await import(${JSON.stringify(import.meta.resolve("./lock-file.ts"))});
+    const { realClock: clock } = await import("@coxswain/apimachinery/clock/clock");
+    const { discardLogger: log } = await import("@coxswain/apimachinery/logging/logger");
+    const lock = await acquireLockFile(${JSON.stringify(path)}, { clock, log });
+    console.log("acquired");
+    await lock.contended(new AbortController().signal);
+    console.log("contended");
+    process.exit();
+  `;
+  const node = [process.execPath, "-C", "cox-source", "--input-type=module", "--eval", script];
+  const agent = spawn("unshare", ["--pid", "--fork", "--kill-child", "--mount-proc", ...node], {
+    cwd: import.meta.dirname,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => agent.kill("SIGKILL"));
+  let output = "";
+  agent.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  await waitFor(() => output === "acquired\n", { what: "the agent in the namespace to hold the lock" });
+  const waiter = spawn("flock", ["--exclusive", path, "true"]);
+  t.after(() => waiter.kill("SIGKILL"));
+  const [status] = await once(waiter, "exit");
+  assert.equal(status, 0, "the lock ends with the agent");
+  await waitFor(() => output === "acquired\ncontended\n", { what: "the agent to say why it ended" });
+});
+
+test("a lock that is lost ends the agent as one that is wanted does", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const lock = await acquireLockFile(join(dir, "kubelet.lock"), { clock, log: discardLogger });
+  await lock.release();
+  await lock.contended(new AbortController().signal);
+});
+
 test("a lock file that cannot be opened is an error that names it", async () => {
   const path = "/no/such/folder/kubelet.lock";
   await assert.rejects(acquireLockFile(path, { clock: newFakeClock(), log: discardLogger }), {
     message: /^unable to acquire file lock on "\/no\/such\/folder\/kubelet\.lock": ENOENT/,
   });
+});
+
+test("a lock file that cannot be locked is an error, and is not left open", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(join(dir, "flock"), "#!/bin/sh\nexit 66\n", { mode: 0o755 });
+  const { PATH } = process.env;
+  t.after(() => {
+    process.env.PATH = PATH;
+  });
+  process.env.PATH = dir;
+  const path = join(dir, "kubelet.lock");
+  const message = `unable to acquire file lock on ${JSON.stringify(path)}: flock ended with 66`;
+  await assert.rejects(acquireLockFile(path, { clock: newFakeClock(), log: discardLogger }), { message });
+  const files = await Promise.all(
+    (await readdir("/proc/self/fd")).map((fd) => readlink(join("/proc/self/fd", fd)).catch(() => "")),
+  );
+  assert.ok(!files.includes(path));
 });

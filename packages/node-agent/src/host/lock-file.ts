@@ -1,10 +1,15 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
+/** A held lock. */
 export interface LockFile {
-  /** Resolves when somebody else wants the lock (`--exit-on-lock-contention`), or the signal is aborted. */
+  /**
+   * Resolves when another process waits for the lock (`--exit-on-lock-contention`), when the lock is lost, or when the
+   * signal is aborted.
+   */
   contended(signal: AbortSignal): Promise<void>;
   release(): Promise<void>;
 }
@@ -12,35 +17,55 @@ export interface LockFile {
 const lookMs = 1_000;
 
 /**
- * `--lock-file`: waits for the lock and keeps it, so that of several agents on a machine one works at a time.
+ * `--lock-file`: waits for the lock and holds it, so that only one agent runs on a machine.
  * @throws Error when the file cannot be opened or locked
  * Source: cmd/kubelet/app/server.go, pkg/util/flock
  */
 export async function acquireLockFile(path: string, { clock, log }: { clock: Clock; log: Logger }): Promise<LockFile> {
   log.info("Acquiring file lock", { path });
-  const file = await open(path, "a+", 0o600).catch((err: Error) => {
+  const { holder, inode } = await holdLock(path).catch((err: Error) => {
     throw new Error(`unable to acquire file lock on ${JSON.stringify(path)}: ${err.message}`);
   });
-  try {
-    await lockOpenFile(file);
-  } catch (err) {
-    await file.close();
-    throw new Error(`unable to acquire file lock on ${JSON.stringify(path)}: ${(err as Error).message}`);
-  }
+  const ended = () => holder.exitCode !== null || holder.signalCode !== null;
   return {
     async contended(signal) {
-      while (!signal.aborted) {
-        if (await othersWait(file)) return;
+      while (!signal.aborted && !ended() && !(await othersWait(inode))) {
         await clock.sleep(lookMs, signal).catch(() => undefined);
       }
     },
-    release: () => file.close(),
+    async release() {
+      if (ended()) return;
+      holder.stdin?.end();
+      await once(holder, "exit");
+    },
   };
 }
 
 /**
- * Waits for the lock of a file. It is on the open file, which flock (util-linux) inherits: it stays when flock has ended,
- * as long as we hold the file. @throws Error
+ * A child process that holds the lock for its lifetime. A lock taken by an exited process would be missing in /proc/locks
+ * in a PID namespace, together with its waiters. The child exits when its stdin is closed, which also happens when this
+ * process dies.
+ * @throws Error when the lock command fails
+ */
+async function holdLock(path: string): Promise<{ holder: ChildProcess; inode: number }> {
+  const file = await open(path, "a+", 0o600);
+  const { ino: inode } = await file.stat();
+  await file.close();
+  // The first byte that cat writes back shows that the lock is held.
+  const holder = spawn("flock", ["--exclusive", path, "cat"], { stdio: ["pipe", "pipe", "ignore"] });
+  await new Promise<void>((resolve, reject) => {
+    holder.once("error", reject);
+    holder.once("exit", (code, by) => reject(new Error(`flock ended with ${by ?? code}`)));
+    holder.stdout.once("data", () => resolve());
+    holder.stdin.on("error", () => undefined); // exited; "exit" reports it
+    holder.stdin.write("\n");
+  });
+  return { holder, inode };
+}
+
+/**
+ * Waits for the lock of an open file. flock(1) inherits the open file description: the lock outlives flock(1) until the file
+ * is closed. @throws Error when locking fails
  */
 export function lockOpenFile(file: FileHandle): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -50,9 +75,10 @@ export function lockOpenFile(file: FileHandle): Promise<void> {
   });
 }
 
-/** The kernel lists those that wait behind those that hold: `1: -> FLOCK ADVISORY WRITE 42 fe:01:4711 0 EOF`. */
-async function othersWait(file: FileHandle): Promise<boolean> {
-  const { ino } = await file.stat();
+/** Waiters are listed after the holder: `1: -> FLOCK ADVISORY WRITE 42 fe:01:4711 0 EOF`. */
+async function othersWait(inode: number): Promise<boolean> {
   const locks = (await readFile("/proc/locks", "utf8")).split("\n").map((line) => line.trim().split(/\s+/));
-  return locks.some(([, arrow, kind, , , , where]) => arrow === "->" && kind === "FLOCK" && where?.split(":")[2] === String(ino));
+  return locks.some(
+    ([, arrow, kind, , , , where]) => arrow === "->" && kind === "FLOCK" && where?.split(":")[2] === String(inode),
+  );
 }

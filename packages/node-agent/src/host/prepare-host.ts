@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { type CgroupTree, openCgroupTree } from "../resources/cgroup-tree.ts";
 import { keepUtilChains } from "./iptables-util-chains.ts";
 import { setKernelTunables } from "./kernel-tunables.ts";
@@ -13,9 +13,9 @@ const ownCgroupMs = 5 * 60_000;
 const systemCgroupMs = 60_000;
 
 /**
- * What the daemon does to its machine and to its own process before it works: the lock, limits, the kernel's settings,
- * its cgroup, iptables. What runs inside another process (tests) does none of it.
- * @returns resolves when the daemon shall end because another one wants the lock; never without a lock
+ * Prepares the host and this process: lock file, resource limits, kernel parameters, cgroups, iptables. Not used by tests
+ * that run the agent in their own process.
+ * @returns `contended` resolves when another process wants the lock and the agent should exit
  * @throws ConfigError
  * Source: cmd/kubelet/app/server.go run, RunKubelet
  */
@@ -48,7 +48,7 @@ export async function prepareHost(
     await attempt.catch((err: Error) => log.warn(message, { reason: err.message }));
   }
 
-  /** Somebody else (a service manager that starts anew) may move processes away again. */
+  /** Repeated, because others (e.g. a restarted service manager) may move processes out of the cgroup. */
   async function again(everyMs: number, message: string, work: () => Promise<void>): Promise<void> {
     while (!signal.aborted) {
       await quietly(message, work());
@@ -60,14 +60,14 @@ export async function prepareHost(
 const openTree = (log: Logger, mountPoint?: string): Promise<CgroupTree> =>
   openCgroupTree({ cfsPeriodUs: 100_000, log, mountPoint });
 
-/** The machine is not as the configuration wants it: that is for whoever started us, in one line. */
+/** Rethrows as ConfigError, which is shown to the user in one line. */
 function orConfigError<T>(attempt: Promise<T>): Promise<T> {
   return attempt.catch((err: Error) => {
     throw new ConfigError(err.message);
   });
 }
 
-/** `--kubelet-cgroups`. Makes the cgroup where it does not exist yet. */
+/** `--kubelet-cgroups`. Creates the cgroup if it does not exist. */
 export async function moveToCgroup(cgroup: string, pid: number, log: Logger, mountPoint?: string): Promise<void> {
   const tree = await openTree(log, mountPoint);
   await tree.make(cgroup);

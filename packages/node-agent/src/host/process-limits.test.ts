@@ -12,7 +12,7 @@ function sleeper(t: TestContext): number {
 
 test("a process may hold as many files open as it is told, and one that asks for too many is told so", async (t) => {
   const pid = sleeper(t);
-  await setMaxOpenFiles(pid, 64); // fewer than it has: more takes rights that root may lack
+  await setMaxOpenFiles(pid, 64); // lower than the current limit: raising it may not be permitted, even as root in a container
   assert.match(await readFile(`/proc/${pid}/limits`, "utf8"), /^Max open files +64 +64 /m);
   await assert.rejects(setMaxOpenFiles(pid, 2 ** 40));
 });
@@ -20,7 +20,7 @@ test("a process may hold as many files open as it is told, and one that asks for
 test("a process gets its oom_score_adj", async (t) => {
   const pid = sleeper(t);
   const own = Number(await readFile("/proc/self/oom_score_adj", "utf8"));
-  const higher = Math.min(own + 1, 1000); // a lower one takes rights that root may lack
+  const higher = Math.min(own + 1, 1000); // raising the score is always permitted, lowering it is not
   await setOomScoreAdj(pid, higher);
   assert.equal(Number(await readFile(`/proc/${pid}/oom_score_adj`, "utf8")), higher);
 });

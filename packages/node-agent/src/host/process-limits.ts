@@ -4,15 +4,15 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** `--max-open-files`: how many files the process may hold open. @throws Error when the kernel does not allow that many */
+/** `--max-open-files`: the limit of open files. @throws Error when the kernel does not allow that many */
 export async function setMaxOpenFiles(pid: number, files: number): Promise<void> {
-  // Node itself cannot set a limit; prlimit (util-linux) sets those of any process.
+  // Node.js has no setrlimit; prlimit (util-linux) changes the limits of any process.
   await run("prlimit", ["--pid", String(pid), `--nofile=${files}:${files}`]);
 }
 
 /**
- * `--oom-score-adj`: how willingly the kernel ends the process when memory runs out; children begin with the same.
- * @throws Error where the kernel does not allow a lower one than the process has
+ * `--oom-score-adj`: inherited by child processes.
+ * @throws Error when the kernel does not permit lowering the value
  */
 export async function setOomScoreAdj(pid: number, score: number): Promise<void> {
   const path = `/proc/${pid}/oom_score_adj`;

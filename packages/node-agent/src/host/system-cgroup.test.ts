@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import type { CgroupTree } from "../resources/cgroup-tree.ts";
 import { gatherSystemProcesses } from "./system-cgroup.ts";
 
-/** A root cgroup with these processes; those with a program have `exe`. */
+/** A root cgroup with these processes; those in `programs` have an executable. */
 async function machine(t: TestContext, pids: readonly number[], programs: readonly number[]) {
   const procDir = await mkdtemp(join(tmpdir(), "cox-proc-"));
   t.after(() => rm(procDir, { recursive: true, force: true }));
@@ -46,4 +46,16 @@ test("a process that has ended meanwhile is passed over; one that stays is told"
     message: "1 processes are left in the root cgroup: 70",
   });
   await assert.rejects(gatherSystemProcesses(tree, "/", procDir), { message: 'system container cannot be root ("/")' });
+});
+
+test("the processes of the machine are looked for in /proc", async () => {
+  const moved: number[] = [];
+  const tree = {
+    make: async () => undefined,
+    processesIn: async () => (moved.length === 0 ? [1, process.pid] : []),
+    addProcess: async (_: string, pid: number) => void moved.push(pid),
+  } as unknown as CgroupTree;
+  await gatherSystemProcesses(tree, "/system");
+  assert.deepEqual(moved, [process.pid]);
+  await assert.rejects(gatherSystemProcesses(tree, "/"), { message: 'system container cannot be root ("/")' });
 });

@@ -2,14 +2,14 @@ import { readlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { CgroupTree } from "../resources/cgroup-tree.ts";
 
-/** A process may start others while it is moved; after so many rounds the next minute's look has to do. */
+/** Processes may fork while they are moved; the next periodic run handles what is left after this many rounds. */
 const mostRounds = 10;
 
 /**
- * `--system-cgroups`: moves the processes that nobody put into a cgroup (they are in the root's) into one of their own, so
- * that they can be held to what is reserved for the system. The kernel's threads and the first process stay.
- * @param procDir `/proc`; another folder in tests
- * @throws Error when processes are left in the root after several rounds
+ * `--system-cgroups`: moves the processes in the root cgroup to a cgroup of their own, so that the system reservation can be
+ * enforced on them. Kernel threads and PID 1 stay.
+ * @param procDir `/proc`; overridden in tests
+ * @throws Error when processes are left in the root cgroup after several rounds
  * Source: pkg/kubelet/cm/container_manager_linux.go ensureSystemCgroups
  */
 export async function gatherSystemProcesses(tree: CgroupTree, cgroup: string, procDir = "/proc"): Promise<void> {
@@ -22,7 +22,7 @@ export async function gatherSystemProcesses(tree: CgroupTree, cgroup: string, pr
     if (pids.length === 0) return;
     if (round === mostRounds) throw new Error(`${pids.length} processes are left in the root cgroup: ${pids.join(" ")}`);
     for (const pid of pids) {
-      // What has ended meanwhile need not be moved.
+      // Exited processes need not be moved.
       await tree.addProcess(cgroup, pid).catch((err: NodeJS.ErrnoException) => {
         if (err.code !== "ESRCH") throw err;
       });
@@ -30,7 +30,7 @@ export async function gatherSystemProcesses(tree: CgroupTree, cgroup: string, pr
   }
 }
 
-/** Threads of the kernel were started from no file; neither was what has ended by now. */
+/** Kernel threads have no executable. Also true for exited processes. */
 async function isKernelThread(dir: string): Promise<boolean> {
   try {
     await readlink(join(dir, "exe"));

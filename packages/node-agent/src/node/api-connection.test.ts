@@ -7,12 +7,12 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { type ApiConnection, newApiConnection } from "./api-connection.ts";
 
 type Rates = Pick<AgentConfig, "eventQps" | "eventBurst" | "kubeApiQps" | "kubeApiBurst">;
 
-/** A server that takes everything and gives it back, and the connection to it; `count` is of the requests that arrived. */
+/** A server that echoes requests, and the connection to it; `count` returns the number of requests received. */
 async function connect(t: TestContext, rates: Rates): Promise<{ api: ApiConnection; clock: FakeClock; count: () => number }> {
   let arrived = 0;
   const server = createServer((incoming, outgoing) => {
@@ -44,7 +44,7 @@ for (const { eventQps, eventBurst, atOnce, everyMs } of [
     for (let i = 0; i < atOnce + 2; i++) {
       api.recorder.event({ apiVersion: "v1", kind: "Node", name: `n${i}`, uid: `n${i}` }, "Normal", `Reason${i}`, `message ${i}`);
     }
-    // Those that have no turn yet wait on the clock.
+    // The remaining requests wait for the rate limiter's clock.
     await waitFor(() => count() === atOnce && clock.waiting > 0, { what: "the burst" });
     await clock.advance(everyMs - 1);
     assert.equal(count(), atOnce);

@@ -12,22 +12,22 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { csiDrivers, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 
-/** How the agent talks to the API server, and what it follows there. */
+/** Clients and informers for the API server. */
 export interface ApiConnection {
   client: Client;
-  /** Never waits for a turn: heartbeats and reviews do not stand in line behind the rest. */
+  /** Without rate limit: heartbeats and reviews must not queue behind other requests. */
   heartbeat: Client;
   informers: InformerFactory;
-  /** The node of its own. */
+  /** The agent's own Node. */
   node: SharedInformer<Node>;
-  /** The Pods bound to it. */
+  /** Pods bound to this node. */
   pods: SharedInformer<Pod>;
   services: SharedInformer<Service>;
   csiDrivers: SharedInformer<CSIDriver>;
   recorder: EventRecorder;
-  /** Certificate of the client, where it comes from a file. */
+  /** The client certificate file, if configured. */
   certFile: string | undefined;
   close(): void;
 }
@@ -41,11 +41,11 @@ export interface ApiConnectionOptions {
   log: Logger;
 }
 
-/** Nothing is sent before the informers are started or a client is asked. */
+/** Creates clients and informers; sends no request until they are used or started. */
 export function newApiConnection({ api, config, nodeName, metrics, clock, log }: ApiConnectionOptions): ApiConnection {
   const observer = clientMetrics(metrics);
   const { contentType } = config;
-  /** 0 is the client's default, a negative number no limit. */
+  /** 0 selects the client's default; negative means no limit. */
   const limited = (qps: number, burst?: number): Client =>
     newClient(
       { ...api, contentType, qps, ...(burst !== undefined && { burst }), userAgent: userAgentOf("kubelet") },

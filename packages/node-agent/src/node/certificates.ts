@@ -28,7 +28,7 @@ const purposes: Readonly<Record<Purpose, { signer: string; files: string; usage:
   client: { signer: "kubernetes.io/kube-apiserver-client-kubelet", files: "kubelet-client", usage: "client auth" },
   server: { signer: "kubernetes.io/kubelet-serving", files: "kubelet-server", usage: "server auth" },
 };
-/** The link to the newest certificate with its key. */
+/** Symbolic link to the newest certificate and key. */
 const currentFile = (certDir: string, purpose: Purpose): string => join(certDir, `${purposes[purpose].files}-current.pem`);
 const pollMs = 2_000;
 const answerTimeoutMs = 15 * 60_000;
@@ -38,17 +38,16 @@ const bootstrapWaitMs = 60_000;
 
 export interface BootstrapOptions extends CertificateOptions {
   /**
-   * `--rotate-certificates`: the API server is waited for as long as it takes. Without it a minute: the request that then
-   * fails ends the kubelet.
+   * `--rotate-certificates`: wait for the API server without limit. Otherwise wait one minute; the following request fails
+   * and ends the kubelet.
    */
   rotates: boolean;
 }
 
 /**
- * Makes the node's own kubeconfig with the rights of another: asks for a client certificate of `system:node:<name>`,
- * waits until it is signed, keeps it in `certDir` and writes `path` to point there. A file that is there and whose
- * certificate is good is left as it is.
- * @param bootstrapPath a kubeconfig whose user may create certificate signing requests
+ * Creates the node's kubeconfig from a bootstrap kubeconfig: requests a client certificate for `system:node:<name>`, waits
+ * until it is issued, stores it in `certDir` and writes `path`. Does nothing when `path` has a valid certificate.
+ * @param bootstrapPath kubeconfig of a user that may create certificate signing requests
  * Source: pkg/kubelet/certificate/bootstrap/bootstrap.go
  */
 export async function bootstrapKubeconfig(
@@ -103,14 +102,15 @@ function kubeconfigOf(config: ClientConfig, certificateFile: string): unknown {
 
 export interface RotationOptions extends CertificateOptions {
   purpose: Purpose;
-  /** Names and addresses in a serving certificate; without any there is nothing to ask for. */
+  /** SANs of a serving certificate. */
   names?: () => { dnsNames: readonly string[]; ips: readonly string[] };
   onRotated: () => void;
 }
 
 /**
- * Gets a new certificate before the present one ends; clients read theirs when they connect next, servers when the file
- * changes. Source: k8s.io/client-go util/certificate/certificate_manager.go
+ * Renews a certificate before it expires, until the signal aborts. Clients use the new certificate for new connections,
+ * servers when they notice the changed file.
+ * Source: k8s.io/client-go util/certificate/certificate_manager.go
  */
 export async function rotateCertificate(client: Client, options: RotationOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, certDir, purpose } = options;
@@ -133,7 +133,7 @@ export async function rotateCertificate(client: Client, options: RotationOptions
   }
 }
 
-/** When a certificate has to be renewed; one that we signed ourselves, to have one at all, at once. */
+/** Milliseconds until renewal is due; 0 for the self-signed placeholder. */
 async function dueIn(path: string, now: number): Promise<number> {
   const certificate = new X509Certificate(await readFile(path));
   if ((await readlink(path)).endsWith(placeholder)) return 0;
@@ -143,8 +143,8 @@ async function dueIn(path: string, now: number): Promise<number> {
 const placeholder = "-self-signed.pem";
 
 /**
- * `--rotate-server-certificates`: the file to serve with. Until somebody has signed a certificate, it holds one of our own.
- * @returns the link that always leads to the newest
+ * `--rotate-server-certificates`: the serving certificate file; self-signed until a certificate is issued.
+ * @returns a link that always points to the newest file
  */
 export async function servingCertificateFile(
   certDir: string,
@@ -167,12 +167,12 @@ export async function servingCertificateFile(
   return link;
 }
 
-/** Pure: at 70 to 90 per cent of its life, so that not all nodes ask at once. */
+/** Pure: a random time between 70 and 90 per cent of the validity, to spread the renewals of many nodes. */
 export function rotationTime(from: number, to: number, random = Math.random): number {
   return Math.round(from + (to - from) * (0.7 + 0.2 * random()));
 }
 
-/** @returns the file that links to the newest certificate with its key. */
+/** Requests a certificate and stores it. @returns the link to the newest certificate and key */
 async function obtainCertificate(
   client: Client,
   options: CertificateOptions & Pick<RotationOptions, "purpose" | "names">,
@@ -210,7 +210,7 @@ async function obtainCertificate(
   return link;
 }
 
-/** Whoever reads the link finds the old file or the new one. */
+/** Replaces the link atomically. */
 async function linkTo(file: string, link: string): Promise<void> {
   await rm(`${link}.new`, { force: true });
   await symlink(file, `${link}.new`);
@@ -240,7 +240,7 @@ async function waitForCertificate(
   }
 }
 
-/** @returns undefined where an API server that restarts did not answer: it is asked again. @throws StatusError for a refusal */
+/** @returns undefined when the API server is unavailable; the caller retries. @throws StatusError for other failures */
 async function statusOfRequest(
   client: Client,
   name: string,
@@ -257,7 +257,7 @@ async function statusOfRequest(
   }
 }
 
-/** Readers see the whole file or none; keys are for root alone. */
+/** Writes a file atomically, readable by the owner only. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const temporary = `${path}.tmp`;
   await writeFile(temporary, text, { mode: 0o600 });

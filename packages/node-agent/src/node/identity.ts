@@ -1,21 +1,22 @@
-import { type AgentConfig, asConfigError } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
+import { asConfigError } from "../config-error.ts";
+import { type Machine, nodeAddresses, readMachine, refuseSwap } from "../resources/machine.ts";
 import { type Reservations, reservationsOf } from "../resources/reservations.ts";
-import { type Machine, nodeAddresses, readMachine, refuseSwap } from "./machine.ts";
 
-/** Which node this is, and on what machine. Does not change while the agent runs. */
+/** Identity of the node and its machine. Does not change while the agent runs. */
 export interface NodeIdentity {
   machine: Machine;
-  /** What of the machine is not for Pods. */
+  /** Resources of the machine that are not available to Pods. */
   reservations: Reservations;
-  /** As the machine or `--hostname-override` writes it. */
+  /** The machine's hostname, or `--hostname-override`. */
   hostname: string;
-  /** The name of the Node object. */
+  /** Name of the Node object. */
   nodeName: string;
-  /** The first of each family is the node's InternalIP. */
+  /** Node IPs; the first of each family is the InternalIP. */
   ips: readonly string[];
 }
 
-/** @throws ConfigError for a machine that swaps and must not, and for reservations that it cannot have */
+/** @throws ConfigError when swap is enabled and `--fail-swap-on` is set, or for invalid reservations */
 export async function readIdentity(config: AgentConfig): Promise<NodeIdentity> {
   const machine = await readMachine();
   if (config.failSwapOn) asConfigError(() => refuseSwap(machine));

@@ -1,9 +1,9 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
-import type { AgentConfig } from "../config.ts";
-import type { AgentEvents } from "../status/events.ts";
+import type { AgentEvents } from "../events.ts";
 import type { ApiConnection } from "./api-connection.ts";
 import { rotateCertificate } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
@@ -17,15 +17,15 @@ export interface JoinOptions {
   log: Logger;
   tell: AgentEvents;
   nodeName: string;
-  /** What a serving certificate is for. */
+  /** SANs of the serving certificate. */
   names: { dnsNames: readonly string[]; ips: readonly string[] };
   initial: () => Node;
   status: (current: NodeStatus | undefined) => Promise<NodeStatus>;
-  /** The node as the API server has it now. */
+  /** Called with the Node as stored in the API server. */
   onUpdate: (node: Node) => void;
 }
 
-/** Makes this machine a node: registers it and keeps its status, its lease and its certificates. */
+/** Registers the node and maintains its status, lease and certificates. */
 export function joinCluster(options: JoinOptions): Registration {
   const { config, api, background, clock, log, tell, nodeName } = options;
   const { signal } = background;

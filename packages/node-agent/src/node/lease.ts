@@ -13,7 +13,7 @@ export interface NodeLeaseOptions {
   log: Logger;
   nodeName: string;
   durationSeconds: number;
-  /** With its uid; undefined while the node is not registered. */
+  /** The registered Node, as owner of the lease; undefined before the registration. */
   node: () => Node | undefined;
 }
 
@@ -22,7 +22,10 @@ const maxTries = 5;
 const firstRetryMs = 200;
 const maxRetryMs = 7_000;
 
-/** The node's heartbeat: a Lease renewed four times in its duration. Source: k8s.io/component-helpers apimachinery/lease */
+/**
+ * The node's heartbeat: a Lease that is renewed four times per lease duration.
+ * Source: k8s.io/component-helpers apimachinery/lease
+ */
 export async function runNodeLease(options: NodeLeaseOptions, signal: AbortSignal): Promise<void> {
   const { clock, log } = options;
   let held: Lease | undefined;

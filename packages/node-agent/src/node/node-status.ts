@@ -1,37 +1,37 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ResourceList } from "../pod/pod-resources.ts";
 import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
-import type { ResourceList } from "../resources/pod-resources.ts";
+import type { Machine } from "../resources/machine.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
-import type { Machine } from "./machine.ts";
 import { runtimeVersion } from "./runtime-version.ts";
 
 export interface NodeStatusInput {
   machine: Machine;
   hostname: string;
-  /** The first of each family is the node's InternalIP. */
+  /** Node IPs; the first of each family is the InternalIP. */
   ips: readonly string[];
   maxPods: number;
   storageBytes: number;
   reserved: { kube: Reserved; system: Reserved; evictionHard: EvictionThresholds };
-  /** What device plugins give. */
+  /** Extended resources of device plugins. */
   devices?: { capacity: ResourceList; allocatable: ResourceList };
   runtime: { name: string; version: string } | undefined;
   kubeletPort: number;
   images: readonly Cri<"Image">[];
-  /** -1 shows all. */
+  /** -1 for no limit. */
   maxImages: number;
   conditions: NodeConditionInput;
-  /** Volumes that must stay attached; undefined while that is not known. */
+  /** Volumes that must stay attached; undefined until CSIDrivers are synced. */
   volumesInUse?: readonly string[] | undefined;
-  /** As the API server has it. */
+  /** The status as stored in the API server. */
   current: NodeStatus | undefined;
   now: number;
 }
 
 export interface NodeConditionInput {
-  /** Each thing that keeps the node from being ready, in order. */
+  /** Reasons why the node is not ready, in order. */
   problems: readonly string[];
   memoryPressure: boolean;
   diskPressure: boolean;
@@ -40,7 +40,7 @@ export interface NodeConditionInput {
 
 const kubeletVersion = "v1.23.0";
 
-/** Pure: what the node says of itself. Source: pkg/kubelet/nodestatus/setters.go */
+/** Pure: the node's status. Source: pkg/kubelet/nodestatus/setters.go */
 export function nodeStatus(input: NodeStatusInput): NodeStatus {
   const { machine, current } = input;
   const capacity: Record<string, string> = {
@@ -51,7 +51,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     pods: String(input.maxPods),
   };
   Object.assign(capacity, input.devices?.capacity);
-  // What others added (extended resources by hand) stays.
+  // Keep extended resources that others have added to the status.
   for (const [name, amount] of Object.entries(current?.capacity ?? {})) {
     if (!Object.hasOwn(capacity, name) && name.includes("/")) capacity[name] = amount;
   }
@@ -86,7 +86,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
   for (const field of ["volumesAttached", "volumesInUse", "config", "phase"] as const) {
     if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
   }
-  // Said even when it is none: what is left out of a patch stays as it was.
+  // Also when empty: the patch does not change omitted fields.
   const { volumesInUse } = input;
   if (volumesInUse !== undefined && (volumesInUse.length > 0 || current?.volumesInUse !== undefined)) {
     status.volumesInUse = [...volumesInUse];
@@ -149,7 +149,7 @@ function conditions({ conditions: input, current, now }: NodeStatusInput): NodeC
   return [...(current?.conditions ?? []).filter((condition) => !own.has(condition.type)), ...made];
 }
 
-/** One problem stands alone, several in brackets, as Go prints a list of errors. */
+/** One problem as is, several in brackets: Go's format of an error list. */
 function joinProblems(problems: readonly string[]): string {
   return problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`;
 }
@@ -162,7 +162,7 @@ function imageList(images: readonly Cri<"Image">[], max: number): NonNullable<No
   }));
 }
 
-/** Whether anything but the time of the heartbeat differs. */
+/** True when the statuses differ in more than heartbeat times. */
 export function statusChanged(a: NodeStatus, b: NodeStatus, equal: (a: unknown, b: unknown) => boolean): boolean {
   const without = (status: NodeStatus): unknown => ({
     ...status,
@@ -179,7 +179,7 @@ export interface NodeEvent {
   message: string;
 }
 
-/** How events call a condition that became true, and one that became false. */
+/** Event reasons for conditions that became true or false. */
 const conditionEvents: Readonly<Record<string, readonly [isTrue: string, isFalse: string]>> = {
   MemoryPressure: ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"],
   DiskPressure: ["NodeHasDiskPressure", "NodeHasNoDiskPressure"],
@@ -187,9 +187,7 @@ const conditionEvents: Readonly<Record<string, readonly [isTrue: string, isFalse
   Ready: ["NodeReady", "NodeNotReady"],
 };
 
-/**
- * Pure: what the node tells of a status that takes another's place. Source: pkg/kubelet/nodestatus/setters.go
- */
+/** Pure: events for the changes from one status to the next. Source: pkg/kubelet/nodestatus/setters.go */
 export function nodeEvents(name: string, before: NodeStatus | undefined, after: NodeStatus): NodeEvent[] {
   const bootId = after.nodeInfo?.bootID;
   const bootedAgain = before?.nodeInfo?.bootID && before.nodeInfo.bootID !== bootId;
@@ -201,18 +199,19 @@ export function nodeEvents(name: string, before: NodeStatus | undefined, after: 
   const changes = (after.conditions ?? []).flatMap(({ type, status }) => {
     const [isTrue, isFalse] = conditionEvents[type] ?? [];
     const old = before?.conditions?.find((condition) => condition.type === type);
-    // A node that is new says nothing of being ready: it becomes so.
+    // No event for the initial Ready condition of a new node.
     if (isTrue === undefined || isFalse === undefined || old?.status === status || (type === "Ready" && !old)) return [];
     return [nodeStatusEvent(name, status === "True" ? isTrue : isFalse)];
   });
   return bootedAgain ? [rebooted, ...changes] : changes;
 }
 
+/** The event for a change of a node condition. */
 export function nodeStatusEvent(name: string, reason: string): NodeEvent {
   return { type: "Normal", reason, message: `Node ${name} status is now: ${reason}` };
 }
 
-/** Volumes of this node are attached by the controller, not by the agent. */
+/** Set when the attach/detach controller attaches volumes for this node, rather than the kubelet. */
 export const attachDetachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach";
 
 export interface InitialNodeInput {
@@ -223,12 +222,12 @@ export interface InitialNodeInput {
   schedulable: boolean;
   providerId: string;
   architecture: string;
-  /** `--enable-controller-attach-detach`, `--keep-terminated-pod-volumes`: the controller has to know of both. */
+  /** `--enable-controller-attach-detach` and `--keep-terminated-pod-volumes`, published as annotations for the controller. */
   controllerAttachDetach: boolean;
   keepTerminatedPodVolumes: boolean;
 }
 
-/** Pure: the Node object that is registered. Source: pkg/kubelet/kubelet_node_status.go initialNode */
+/** Pure: the Node object to register. Source: pkg/kubelet/kubelet_node_status.go initialNode */
 export function initialNode(input: InitialNodeInput): Node {
   const taints = [...input.taints];
   if (!input.schedulable) taints.push({ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" });

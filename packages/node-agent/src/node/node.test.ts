@@ -258,7 +258,7 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
   let readinessAsked = 0;
   let polls = 0;
   const client = {
-    /** It becomes ready while the kubelet waits. */
+    /** The server becomes ready after the second attempt. */
     async raw() {
       assert.equal(asked, undefined, "nothing is asked for before the server is ready");
       if (readinessAsked++ === 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });

@@ -1,17 +1,17 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
-import type { AgentConfig } from "../config.ts";
+import type { AgentEvents } from "../events.ts";
 import type { Pressure } from "../resources/eviction-thresholds.ts";
+import { filesystemOf } from "../resources/machine.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
-import type { AgentEvents } from "../status/events.ts";
 import type { ApiConnection } from "./api-connection.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { joinCluster } from "./join-cluster.ts";
-import { filesystemOf } from "./machine.ts";
 import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
 import { newPodCidr } from "./pod-cidr.ts";
 import type { Registration } from "./registration.ts";
@@ -20,12 +20,12 @@ import type { RuntimeHealth } from "./runtime-health.ts";
 export interface OwnNodeOptions {
   config: AgentConfig;
   identity: NodeIdentity;
-  /** Undefined in standalone mode: the node is nobody's. */
+  /** Undefined in standalone mode: the node is not registered. */
   api: ApiConnection | undefined;
   runtime: ContainerRuntime;
   runtimeHealth: RuntimeHealth;
   events: Pick<LifecycleEvents, "problem">;
-  /** What parts say that are made after the node: why it is not ready, beside the runtime's reasons. */
+  /** Reasons for not being ready from modules that are created later, in addition to those of the runtime. */
   problems: () => readonly (string | undefined)[];
   devices: () => NodeStatusInput["devices"] | undefined;
   volumesInUse: () => readonly string[] | undefined;
@@ -34,27 +34,28 @@ export interface OwnNodeOptions {
   log: Logger;
 }
 
-/** The node that the agent is of, as the agent and the cluster know it. */
+/** The agent's own Node. */
 export interface OwnNode {
-  /** As the API server has it; undefined while it has not been heard of. */
+  /** The Node as stored in the API server; undefined until it was received. */
   registered(): Node | undefined;
-  /** The same, and before that what will be registered. */
+  /** The registered Node, or the object that will be registered. */
   known(): Node;
-  /** What the node says of itself now. @param current what the API server has, of which others' parts are kept */
+  /** The node's current status. @param current status in the API server; parts owned by others are kept */
   status(current: NodeStatus | undefined): Promise<NodeStatus>;
   pressure(): Pressure;
   setPressure(pressure: Pressure): void;
-  /** The status has something new to say: it is told now and not at its next time. */
+  /** Triggers a status update now instead of at the next interval. */
   hurry(): void;
-  /** Keeps looking how the runtime is, and which images it has. */
+  /** Starts polling the runtime's status and images. */
   watchRuntime(background: Background): void;
-  /** Registers the node and keeps it registered; without an API server only the runtime learns its range of addresses. */
+  /** Registers the node and maintains it; in standalone mode it only configures the runtime's Pod CIDR. */
   join(background: Background): void;
 }
 
 const imageListMs = 60_000;
 const runtimeCheckMs = 5_000;
 
+/** Creates the node's state; nothing is sent or polled before `watchRuntime` and `join`. */
 export function newOwnNode(options: OwnNodeOptions): OwnNode {
   const { config, identity, api, runtime, runtimeHealth, clock, log } = options;
   const { machine, reservations, hostname, nodeName, ips } = identity;

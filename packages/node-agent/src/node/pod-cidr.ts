@@ -1,14 +1,15 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
+/** The Pod CIDR as configured in the runtime. */
 export interface PodCidr {
-  /** @param cidr one range, or one of each family with a comma; `""` for none yet */
+  /** @param cidr one CIDR, or an IPv4 and an IPv6 CIDR separated by a comma; `""` when not known yet */
   update(cidr: string): Promise<void>;
 }
 
 /**
- * Tells the runtime the range of Pod addresses when it is new: `--pod-cidr` without an API server, else the node's
- * `spec.podCIDRs`. What the runtime refuses is told again next time. Source: pkg/kubelet/kubelet_network.go updatePodCIDR
+ * Configures the runtime's Pod CIDR when it changes: `--pod-cidr` in standalone mode, else the node's `spec.podCIDRs`. A
+ * failed update is retried by the next call. Source: pkg/kubelet/kubelet_network.go updatePodCIDR
  */
 export function newPodCidr({ runtime, log }: { runtime: ContainerRuntime; log: Logger }): PodCidr {
   let told = "";

@@ -9,7 +9,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { initialNode } from "./node-status.ts";
 import { newRegistration, type RegistrationOptions } from "./registration.ts";
 
-/** A node `n1` that registers itself with a server which knows nothing yet. */
+/** A node `n1` that registers with an API server without Nodes. */
 function registering(parts: Partial<RegistrationOptions> = {}) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });

@@ -11,11 +11,11 @@ export interface RegistrationOptions {
   client: Client;
   clock: Clock;
   log: Logger;
-  /** What is registered when there is no such node; without it the node is waited for (`--register-node=false`). */
+  /** The Node to create; not created with `--register-node=false`. */
   initial: () => Node;
   register: boolean;
   nodeName: string;
-  /** Made from what the API server has now. */
+  /** Computes the status from the Node in the API server. */
   status: (current: Node) => Promise<NodeStatus>;
   updateFrequencyMs: number;
   reportFrequencyMs: number;
@@ -23,9 +23,10 @@ export interface RegistrationOptions {
   tell: (event: NodeEvent) => void;
 }
 
+/** The registration of the node and its status updates. */
 export interface Registration {
   run(signal: AbortSignal): Promise<void>;
-  /** Makes the next look come now: something that the conditions tell has changed. */
+  /** Triggers a status update now, e.g. because a condition changed. */
   hurry(): void;
 }
 
@@ -33,7 +34,7 @@ const firstRetryMs = 100;
 const maxRetryMs = 7_000;
 const statusTries = 5;
 
-/** Registers the node, then keeps its status true. Source: pkg/kubelet/kubelet_node_status.go */
+/** Registers the node and keeps its status up to date. Source: pkg/kubelet/kubelet_node_status.go */
 export function newRegistration(options: RegistrationOptions): Registration {
   const { client, clock, log } = options;
   let lastReport = Number.NEGATIVE_INFINITY;
@@ -119,7 +120,7 @@ export function newRegistration(options: RegistrationOptions): Registration {
         retryMs = Math.min(retryMs * 2, maxRetryMs);
       }
       while (!signal.aborted) {
-        wakeUp = new AbortController(); // what hurries while a report is under way may not be in it
+        wakeUp = new AbortController(); // before the report: a hurry during the report triggers another one
         await report(signal);
         await clock.sleep(options.updateFrequencyMs, AbortSignal.any([signal, wakeUp.signal])).catch(() => undefined);
       }
@@ -129,8 +130,8 @@ export function newRegistration(options: RegistrationOptions): Registration {
 }
 
 /**
- * Addresses are merged by type, and a node may have several of one: a changed list takes the old one's place as a whole.
- * Where there is none to replace, the order to do so would be taken for an address.
+ * Strategic merge patches merge addresses by type, but a node may have several addresses of one type: replace the list.
+ * Without an old list, the directive itself would be stored as an address.
  * Source: pkg/util/node/node.go preparePatchBytesforNodeStatus
  */
 function addressPatch(old: readonly NodeAddress[] = [], next: readonly NodeAddress[] = []): unknown[] {
@@ -145,7 +146,7 @@ const defaultLabels = [
   "kubernetes.io/os",
 ];
 
-/** @returns the registered node with what is ours brought up to date; undefined when nothing is to be changed. */
+/** The registered node with updated labels and annotations; undefined when nothing changes. */
 function reconcile(current: Node, wanted: Node): Node | undefined {
   const next = deepClone(current);
   const labels = { ...next.metadata.labels };

@@ -2,24 +2,25 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Cri } from "../runtime/cri-schema.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
-/** What the runtime says of itself, as of the last look. Source: pkg/kubelet/runtime.go, kubelet.go updateRuntimeUp */
+/** Health of the container runtime as of the last check. Source: pkg/kubelet/runtime.go, kubelet.go updateRuntimeUp */
 export interface RuntimeHealth {
-  /** Asks the runtime. @throws RuntimeError when there is no answer: nothing else is known then than before */
+  /** Queries the runtime. @throws RuntimeError when it does not respond; the previous results remain */
   check(): Promise<void>;
-  /** It has not been ready for so long that the node is not. A runtime that is started anew is back before that. */
+  /** The problem when the runtime has not been ready for 30 s, which tolerates a restart of the runtime. */
   silence(): string | undefined;
-  /** Why it cannot run Pods, in its own words; what is wrong with the network alone is not among it. */
+  /** The RuntimeReady problem, without network problems. */
   problem(): string | undefined;
-  /** Why Pods get no network, undefined when they do. */
+  /** The NetworkReady problem; undefined when the network is ready. */
   networkProblem(): string | undefined;
-  /** Undefined before the first answer. */
+  /** Undefined before the first response. */
   version(): { name: string; version: string } | undefined;
-  /** Whether the last look found it ready. */
+  /** True when the last check succeeded and the runtime was ready. */
   isReady(): boolean;
 }
 
 const silentMs = 30_000;
 
+/** Creates the health state; `check` has to be called periodically. */
 export function newRuntimeHealth({ runtime, clock }: { runtime: ContainerRuntime; clock: Clock }): RuntimeHealth {
   let lastReady: number | undefined;
   let answers = false;

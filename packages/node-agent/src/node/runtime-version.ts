@@ -1,6 +1,6 @@
 /**
- * A runtime's version as the node's status tells it: as it is when it follows the rules of semantic versions, else the numbers it
- * begins with (`1.6.20~ds1` → `1.6.20`), `Unknown` when these are less than two.
+ * The runtime version for the node's status: unchanged when it is a semantic version, else its leading numbers
+ * (`1.6.20~ds1` → `1.6.20`); `Unknown` when there are fewer than two.
  * Source: pkg/kubelet/kuberuntime newRuntimeVersion; k8s.io/apimachinery pkg/util/version
  */
 export function runtimeVersion(written: string): string {

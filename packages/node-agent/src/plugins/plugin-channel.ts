@@ -2,7 +2,7 @@ import { type GrpcCodeName, grpcCodeNames } from "@coxswain/apimachinery/errors/
 import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { MessageCodec } from "../runtime/messages.ts";
 
-/** What a plugin answered instead of an answer: `rpc error: code = … desc = …`. */
+/** A failed call: `rpc error: code = … desc = …`. */
 export class PluginError extends Error {
   readonly code: GrpcCodeName;
 
@@ -12,13 +12,13 @@ export class PluginError extends Error {
   }
 }
 
-/** Plugins of the node (devices, volumes, their registration) are gRPC servers behind unix sockets. */
+/** gRPC client of a node plugin (devices, volumes, plugin registration) at a unix socket. */
 export interface PluginChannel {
-  /** For streams. */
+  /** For streaming calls. */
   client: Client;
   /**
    * @param method `/<package>.<Service>/<Method>`
-   * @returns the answer, and its bytes
+   * @returns the decoded response and its bytes
    * @throws PluginError
    */
   call(
@@ -31,9 +31,10 @@ export interface PluginChannel {
   close(): void;
 }
 
-/** A plugin that starts anew behind the same socket is found again soon: calls are tried again by whoever makes them. */
+/** Reconnect quickly to a restarted plugin; callers retry failed calls. */
 const reconnect = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
 
+/** Creates a client for a socket. The connection is established by the first call. */
 export function newPluginChannel(socket: string, messages: MessageCodec): PluginChannel {
   const client = new Client(`unix://${socket}`, credentials.createInsecure(), reconnect);
   return {

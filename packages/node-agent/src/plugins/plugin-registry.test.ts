@@ -9,7 +9,7 @@ import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startCsiDriver, type TestDriver } from "../testing/csi-driver.ts";
 import { newPluginRegistry, type PluginHandler, type PluginRegistry } from "./plugin-registry.ts";
 
-/** A registry with one handler that writes down what it is asked, and plugins that come and go. */
+/** A registry with a handler that records its calls, and plugins that tests start and stop. */
 async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
   const dir = await mkdtemp(join(tmpdir(), "cox-plugins-"));
   const registryDir = join(dir, "registry");
@@ -21,7 +21,7 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
     deregister: (name) => void seen.push(`deregister ${name}`),
     ...more,
   };
-  /** Of registrations that have come to their end. */
+  /** Log lines of finished registrations. */
   const ends: string[] = [];
   const log = newLogger({ write: (line) => /Registered plugin|cannot be registered/.test(line) && ends.push(line) });
   const registry = (handlers: Record<string, PluginHandler> = { CSIPlugin: handler }) =>
@@ -36,13 +36,13 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
     registry,
     clock,
     seen,
-    /** What a plugin is told by the next look; the agent has its answer. */
+    /** The next registration result that a plugin receives; resolves after the registration has finished. */
     told: (plugins: PluginRegistry, plugin: TestDriver) =>
       waitFor(
         async () => {
           await plugins.reconcile();
           await waitFor(() => ends.splice(0).length > 0, { what: "the registration to end" });
-          // It has one real second to say what it is, which may be too little on a busy machine.
+          // The registration has a real timeout of one second, which may be exceeded on a loaded machine: retry.
           if (plugin.verdicts.length === 0) await clock.advance(longestRetryMs);
           return plugin.verdicts.at(-1);
         },

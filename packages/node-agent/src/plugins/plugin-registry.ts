@@ -3,11 +3,11 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { type Backoff, newBackoff } from "../pods/backoff.ts";
+import { type Backoff, newBackoff } from "../pod/backoff.ts";
 import { newPluginChannel } from "./plugin-channel.ts";
 import { type PluginInfo, registrationMessages, registrationService } from "./registration-schema.ts";
 
-/** Who takes plugins of one type in. A throw refuses the plugin, which is told why. */
+/** Handles the plugins of one type. Errors reject the registration and are reported to the plugin. */
 export interface PluginHandler {
   validate(name: string, endpoint: string, versions: readonly string[]): void | Promise<void>;
   register(name: string, endpoint: string, versions: readonly string[]): void | Promise<void>;
@@ -17,19 +17,20 @@ export interface PluginHandler {
 export interface PluginRegistryOptions {
   /** `<root-dir>/plugins_registry`. */
   dir: string;
-  /** By type. */
+  /** By plugin type. */
   handlers: Readonly<Record<string, PluginHandler>>;
   clock: Clock;
   log: Logger;
 }
 
+/** The registered plugins of the node. */
 export interface PluginRegistry {
-  /** Lets those plugins go whose sockets are not there, or are others; begins to take in those that are new. */
+  /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
   reconcile(): Promise<void>;
 }
 
 interface Registered {
-  /** Which file it was: a plugin that starts anew makes its socket anew. */
+  /** Device, inode and ctime of the socket: a restarted plugin creates a new one. */
   identity: string;
   handler: PluginHandler;
   name: string;
@@ -41,12 +42,12 @@ const retryInitialMs = 500;
 const retryMaxMs = 122_000;
 
 /**
- * Plugins make a socket below one folder; each is asked what it is, taken in by its type's handler, and told the outcome.
- * Source: pkg/kubelet/pluginmanager
+ * Discovers plugins by their sockets in a directory: queries each for its type, passes it to the handler, and reports the
+ * result to the plugin. Source: pkg/kubelet/pluginmanager
  */
 export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryOptions): PluginRegistry {
   const registered = new Map<string, Registered>();
-  /** Being asked: a plugin that does not answer holds up nobody else. */
+  /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
   const asked = new Set<string>();
   const retries: Backoff = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
 
@@ -90,7 +91,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
         return await refuse(`plugin registration failed with err: ${(err as Error).message}`);
       }
       await tell(true, "").catch(async (err: Error) => {
-        await letGo(handler, name); // nobody else would, should it never come back
+        await letGo(handler, name); // the plugin may never retry, so undo the registration
         throw new Error(`RegisterPlugin error -- failed to send registration status at socket ${socket}, err: ${err.message}`);
       });
       log.info("Registered plugin", { plugin: name, type, socket });
@@ -127,7 +128,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
   };
 }
 
-/** Path → identity of every socket in the folder and those below it; hidden names are somebody else's. */
+/** Path → identity of all sockets in the directory tree; hidden files are ignored. */
 async function socketsBelow(dir: string): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const entry of await readdir(dir, { withFileTypes: true })) {
@@ -135,7 +136,7 @@ async function socketsBelow(dir: string): Promise<Map<string, string>> {
     const path = join(dir, entry.name);
     if (entry.isDirectory()) for (const [socket, identity] of await socketsBelow(path)) found.set(socket, identity);
     if (!entry.isSocket()) continue;
-    const info = await stat(path).catch(() => undefined); // it may be gone since
+    const info = await stat(path).catch(() => undefined); // it may have been removed
     if (info !== undefined) found.set(path, `${info.dev}/${info.ino}/${info.ctimeMs}`);
   }
   return found;

@@ -1,6 +1,6 @@
 import { newMessageCodec } from "../runtime/messages.ts";
 
-/** What a plugin says of itself, as it stands on the wire. Source: k8s.io/kubelet pkg/apis/pluginregistration/v1 */
+/** Wire format of the plugin registration API. Source: k8s.io/kubelet pkg/apis/pluginregistration/v1 */
 export const registrationMessages = newMessageCodec({
   InfoRequest: {},
   PluginInfo: {
@@ -15,11 +15,12 @@ export const registrationMessages = newMessageCodec({
 
 export const registrationService = "/pluginregistration.Registration";
 
+/** A plugin's description of itself. */
 export interface PluginInfo {
   /** `CSIPlugin`, `DevicePlugin`. */
   type: string;
   name: string;
-  /** The socket of the plugin itself; empty where it is the one of its registration. */
+  /** Socket of the plugin's service; empty when it is the registration socket. */
   endpoint: string;
   supportedVersions: string[];
 }

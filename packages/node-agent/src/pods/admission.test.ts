@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { NodePod } from "../pod/pod.ts";
+import type { Rejection } from "../pod/pod-verdict.ts";
 import { type AdmissionOptions, newAdmission } from "./admission.ts";
-import type { Rejection } from "./admit.ts";
-import type { NodePod } from "./pod.ts";
 
 const no = (reason: string): Rejection => ({ reason, message: "" });
 const pod = (light?: string): NodePod => ({

@@ -1,12 +1,12 @@
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import type { OwnNode } from "../node/own-node.ts";
+import { isCriticalPod } from "../pod/pod.ts";
+import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { DeviceManager } from "../resources/devices/device-manager.ts";
-import { quantityOf, type ResourceList } from "../resources/pod-resources.ts";
 import type { ResourceManagers } from "../resources/resource-managers.ts";
 import type { NodeShutdown } from "../shutdown/node-shutdown.ts";
 import { admitPod, forbiddenSysctl, foreignSystem, misplaced, shortages, underPressure } from "./admit.ts";
 import type { PodIntakeOptions } from "./intake.ts";
-import { isCriticalPod } from "./pod.ts";
 import type { Preempt } from "./preempt.ts";
 
 export interface AdmissionOptions {
@@ -17,13 +17,13 @@ export interface AdmissionOptions {
   managers: Pick<ResourceManagers, "concerns" | "admit">;
   devices: Pick<DeviceManager, "inUse">;
   shutdown: Pick<NodeShutdown, "refusal"> | undefined;
-  /** Makes room for a Pod that the cluster cannot do without. */
+  /** Makes resources available for critical Pods. */
   preempt: Preempt;
 }
 
 /**
- * Everybody who may refuse a Pod, in upstream's order: pressure and sysctls, those who give resources out (only what they
- * are asked for), what the scheduler looked at (critical Pods get their resources from others), the machine's shutdown.
+ * Admission checks in upstream's order: pressure and sysctls, resource managers (only for Pods that they concern), the
+ * scheduler's predicates (critical Pods preempt others), node shutdown.
  */
 export function newAdmission(options: AdmissionOptions): PodIntakeOptions["admit"] {
   const { nodeName, node, allocatable, managers, devices, shutdown, preempt } = options;
@@ -52,7 +52,7 @@ export function newAdmission(options: AdmissionOptions): PodIntakeOptions["admit
 
 type Answer = ReturnType<PodIntakeOptions["admit"]>;
 
-/** At once as long as nobody has to be waited for. */
+/** Returns the first rejection; synchronous as long as no check returns a promise. */
 function firstRefusal(judges: readonly (() => Answer)[]): Answer {
   for (const [i, judge] of judges.entries()) {
     const answer = judge();
@@ -62,7 +62,7 @@ function firstRefusal(judges: readonly (() => Answer)[]): Answer {
   return undefined;
 }
 
-/** What Pods hold of a plugin's devices is there for them, also while the plugin is away for a moment. */
+/** Raises allocatable to the allocated amount: devices stay available to their Pods while the plugin is disconnected. */
 function atLeast(allocatable: ResourceList, inUse: ResourceList): ResourceList {
   const raised = Object.entries(inUse).filter(([name]) => quantityOf(inUse, name).cmp(quantityOf(allocatable, name)) > 0);
   return { ...allocatable, ...Object.fromEntries(raised) };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { admitPod, forbiddenSysctl, foreignSystem } from "./admit.ts";
-import { configSourceAnnotation, type NodePod } from "./pod.ts";
 
 const requests = (cpu: string): Partial<PodSpec> => ({ containers: [aContainer({ resources: { requests: { cpu } } })] });
 const port = (hostPort: number, hostIP?: string): Partial<PodSpec> => ({

@@ -4,24 +4,21 @@ import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isCriticalPod, isStaticPod, type NodePod } from "../pod/pod.ts";
+import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
+import type { Rejection } from "../pod/pod-verdict.ts";
 import type { Pressure } from "../resources/eviction-thresholds.ts";
-import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
-import { isCriticalPod, isStaticPod, type NodePod } from "./pod.ts";
 
+/** A Pod to admit, and the state of the node. */
 export interface AdmissionInput {
   pod: NodePod;
-  /** What runs here already, without Pods that have ended. */
+  /** Active Pods on this node. */
   others: readonly NodePod[];
   node: Pick<Node, "metadata" | "spec"> & { name: string };
   allocatable: ResourceList;
 }
 
-export interface Rejection {
-  reason: string;
-  message: string;
-}
-
-/** What the node has not enough of for a Pod; CPU in thousandths. */
+/** A resource that is insufficient for a Pod; CPU in milli-CPUs. */
 export interface Shortage {
   resource: string;
   requested: number;
@@ -30,8 +27,8 @@ export interface Shortage {
 }
 
 /**
- * Pure: whether a Pod that was given to this node can run here; the scheduler may have decided on old news, or not at all.
- * Source: pkg/kubelet/lifecycle/predicate.go
+ * Pure: whether a Pod assigned to this node can run here. The scheduler may have used outdated information or may have been
+ * bypassed. Source: pkg/kubelet/lifecycle/predicate.go
  */
 export function admitPod(input: AdmissionInput): Rejection | undefined {
   const [shortage] = shortages(input);
@@ -39,8 +36,8 @@ export function admitPod(input: AdmissionInput): Rejection | undefined {
 }
 
 /**
- * Pure: a node that runs out of something takes no more Pods but critical ones; out of memory still those that say how
- * much they need, or put up with it. Source: pkg/kubelet/eviction/eviction_manager.go Admit
+ * Pure: a node under pressure admits critical Pods only. Under memory pressure alone, it also admits Pods that are not
+ * BestEffort or that tolerate the memory-pressure taint. Source: pkg/kubelet/eviction/eviction_manager.go Admit
  */
 export function underPressure(pod: NodePod, pressure: Pressure): Rejection | undefined {
   const names = [
@@ -75,14 +72,14 @@ function portsClash(a: readonly string[], b: readonly string[]): boolean {
   );
 }
 
-/** Pure: each resource that the others leave too little of. */
+/** Pure: all resources of which the node has not enough left. */
 export function shortages({ pod, others, allocatable }: AdmissionInput): Shortage[] {
   const found: Shortage[] = [];
   const maxPods = Number(quantityOf(allocatable, "pods").value());
   if (others.length + 1 > maxPods) found.push({ resource: "pods", requested: 1, used: others.length, capacity: maxPods });
   for (const [name, amount] of podResources(pod, "requests")) {
     if (amount.isZero) continue;
-    // What the node does not know at all is the scheduler's and its extenders' business.
+    // Extended resources that the node does not report are handled by the scheduler's extenders.
     if (!isNative(name) && !Object.hasOwn(allocatable, name)) continue;
     let used = Quantity.parse("0");
     for (const other of others) {
@@ -106,7 +103,7 @@ function outOf({ resource, requested, used, capacity }: Shortage): Rejection {
   return { reason: `OutOf${resource}`, message };
 }
 
-/** Pure: what no other Pod could make good by ending. */
+/** Pure: rejections that preempting other Pods cannot resolve. */
 export function misplaced({ pod, others, node }: AdmissionInput): Rejection | undefined {
   const predicate = (name: string): Rejection => ({ reason: name, message: `Predicate ${name} failed` });
   if (!matchesNode(pod, { metadata: { ...node.metadata, name: node.name } })) return predicate("NodeAffinity");
@@ -118,7 +115,7 @@ export function misplaced({ pod, others, node }: AdmissionInput): Rejection | un
   return undefined;
 }
 
-/** Pure: a Pod of another operating system, by its label or by its field. Source: pkg/kubelet/lifecycle/predicate.go */
+/** Pure: rejects Pods for another operating system, by label or field. Source: pkg/kubelet/lifecycle/predicate.go */
 export function foreignSystem({ metadata, spec }: NodePod): Rejection | undefined {
   const labelled = metadata.labels?.["kubernetes.io/os"];
   if (labelled !== undefined && labelled !== "linux") {
@@ -129,9 +126,7 @@ export function foreignSystem({ metadata, spec }: NodePod): Rejection | undefine
   return { reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS" };
 }
 
-/**
- * Pure: a Pod may set what reaches nobody else, and what was allowed by name. Source: pkg/kubelet/sysctl/allowlist.go
- */
+/** Pure: allows safe sysctls and those of `--allowed-unsafe-sysctls`. Source: pkg/kubelet/sysctl/allowlist.go */
 export function forbiddenSysctl(pod: NodePod, allowedUnsafeSysctls: readonly string[]): Rejection | undefined {
   const forbidden = (message: string): Rejection => ({ reason: "SysctlForbidden", message });
   for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { expand } from "../environment/expansion.ts";
 import { writeHostsFile } from "../environment/hostname.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import type { Mounter } from "../volumes/mount.ts";
 import { bindSubPath, checkSubPath, makeSubPath } from "../volumes/sub-path.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
-import type { AnyContainer, NodePod } from "./pod.ts";
 
+/** The state of a Pod that the mounts of its containers depend on. */
 export interface MountSettings {
   podDir: string;
   podIps: readonly string[];
@@ -23,7 +24,7 @@ const propagations: Readonly<Record<string, number>> = { None: 0, HostToContaine
 const hostsPath = "/etc/hosts";
 
 /**
- * What is mounted into a container: its volumes (or parts of them), /etc/hosts, the file for its last words.
+ * The mounts of a container: volumes and subPaths, /etc/hosts, and the termination message file.
  * @throws Error whose message becomes that of CreateContainerConfigError
  * Source: pkg/kubelet/kubelet_pods.go makeMounts
  */
@@ -50,7 +51,7 @@ export async function containerMounts(
       const problem = checkSubPath(subPath);
       if (problem !== undefined) throw new Error(problem);
       const target = join(settings.podDir, "volume-subpaths", mount.name, container.name, String(index));
-      // What failed is not told: it would say what there is on the host.
+      // The cause is not part of the message: it would reveal which files exist on the host.
       const failed = (to: string) => (err: unknown) => {
         const what = `volumeMount ${JSON.stringify(mount.name)} of container ${JSON.stringify(container.name)}`;
         throw new Error(`failed to ${to} for ${what}`, { cause: err });
@@ -76,14 +77,14 @@ export async function containerMounts(
     await makeFolder(folder, 0o750);
     const hostPath = join(folder, randomBytes(4).toString("hex"));
     await writeFile(hostPath, "");
-    await chmod(hostPath, 0o666); // whoever the container runs as may write it
+    await chmod(hostPath, 0o666); // writable for any container user
     mounts.push({ containerPath: container.terminationMessagePath, hostPath, readonly: false, selinuxRelabel: false });
   }
   return mounts;
 }
 
 /**
- * Devices that a container gets: volumes without a file system.
+ * The block devices of a container (volumeMode Block).
  * @throws Error whose message becomes that of CreateContainerConfigError
  * Source: pkg/kubelet/kubelet_pods.go makeBlockVolumes
  */
@@ -104,7 +105,7 @@ function expandSubPath(expression: string, environment: ReadonlyMap<string, stri
   const missing = new Set<string>();
   const text = expand(expression, (name) => {
     const value = environment.get(name);
-    if (!value) missing.add(name); // an empty one would mount something else than was meant
+    if (!value) missing.add(name); // an empty value would select another path than intended
     return value;
   });
   if (missing.size > 0) throw new Error(`missing value for ${[...missing].sort().join(", ")}`);

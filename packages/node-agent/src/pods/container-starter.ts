@@ -2,6 +2,7 @@ import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { environmentOf } from "../environment/env-vars.ts";
+import { type AnyContainer, type ContainerKind, describePod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { containerResources } from "../resources/container-resources.ts";
 import { ContainerError } from "../runtime/container-error.ts";
 import { startContainer } from "../runtime/containers.ts";
@@ -10,10 +11,9 @@ import type { ImagePuller } from "../runtime/images.ts";
 import type { PodRecord } from "../runtime/pod-record.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
 import { containerDevices, containerMounts } from "./container-options.ts";
-import { type AnyContainer, type ContainerKind, describePod, isStaticPod, type NodePod } from "./pod.ts";
-import type { PodRunnerOptions } from "./pod-runner.ts";
+import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
-/** Where a container of a Pod is started. */
+/** The state of the Pod in which a container is started. */
 export interface StartContext {
   record: PodRecord;
   sandboxId: string;
@@ -21,17 +21,18 @@ export interface StartContext {
   ips: readonly string[];
   mounted: ReadonlyMap<string, SetUpVolume>;
   pullSecrets: readonly Secret[];
-  /** Aborted when the Pod has to end. */
+  /** Aborted when the Pod has to terminate. */
   signal: AbortSignal;
 }
 
+/** Starts containers of Pods. */
 export interface ContainerStarter {
-  /** Its image, environment, mounts and resources, then the container. @throws ContainerError */
+  /** Pulls the image, prepares environment, mounts and resources, and starts the container. @throws ContainerError */
   start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void>;
   pullSecretsOf(pod: NodePod): Promise<Secret[]>;
 }
 
-/** @param downward what a Pod with these addresses may ask about itself and its node */
+/** @param downward downward API values of a Pod with these IPs */
 export function newContainerStarter(
   options: PodRunnerOptions,
   downward: (ips: readonly string[]) => DownwardContext,
@@ -66,7 +67,7 @@ export function newContainerStarter(
         unified: options.cgroups.unifiedOf(container),
       },
       options: async () => {
-        // A static Pod does not wait: it may be the API server.
+        // Static Pods do not wait for the services informer: the API server itself may be one of them.
         const services = options.services() ?? (isStaticPod(pod) ? [] : undefined);
         if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envvars");
         const environment = await environmentOf(pod, container, {
@@ -88,7 +89,7 @@ export function newContainerStarter(
         });
         const access = await options.resources?.accessOf(pod, container);
         return {
-          // What the Pod says of a variable is right.
+          // Variables in the Pod's spec override those of devices.
           environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
           mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
           devices: [...(access?.devices ?? []), ...containerDevices(container, context.mounted)],
@@ -99,7 +100,7 @@ export function newContainerStarter(
     options.resources?.started(pod, container);
   }
 
-  /** A secret that is not there is passed over: the registry may not ask for it. */
+  /** Missing secrets are skipped: the registry may not require credentials. */
   async function pullSecretsOf(pod: NodePod): Promise<Secret[]> {
     const secrets: Secret[] = [];
     for (const { name } of pod.spec.imagePullSecrets ?? []) {

@@ -1,24 +1,27 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { newBackoff } from "../pod/backoff.ts";
+import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "../runtime/container-error.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import { containerHash } from "../runtime/labels.ts";
 import type { PodRecord } from "../runtime/pod-record.ts";
-import { newBackoff } from "./backoff.ts";
-import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "./pod.ts";
 
 const initialMs = 10_000;
 const maxMs = 300_000;
 
-/** Containers that end again and again have to wait before they are started once more. */
+/** Restart back-off of containers. */
 export interface CrashLoops {
-  /** @throws ContainerError CrashLoopBackOff while the container has to wait. */
+  /** @throws ContainerError CrashLoopBackOff while the container has to wait */
   check(pod: NodePod, record: PodRecord, container: AnyContainer, kind: ContainerKind): void;
-  /** Forgets what has expired. */
+  /** Removes expired entries. */
   collect(): void;
 }
 
-/** Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff */
+/**
+ * Back-off by Pod, container name and container hash: 10 s to 5 min.
+ * Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff
+ */
 export function newCrashLoops({ clock, event }: { clock: Clock; event: ContainerEvent }): CrashLoops {
   const loops = newBackoff({ initialMs, maxMs, clock });
   return {
@@ -27,7 +30,7 @@ export function newCrashLoops({ clock, event }: { clock: Clock; event: Container
       if (ended === undefined) return;
       const key = `${describePod(pod)}_${container.name}_${containerHash(container)}`;
       const agoMs = clock.now() - ended.finishedAt;
-      const endedMsAgo = agoMs < 0 ? undefined : agoMs; // before the time of day was set back
+      const endedMsAgo = agoMs < 0 ? undefined : agoMs; // negative after the wall clock was set back
       if (!loops.isWaiting(key, endedMsAgo)) return loops.next(key, endedMsAgo);
       event(pod, { name: container.name, kind }, "Warning", "BackOff", "Back-off restarting failed container");
       const wait = formatDuration(loops.current(key));

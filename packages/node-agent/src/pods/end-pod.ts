@@ -1,13 +1,13 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { AgentEvents } from "../status/events.ts";
-import type { NodePod } from "./pod.ts";
-import type { PodVerdict } from "./pod-runner.ts";
+import type { AgentEvents } from "../events.ts";
+import type { NodePod } from "../pod/pod.ts";
+import type { PodVerdict } from "../pod/pod-verdict.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
 /**
- * Ends a Pod for a reason of the node's, which it is told.
- * @param graceSeconds in place of the Pod's own time
- * @throws Error when it still runs half as long again as it may: whoever waits has other Pods to look after
+ * Terminates a Pod on behalf of the node (eviction, preemption) and records an event.
+ * @param graceSeconds overrides the Pod's own grace period
+ * @throws Error when the Pod still runs after 1.5 times the grace period (at least 10 s): the caller has other Pods to handle
  */
 export type EndPod = (pod: NodePod, verdict: PodVerdict, graceSeconds: number | undefined) => Promise<void>;
 

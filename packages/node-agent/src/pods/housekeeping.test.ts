@@ -6,7 +6,7 @@ import { type HousekeepingOptions, keepHouse } from "./housekeeping.ts";
 
 const summary = (uid: string) => ({ uid, name: uid, namespace: "default", states: new Map() });
 
-/** A house with pods of these uids; `wanted` alone is known. */
+/** Pods with these UIDs in the runtime and on disk; only `wanted` is known. */
 function house(parts: { inRuntime?: string[]; folders?: string[]; cgroups?: string[]; synced?: boolean; stuck?: string }) {
   const did: string[] = [];
   const { inRuntime = [], folders = [], cgroups = [], synced = true, stuck } = parts;

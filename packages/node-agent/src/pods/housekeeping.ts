@@ -1,11 +1,11 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { NodePod } from "../pod/pod.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
 import { removePodLogs } from "../runtime/pod-logs.ts";
+import type { MirrorPods } from "../status/mirror-pods.ts";
 import type { VolumeManager } from "../volumes/volume-manager.ts";
 import type { PodIntake } from "./intake.ts";
-import type { MirrorPods } from "./mirror-pods.ts";
-import type { NodePod } from "./pod.ts";
 import type { PodRunner } from "./pod-runner.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
@@ -16,7 +16,7 @@ export interface HousekeepingOptions {
   events: LifecycleEvents;
   volumes: VolumeManager;
   cgroups: Cgroups;
-  /** Undefined without an API server. */
+  /** Undefined in standalone mode. */
   mirrors: MirrorPods | undefined;
   podLogsDir: string;
   containerLogsDir: string;
@@ -24,9 +24,9 @@ export interface HousekeepingOptions {
 }
 
 /**
- * Ends what the runtime has and nobody wants, then removes folders, logs, cgroups and mirrors of Pods that are gone.
- * Does nothing before every source has said what it wants. What cannot be removed is tried again next time, and keeps
- * nothing else waiting. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups
+ * Terminates Pods in the runtime that are no longer wanted, and removes directories, logs, cgroups and mirror Pods of
+ * Pods that are gone. Does nothing until all Pod sources have reported. Failures are logged and retried by the next call.
+ * Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups
  */
 export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   const { intake, workers, events, volumes, cgroups, log } = options;
@@ -34,7 +34,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   if (!sources.allSynced()) return;
   const seen = events.pods();
   if (seen === undefined) return;
-  // What was looked at a moment ago may be gone by now.
+  // The last relist may be outdated.
   if ([...seen.keys()].some((uid) => !isKnown(uid))) await events.relist();
   const inRuntime = events.pods() ?? seen;
   for (const { uid, name, namespace } of inRuntime.values()) {
@@ -51,7 +51,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   }
   for (const uid of (await cgroups.list()).filter(isGone)) await cgroups.remove(uid).catch(failed("cgroup", uid));
   await cgroups.updateClasses(sources.list().filter(intake.isActive));
-  // As long as it runs there is something to be seen of it.
+  // Mirror Pods remain while their static Pod is terminating.
   await options.mirrors?.removeOrphans([...sources.list(), ...workers.ending()]);
   options.runner.collect();
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { configMirrorAnnotation, configSourceAnnotation } from "../pod/pod.ts";
 import type { StatusManager } from "../status/status-manager.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newPodIntake, type PodIntake } from "./intake.ts";
-import { configMirrorAnnotation, configSourceAnnotation } from "./pod.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
 test("a pod that fits reaches its worker, a changed one when the change concerns it, and one that goes is ended", () => {
@@ -122,7 +122,7 @@ test("only what concerns a worker reaches it: its grace period, a readiness gate
   assert.deepEqual(did, ["update b", "update a", "update a", "update a"]);
 });
 
-/** Workers and statuses that write down what they are told; a slow answer is given by `answer`. */
+/** Records the calls to workers and statuses; `answer` resolves a pending admission. */
 function anIntake({
   refuse = () => false,
   slow = () => false,

@@ -1,40 +1,41 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
+import type { Rejection } from "../pod/pod-verdict.ts";
 import { newPodSources, type PodSources, type SourceName } from "../sources/merge.ts";
 import type { StatusManager } from "../status/status-manager.ts";
-import type { Rejection } from "./admit.ts";
-import { fullName, isMirrorPod, isStaticPod, type NodePod } from "./pod.ts";
 import { isTerminal } from "./pod-runner.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
 export interface PodIntakeOptions {
-  /** What says which Pods are wanted. */
+  /** Pod sources that have to report before the set of wanted Pods is complete. */
   expected: readonly SourceName[];
   workers: PodWorkers;
   status: StatusManager;
   /**
-   * Whether a new Pod can run beside the others, which hold resources of the node. Nothing else is taken in before it has
-   * answered: what the next one can have depends on it. A promise is never rejected.
+   * Whether the node can run a new Pod beside the active Pods `others`. Further events are queued until the result is known,
+   * because it affects the next admission. A promise never rejects.
    */
   admit: (pod: NodePod, others: readonly NodePod[]) => Rejection | undefined | Promise<Rejection | undefined>;
   onRejected: (pod: NodePod, rejection: Rejection) => void;
-  /** A source says two Pods of one name: this one is not wanted. */
+  /** Called when a source lists two Pods with one name: `pod` is ignored. */
   onDuplicate: (pod: NodePod, source: SourceName) => void;
 }
 
+/** The wanted Pods and their state. */
 export interface PodIntake {
-  /** Wanted Pods, mirrors among them. */
+  /** Wanted Pods, including mirror Pods. */
   sources: PodSources;
-  /** Neither refused nor ended: it holds resources of the node. */
+  /** Neither rejected nor terminated: the Pod holds resources of the node. */
   isActive(pod: NodePod): boolean;
-  /** Somebody wants it, or a worker still has it. */
+  /** Wanted by a source, or still handled by a worker. */
   isKnown(uid: string): boolean;
-  /** The static Pod rather than its mirror, where both have that name. */
+  /** The Pod with that name; the static Pod rather than its mirror Pod. */
   named(namespace: string, name: string): NodePod | undefined;
 }
 
 /**
- * What the sources want reaches the workers: a new Pod if the node can take it, a changed one if the change concerns
- * its worker. A mirror has no worker; what becomes of it concerns its static Pod. Source: pkg/kubelet/kubelet.go syncLoop
+ * Passes the Pods of all sources to the workers: new Pods after admission, changed Pods if the change matters to the worker.
+ * Mirror Pods have no worker; their events trigger a sync of the static Pod. Source: pkg/kubelet/kubelet.go syncLoop
  */
 export function newPodIntake(options: PodIntakeOptions): PodIntake {
   const { workers, status } = options;
@@ -44,10 +45,10 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
     !workers.hasEnded(pod.metadata.uid) &&
     !isTerminal(status.get(pod.metadata.uid) ?? pod.status ?? {});
 
-  /** What came while an answer was awaited; undefined when none is. */
+  /** Events queued during an asynchronous admission; undefined when none is running. */
   let waiting: (() => void | Promise<void>)[] | undefined;
 
-  /** At once where no answer is awaited, so that a caller sees what its event did. */
+  /** Runs `step` synchronously when no admission is running, so that the caller sees its effect. */
   function inOrder(step: () => void | Promise<void>): void {
     if (waiting !== undefined) return void waiting.push(step);
     const running = step();
@@ -62,7 +63,7 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
 
   function takeIn(pod: NodePod): void | Promise<void> {
     const { uid, deletionTimestamp } = pod.metadata;
-    // What runs already, ends or has ended is not judged again.
+    // Pods that are already handled, terminating or terminated are not admitted again.
     if (workers.knows(uid) || deletionTimestamp != null || isTerminal(pod.status ?? {})) return workers.update(pod);
     const others = sources.list().filter((other) => workers.knows(other.metadata.uid) && isActive(other));
     const settle = (rejection: Rejection | undefined): void => {
@@ -120,7 +121,7 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
   };
 }
 
-/** Whether a change is one that a worker has to know of; a status is written by ourselves. */
+/** Whether an update is relevant to the worker; status updates are the agent's own writes. */
 function matters(pod: NodePod, previous: NodePod): boolean {
   const { metadata, spec } = pod;
   return (

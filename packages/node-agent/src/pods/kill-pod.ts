@@ -1,13 +1,13 @@
+import { findContainer, type NodePod } from "../pod/pod.ts";
+import type { TerminateOptions } from "../pod/pod-verdict.ts";
 import { type ContainerDependencies, killContainer, removeContainer } from "../runtime/containers.ts";
 import { restoreContainer, restorePod } from "../runtime/labels.ts";
 import { type PodRecord, podIps } from "../runtime/pod-record.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
-import { findContainer, type NodePod } from "./pod.ts";
-import type { TerminateOptions } from "./pod-runner.ts";
 
 /**
- * Ends every container of a Pod, then its sandboxes, and with these what would not end.
- * @throws Error the first of what could not be ended
+ * Stops all containers of a Pod, then its sandboxes, which kills containers that could not be stopped.
+ * @throws Error the first failure
  */
 export async function killPod(
   containers: ContainerDependencies,
@@ -41,7 +41,7 @@ export async function killPod(
   if (failures.length > 0) throw failures[0];
 }
 
-/** Ended init containers, but for the newest `keep` of each name: a new sandbox runs them all again. */
+/** Removes exited init containers except the newest `keep` of each name. A new sandbox runs all init containers again. */
 export async function removeInitContainers(
   containers: ContainerDependencies,
   pod: NodePod,
@@ -54,6 +54,7 @@ export async function removeInitContainers(
   }
 }
 
+/** False once the container has exited; created and unknown containers count as alive. */
 export function isAlive(container: { state: string }): boolean {
   return container.state !== "exited";
 }

@@ -1,29 +1,33 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { newBackoff } from "../pod/backoff.ts";
+import { type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
 import type { VolumeFailure } from "../volumes/volume-manager.ts";
-import { newBackoff } from "./backoff.ts";
-import { type NodePod, usedVolumes } from "./pod.ts";
 
 const retryInitialMs = 500;
 const retryMaxMs = 122_000;
-/** How often to look whether a volume is attached by now. */
+/** Retry interval while volumes wait to be attached. */
 const attachCheckMs = 1_000;
-/** After so long without its volumes the user is told all of what is missing. */
+/** An event with all missing volumes is recorded after this time. */
 const waitMs = 123_000;
 
-/** Pods that wait for volumes: what the user is told, and when to try again. */
+/** Tracks Pods with missing volumes: events and retry delays. */
+/** Records events. @returns the sync error, and when to retry */
 export interface MissingVolumes {
   failed(pod: NodePod, failures: readonly VolumeFailure[]): { error: Error; retryMs: number };
-  /** They are there, with contents that could not be brought up to date. */
+  /** Records events for volumes that are mounted but could not be refreshed. */
   outdated(pod: NodePod, failures: readonly VolumeFailure[]): void;
-  /** They are there, or nobody waits for them any longer. */
+  /** Called when all volumes are mounted, or the Pod is gone. */
   forget(uid: string): void;
-  /** Forgets what has expired. */
+  /** Removes expired entries. */
   collect(): void;
 }
 
-/** Source: pkg/kubelet/volumemanager/volume_manager.go WaitForAttachAndMount */
+/**
+ * Retry delays are 1 s while volumes wait to be attached, else 0.5 s to about 2 min.
+ * Source: pkg/kubelet/volumemanager/volume_manager.go WaitForAttachAndMount
+ */
 export function newMissingVolumes({ clock, event }: { clock: Clock; event: ContainerEvent }): MissingVolumes {
   const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
   const missingSince = new Map<string, number>();

@@ -1,17 +1,19 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { readHostDns } from "../environment/host-dns.ts";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { NodeIdentity } from "../node/identity.ts";
 import { newHookRunner } from "../probes/lifecycle-hooks.ts";
+import type { NodeFacts } from "../resources/node-facts.ts";
 import type { ContainerDependencies } from "../runtime/containers.ts";
 import { openImagePuller } from "../runtime/open-image-puller.ts";
 import { runtimeHandler } from "../runtime/runtime-class.ts";
-import type { MirrorPods } from "./mirror-pods.ts";
-import { type NodeFacts, newPodRunner, type PodRunner, type PodRunnerOptions } from "./pod-runner.ts";
+import type { MirrorPods } from "../status/mirror-pods.ts";
+import { newPodRunner, type PodRunner } from "./pod-runner.ts";
+import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
-/** What the configuration and the machine say. */
+/** Options that are derived from configuration and machine. */
 type Decided = "containers" | "images" | "node" | "keepTerminatedPodVolumes" | "dns" | "services" | "runtimeHandler" | "prepare";
 
 export interface OpenRunnerOptions
@@ -21,12 +23,12 @@ export interface OpenRunnerOptions
   config: AgentConfig;
   featureGates: FeatureGates;
   identity: NodeIdentity;
-  /** Undefined in standalone mode: there are no services and no runtime classes. */
+  /** Undefined in standalone mode, which has neither services nor RuntimeClasses. */
   api: Pick<ApiConnection, "client" | "services"> | undefined;
   mirrors: MirrorPods | undefined;
 }
 
-/** Makes the runner of Pods as the configuration and the machine want it. */
+/** Creates the Pod runner from configuration and machine. */
 export async function openPodRunner(options: OpenRunnerOptions): Promise<PodRunner> {
   const { config, featureGates, identity, api, mirrors, runtime, clock, log } = options;
   const { clusterDns, clusterDomain, keepTerminatedPodVolumes } = config;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { NodePod } from "../pod/pod.ts";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { newTestRunner, noCgroups } from "../testing/runner.ts";
-import type { NodePod } from "./pod.ts";
-import type { PodRunnerOptions } from "./pod-runner.ts";
+import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
 const never = new AbortController().signal;
 const two = (): NodePod => aNodePod({ containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] });

@@ -3,11 +3,11 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { newTestRunner, noCgroups } from "../testing/runner.ts";
-import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
 const image = "registry.test/busybox:1";
@@ -26,7 +26,7 @@ const twoContainers = (): NodePod =>
     containers: [aContainer({ name: "a", terminationMessagePath: "/dev/termination-log" }), aContainer({ name: "b" })],
   });
 
-/** Syncs until nothing changes any more; init containers end at once. */
+/** Syncs until nothing changes; init containers exit immediately. */
 async function settlePod(runner: PodRunner, runtime: FakeRuntime, pod: NodePod): Promise<void> {
   for (let i = 0; i < 6; i++) {
     await runner.sync(pod, never);
@@ -180,7 +180,7 @@ test("until services have been read only static pods get containers", async (t) 
     reason: "CreateContainerConfigError",
     message,
   });
-  // The API server may be one of them.
+  // The API server may be a static Pod itself.
   pod.metadata.annotations = { [configSourceAnnotation]: "file" };
   await runner.sync(pod, never);
   assert.ok(runtime.calls.includes("StartContainer main"));
@@ -210,7 +210,8 @@ test("a finished pod is not run again by an agent that starts anew", async (t) =
   await first.runner.clean(pod, { deleted: false, runtimeOnly: false });
   const calls = runtime.calls.length;
   const status = first.statusOf(pod);
-  for (const container of [...runtime.containers.keys()]) await runtime.removeContainer(container); // as garbage collection does
+  // simulates garbage collection
+  for (const container of [...runtime.containers.keys()]) await runtime.removeContainer(container);
   const second = await newTestRunner(t, runtime, clock, { dir: first.dir });
   const seen = { ...pod, ...(status === undefined ? {} : { status }) };
   assert.equal((await second.runner.sync(seen, never)).kind, "ended");
@@ -248,7 +249,7 @@ test("a changed specification replaces the container, and its command is expande
   assert.equal(runtime.find("main")?.config.metadata?.attempt, 1);
 });
 
-/** Cuts the agent's life off at one call to the runtime: before it reaches the runtime, or after it has been done. */
+/** Simulates a crash of the agent at call `n` to the runtime: before the call is executed, or after it. */
 function dyingAt(
   runtime: ContainerRuntime,
   n: number,
@@ -301,7 +302,7 @@ for (const when of ["before", "after"] as const) {
       await second.runner.terminate(pod, { runtimeOnly: false });
       await second.runner.clean(pod, { deleted: true, runtimeOnly: false });
       assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0], `nothing is left after dying at call ${n}`);
-      if (!died) break; // the pod was up before the call came
+      if (!died) break; // the Pod was running before call `n`
       assert.ok(n < 200);
     }
   });

@@ -1,116 +1,55 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { PodStatus, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { type DnsSettings, podDns } from "../environment/dns.ts";
+import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { podDns } from "../environment/dns.ts";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { hostnameAndDomain, nodenameOf } from "../environment/hostname.ts";
-import type { ProbeManager } from "../probes/probe-manager.ts";
-import type { Cgroups } from "../resources/cgroups.ts";
-import type { DeviceManager } from "../resources/devices/device-manager.ts";
-import type { ResourceList } from "../resources/pod-resources.ts";
-import type { ResourceManagers } from "../resources/resource-managers.ts";
+import { type AnyContainer, type ContainerKind, describePod, findContainer, type NodePod } from "../pod/pod.ts";
+import type { TerminateOptions } from "../pod/pod-verdict.ts";
 import { ContainerError } from "../runtime/container-error.ts";
-import { type ContainerDependencies, killContainer, removeContainer } from "../runtime/containers.ts";
+import { killContainer, removeContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
-import type { ImagePuller } from "../runtime/images.ts";
 import { podLogDirectory, removePodLogs } from "../runtime/pod-logs.ts";
 import { type PodRecord, podIps, readPodRecord } from "../runtime/pod-record.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
 import { podStatus, terminatedStatus } from "../status/pod-status.ts";
-import type { StatusManager } from "../status/status-manager.ts";
-import type { Mounter } from "../volumes/mount.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
-import type { VolumeManager } from "../volumes/volume-manager.ts";
 import { newContainerStarter, type StartContext } from "./container-starter.ts";
 import { newCrashLoops } from "./crash-loops.ts";
 import { deadlineDueMs, deadlineVerdict } from "./deadline.ts";
 import { isAlive, killPod, removeInitContainers } from "./kill-pod.ts";
 import { newMissingVolumes } from "./missing-volumes.ts";
-import { type AnyContainer, type ContainerKind, describePod, findContainer, type NodePod } from "./pod.ts";
+import type { PodRunnerOptions } from "./pod-runner-options.ts";
 import { type PodActions, planPod } from "./sync-pod.ts";
 
-export interface PodRunnerOptions {
-  containers: ContainerDependencies;
-  images: ImagePuller;
-  volumes: VolumeManager;
-  /** `--keep-terminated-pod-volumes`: those of ended Pods stay mounted until the Pod is deleted. */
-  keepTerminatedPodVolumes?: boolean;
-  objects: PodObjects;
-  cgroups: Cgroups;
-  probes: ProbeManager;
-  status: StatusManager;
-  mounter: Mounter;
-  clock: Clock;
-  log: Logger;
-  node: NodeFacts;
-  /** What containers get to themselves; absent where nobody gives them anything. */
-  resources?: Pick<ResourceManagers, "placementOf" | "started"> & Pick<DeviceManager, "accessOf">;
-  dns: () => DnsSettings;
-  /** Services of the whole cluster; undefined while they are not known yet. */
-  services: () => readonly Service[] | undefined;
-  /** What ids of containers begin with: `containerd://…`. */
-  runtimeName?: () => string | undefined;
-  /** What is wrong with the network of Pods, undefined when it is ready. */
-  networkProblem: () => string | undefined;
-  runtimeHandler: (pod: NodePod) => Promise<string>;
-  /** Told of each start of a Pod's sandbox and of a container, and of what it failed with. */
-  onStart?: (what: "pod" | ContainerKind, failure?: string) => void;
-  /** Called before anything is made for a Pod: mirror Pods of static ones. */
-  prepare?: (pod: NodePod) => Promise<void>;
-}
-
-export interface NodeFacts {
-  name: string;
-  ips(): readonly string[];
-  allocatable(): ResourceList;
-  memoryCapacityBytes: number;
-  cfsQuota: boolean;
-  cfsPeriodUs: number;
-  pageSizes: readonly string[];
-  /** `any`: containers may swap beyond their memory limit. Undefined: the runtime decides. */
-  swap?: "limited" | "any" | undefined;
-  clusterDomain: string;
-}
-
+/** Result of a sync. */
 export type SyncOutcome =
-  /** Everything of the Pod has ended and will not start again. */
+  /** All containers have exited and will not be restarted. */
   | { kind: "ended" }
-  /** `againMs` is when something is due that nobody will call for: the Pod's deadline. */
+  /** `againMs` is the time until the Pod's deadline, for which there is no event. */
   | { kind: "synced"; againMs?: number }
-  /** Something could not be done; `retryMs` is when to try again, where that is not the usual time. */
+  /** `retryMs` overrides the default retry delay. */
   | { kind: "failed"; error: Error; retryMs?: number };
 
+/**
+ * Applies the desired state of a Pod to the runtime. Called by the Pod workers, never concurrently for one Pod except that
+ * `terminate` may overlap with an earlier `terminate`.
+ */
 export interface PodRunner {
-  /** Brings the Pod to what it should be. Never runs twice at once for a Pod; `signal` is aborted when the Pod has to end. */
+  /** Brings the Pod to its desired state. `signal` is aborted when the Pod has to terminate. */
   sync(pod: NodePod, signal: AbortSignal): Promise<SyncOutcome>;
-  /** Ends everything that runs of a Pod. @throws Error when something still runs. */
+  /** Stops all containers and sandboxes of a Pod. @throws Error when something still runs */
   terminate(pod: NodePod, options: TerminateOptions): Promise<void>;
-  /** Takes away what an ended Pod has no use for; for a deleted one everything. @throws Error when something is left. */
+  /** Releases resources of a terminated Pod; removes everything when it was deleted. @throws Error when something is left */
   clean(pod: NodePod, options: { deleted: boolean; runtimeOnly: boolean }): Promise<void>;
   collect(): void;
 }
 
-export interface TerminateOptions {
-  /** Known to the runtime alone: there is no specification and nobody to tell. */
-  runtimeOnly: boolean;
-  graceSecondsOverride?: number | undefined;
-  /** What the status becomes, when it is not for the containers to say: evicted, past its deadline. */
-  verdict?: PodVerdict | undefined;
-}
-
-export interface PodVerdict {
-  reason: string;
-  message: string;
-}
-
 const networkRetryMs = 1_000;
 
-/** What came of acting on a plan. */
+/** Result of applying a plan. */
 interface Outcome {
-  /** The status is another one now. */
+  /** The Pod's status has to be computed again. */
   changed: boolean;
   errors: string[];
 }
@@ -184,11 +123,11 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     const { volumes: mounted, failures } = await volumes.setUp(pod, downwardContext(ips));
     const missing = failures.filter(({ volume }) => !mounted.has(volume));
     if (missing.length > 0) {
-      // Containers that run keep what they have.
+      // Running containers keep their volumes; their probes continue.
       if (record.containers.some((container) => container.state === "running")) probes.add(pod);
       return { kind: "failed", ...missingVolumes.failed(pod, missing) };
     }
-    // What is there but cannot be brought up to date, because an object is gone or the API server away, stops nobody.
+    // A mounted volume that cannot be refreshed (object deleted, API server unavailable) does not block the Pod.
     missingVolumes.outdated(pod, failures);
     missingVolumes.forget(pod.metadata.uid);
     probes.add(pod);
@@ -218,7 +157,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     if (!plan.createSandbox && (starting === 0 || plan.killPod)) return outcome;
     const sandbox = await ensureSandbox(pod, record, plan, outcome);
     if (sandbox === undefined) return outcome;
-    // A volume may tell the Pod's address, which is known only now.
+    // `sandbox` has the Pod's IPs, which environment variables may refer to; `record` predates a new sandbox.
     const context = { record, ...sandbox, mounted, signal, pullSecrets: await starter.pullSecretsOf(pod) };
     const start = (container: AnyContainer, kind: ContainerKind): Promise<void> =>
       signal.aborted ? Promise.resolve() : startOne(pod, container, kind, context, outcome);
@@ -256,7 +195,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     }
   }
 
-  /** @returns the sandbox that is there or that was made now; undefined when it could not be made, which is told */
+  /** @returns the existing or new sandbox; undefined when creating it failed, which is reported in `outcome` and as an event */
   async function ensureSandbox(
     pod: NodePod,
     record: PodRecord,
@@ -369,7 +308,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     }
     await removePodLogs(containers, uid);
     if (!(await options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
-    // The folder goes last: it is what tells an agent that starts anew that there is something to take away.
+    // The Pod's directory is removed last: after a restart it shows that there is still something to clean up.
     await volumes.remove(uid);
   }
 
@@ -384,6 +323,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
   };
 }
 
+/** True for the phases Failed and Succeeded. */
 export function isTerminal(status: PodStatus): boolean {
   return status.phase === "Failed" || status.phase === "Succeeded";
 }

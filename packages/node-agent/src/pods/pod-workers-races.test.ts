@@ -3,14 +3,14 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
-import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { SyncOutcome } from "./pod-runner.ts";
 import { newPodWorkers } from "./pod-workers.ts";
 
 type Call = "sync" | "terminate" | "clean" | "gone";
 
-/** Workers over a runner that writes down its calls, as `sync uid-1`; a test may hold or fail the next one of a kind. */
+/** Workers with a runner that records its calls (`sync uid-1`); tests can hold or fail the next call of a kind. */
 function working() {
   const clock = newFakeClock();
   const calls: string[] = [];
@@ -146,7 +146,7 @@ test("an eviction is over when nothing of the pod runs any more: not when the ki
   const { workers, fail, hold, clock } = working();
   workers.update(aNodePod());
   await workers.idle();
-  fail("terminate", 2); // whoever comes second has it tried again at once
+  fail("terminate", 2); // the second eviction triggers an immediate retry
   const release = hold("clean");
   let over = 0;
   for (const _ of ["first", "second"]) void workers.evict("uid-1", evicted, 0).then(() => over++);

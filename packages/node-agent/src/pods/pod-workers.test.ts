@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
-import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { PodRunner, SyncOutcome } from "./pod-runner.ts";
 import { newPodWorkers, type PodWorkers } from "./pod-workers.ts";
 
-/** A runner whose calls are written down and can be held. */
+/** A runner that records its calls and can be held. */
 function setUp(): {
   workers: PodWorkers;
   calls: string[];
@@ -202,7 +202,7 @@ test("what only the runtime knows is ended and removed", async () => {
   assert.deepEqual(calls, ["terminate orphan", "clean all"]);
 });
 
-/** A promise, and what fulfils it. */
+/** A promise and its resolve function. */
 function held(): { hold: Promise<void>; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { hold: promise, release: resolve };

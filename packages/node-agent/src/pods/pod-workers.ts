@@ -1,38 +1,40 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { describePod, fullName, isStaticPod, type NodePod } from "./pod.ts";
-import type { PodRunner, PodVerdict } from "./pod-runner.ts";
+import { describePod, fullName, isStaticPod, type NodePod } from "../pod/pod.ts";
+import type { PodVerdict } from "../pod/pod-verdict.ts";
+import type { PodRunner } from "./pod-runner.ts";
 
 export interface PodWorkersOptions {
   runner: PodRunner;
   clock: Clock;
   log: Logger;
-  /** How often a Pod is looked at without a reason. */
+  /** Resync interval without events. */
   syncFrequencyMs: number;
   random?: () => number;
-  /** Everything of a Pod that was deleted is gone; `wantedAgain`: one with its uid begins now. */
+  /** Called when a deleted Pod is cleaned up; `wantedAgain`: a Pod with the same UID is about to start. */
   onGone: (pod: NodePod, info: { runtimeOnly: boolean; wantedAgain: boolean }) => Promise<void>;
   onFailure?: (pod: NodePod, err: unknown) => void;
   onSynced?: (tookMs: number) => void;
 }
 
+/** One state machine per Pod: see newPodWorkers. */
 export interface PodWorkers {
-  /** A Pod is wanted, or has changed. */
+  /** A Pod was added or changed. */
   update(pod: NodePod): void;
-  /** A Pod is no longer wanted, whatever its own deletion time says. */
+  /** A Pod was removed from its source, whether or not it has a deletion timestamp. */
   remove(pod: NodePod): void;
-  /** Something happened that concerns a Pod: look at it now. */
+  /** Triggers a sync of a Pod. */
   wake(uid: string): void;
-  /** Ends a Pod for a reason of the node's, sooner if it ends already. Resolves when nothing of it runs. */
+  /** Terminates a Pod on behalf of the node; shortens a termination that is in progress. Resolves when no container runs. */
   evict(uid: string, verdict: PodVerdict, graceSeconds: number | undefined): Promise<void>;
-  /** Containers without a wanted Pod: ends and removes them. */
+  /** Terminates and removes containers without a wanted Pod. */
   removeOrphan(pod: NodePod): void;
   knows(uid: string): boolean;
-  /** Whether the Pod has ended: it holds no resources of the node any more. */
+  /** True when all containers have exited: the Pod holds no resources of the node any more. */
   hasEnded(uid: string): boolean;
-  /** Pods that run and have to end, wanted or not. */
+  /** Pods that are terminating. */
   ending(): NodePod[];
-  /** Resolves when no worker has anything to do at this moment. */
+  /** Resolves when no worker is busy. */
   idle(): Promise<void>;
   stop(): void;
 }
@@ -42,11 +44,11 @@ type Stage = "syncing" | "terminating" | "cleaning" | "ended";
 interface Worker {
   pod: NodePod;
   stage: Stage;
-  /** It was synced: there may be something of it in the runtime. */
+  /** A sync was started: the runtime may have sandboxes or containers of the Pod. */
   started: boolean;
-  /** Wanted again, under the same uid, while it still ends: a static Pod's file that was put back. */
+  /** A Pod with the same UID that was added again during termination, e.g. a static Pod's file that was restored. */
   next: NodePod | undefined;
-  /** Gone from its source, or being deleted there: nothing of it stays. */
+  /** Removed from its source or being deleted: clean up everything. */
   deleted: boolean;
   runtimeOnly: boolean;
   verdict: PodVerdict | undefined;
@@ -56,19 +58,19 @@ interface Worker {
   abort: AbortController;
   timer: Timer | undefined;
   stopped: (() => void)[];
-  /** A kill is under way. */
+  /** A termination is in progress. */
   killing: boolean;
   cleanRetryMs: number;
 }
 
 const failureRetryMs = 10_000;
-/** Doubles with each failure: a driver that has to unmount may be away for long. */
+/** Doubles with each failure: e.g. a volume driver needed for unmounting may be unavailable for long. */
 const cleanRetryMs = 500;
 const maxCleanRetryMs = 16_000;
 
 /**
- * One worker for each Pod. A Pod is synced, then terminated, then cleaned up, and never two of these at once; a request
- * to end it interrupts a sync that is under way. Source: pkg/kubelet/pod_workers.go
+ * One worker per Pod. A Pod is synced, then terminated, then cleaned up, never two of these at once. A request to terminate
+ * aborts a running sync. Source: pkg/kubelet/pod_workers.go
  */
 export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
   const { runner, clock, log } = options;
@@ -102,7 +104,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
           }
           delayMs = worker.stage === "cleaning" ? worker.cleanRetryMs : jitter(failureRetryMs);
           if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
-          // A kill that failed may be tried at once when the Pod was waiting for it.
+          // No jitter on top of the delay for a failed kill.
           if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
         }
         if (delayMs === 0) worker.again = true;
@@ -115,7 +117,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     }
   }
 
-  /** @returns when to come again: 0 at once, undefined when something will call. */
+  /** @returns the delay until the next step in ms: 0 for immediately, undefined to wait for an event */
   async function step(worker: Worker): Promise<number | undefined> {
     switch (worker.stage) {
       case "syncing": {
@@ -154,14 +156,14 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       case "cleaning": {
         const { deleted, runtimeOnly } = worker;
         await runner.clean(worker.pod, { deleted, runtimeOnly });
-        if (deleted !== worker.deleted) return 0; // it was deleted while the rest was cleaned up
+        if (deleted !== worker.deleted) return 0; // deleted while it was cleaned up: clean up the rest
         const name = fullName(worker.pod);
         if (deleted) {
           await options.onGone(worker.pod, { runtimeOnly, wantedAgain: worker.next !== undefined });
           workers.delete(worker.pod.metadata.uid);
         }
         worker.stage = "ended";
-        // Looked at last: whoever wanted it again may have thought better of it.
+        // Read after the cleanup: the Pod may have been removed again meanwhile.
         if (worker.next !== undefined) update(worker.next);
         for (const other of workers.values()) if (!other.started && fullName(other.pod) === name) kick(other);
         return undefined;
@@ -171,7 +173,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     }
   }
 
-  /** Static Pods of one name are one after the other: a changed one begins when nothing of the old one runs any more. */
+  /** Static Pods with the same name run one after the other: a changed Pod starts when the old one has ended. */
   function isItsTurn(worker: Worker): boolean {
     if (worker.started || !isStaticPod(worker.pod)) return true;
     const name = fullName(worker.pod);
@@ -222,7 +224,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     const worker = workers.get(pod.metadata.uid) ?? newWorker(pod, false);
     const isDeleted = pod.metadata.deletionTimestamp != null;
     if (worker.deleted && !isDeleted) {
-      worker.next = pod; // what ends has to end first
+      worker.next = pod; // started after the current one has ended
       return;
     }
     const before = graceOf(worker);
@@ -237,7 +239,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     kick(worker);
   }
 
-  /** Seconds that a Pod has from the word that it ends. */
+  /** The grace period of a Pod in seconds. */
   function graceOf({ pod, graceSeconds }: Worker): number {
     return (
       graceSeconds ??
@@ -247,7 +249,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     );
   }
 
-  /** The kill under way waits for the old, longer time: a second one with the new time ends it sooner. */
+  /** The running kill uses the old grace period: a second kill with the shorter one ends it sooner. */
   function hurry(worker: Worker, before: number, now: number | undefined): void {
     if (!worker.killing || now === undefined || now >= before) return;
     const { pod, runtimeOnly, verdict } = worker;

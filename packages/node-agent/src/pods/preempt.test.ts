@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import type { Shortage } from "./admit.ts";
-import type { NodePod } from "./pod.ts";
 import { newPreempt, podsToPreempt } from "./preempt.ts";
 
 const critical = aNodePod({ priority: 2_000_000_000 }, { name: "critical", uid: "critical" });

@@ -1,17 +1,17 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
-import { podResources } from "../resources/pod-resources.ts";
-import type { Rejection, Shortage } from "./admit.ts";
+import { describePod, isCriticalPod, type NodePod } from "../pod/pod.ts";
+import { podResources } from "../pod/pod-resources.ts";
+import type { PodVerdict, Rejection } from "../pod/pod-verdict.ts";
+import type { Shortage } from "./admit.ts";
 import type { EndPod } from "./end-pod.ts";
-import { describePod, isCriticalPod, type NodePod } from "./pod.ts";
-import type { PodVerdict } from "./pod-runner.ts";
 
-/** Ends other Pods so that a critical one has what it asks for. Never rejected: the answer says why it cannot be. */
+/** Terminates other Pods to make resources available for a critical Pod. Never rejects: failures become a Rejection. */
 export type Preempt = (pod: NodePod, others: readonly NodePod[], missing: readonly Shortage[]) => Promise<Rejection | undefined>;
 
 export interface PreemptOptions {
   endPod: EndPod;
-  /** Told of each Pod that made room, and for which resource. */
+  /** Called for each preempted Pod with the resource that was missing. */
   onPreempted: (resource: string) => void;
   log: Logger;
 }
@@ -48,8 +48,8 @@ interface Requirement {
 }
 
 /**
- * Pure: as few Pods as make good what is missing, the least of the worse classes rather than of the better ones.
- * @throws Error when all of them together do not
+ * Pure: a small set of Pods that frees the missing resources; prefers BestEffort over Burstable over Guaranteed Pods.
+ * @throws Error when all candidates together are not enough
  */
 export function podsToPreempt(preemptor: NodePod, pods: readonly NodePod[], missing: readonly Shortage[]): NodePod[] {
   const wanted = missing.map(({ resource, requested, used, capacity }) => ({ resource, amount: requested - (capacity - used) }));
@@ -58,7 +58,7 @@ export function podsToPreempt(preemptor: NodePod, pods: readonly NodePod[], miss
   const [bestEffort, burstable, guaranteed] = [of("BestEffort"), of("Burstable"), of("Guaranteed")];
   const lacking = without(wanted, candidates);
   if (lacking.length > 0) throw notEnough(lacking);
-  // Of a better class only what the worse ones could not give if all of them went.
+  // From a higher class take only what all Pods of the lower classes together cannot provide.
   const fromGuaranteed = closest(guaranteed, without(wanted, [...bestEffort, ...burstable]));
   const fromBurstable = closest(burstable, without(wanted, [...bestEffort, ...fromGuaranteed]));
   return [...closest(bestEffort, without(wanted, [...fromBurstable, ...fromGuaranteed])), ...fromBurstable, ...fromGuaranteed];
@@ -76,7 +76,7 @@ function requestOf(pod: NodePod, resource: string): number {
   return Number((resource === "cpu" ? amount?.milliValue() : amount?.value()) ?? 0);
 }
 
-/** What is still required when these Pods are gone. */
+/** The requirements that remain when these Pods are gone. */
 function without(wanted: readonly Requirement[], pods: readonly NodePod[]): Requirement[] {
   return wanted
     .map(({ resource, amount }) => ({ resource, amount: amount - pods.reduce((sum, pod) => sum + requestOf(pod, resource), 0) }))
@@ -88,7 +88,7 @@ function notEnough(wanted: readonly Requirement[]): Error {
   return new Error(`no set of running pods found to reclaim resources: [${text}]`);
 }
 
-/** One after the other the Pod that leaves the least to be wished for; of two the one that asked for less. */
+/** Repeatedly picks the Pod that comes closest to the remaining requirements; on a tie, the one with the smaller requests. */
 function closest(pods: readonly NodePod[], wanted: readonly Requirement[]): NodePod[] {
   const chosen: NodePod[] = [];
   let left = wanted;
@@ -103,7 +103,7 @@ function closest(pods: readonly NodePod[], wanted: readonly Requirement[]): Node
   return chosen;
 }
 
-/** Shares of what is required that a Pod would leave, squared: each resource counts alike. */
+/** Sum of squares of the remaining fraction of each requirement. */
 function distance(pod: NodePod, wanted: readonly Requirement[]): number {
   return wanted.reduce((sum, { resource, amount }) => {
     const remaining = Math.max(0, amount - requestOf(pod, resource));

@@ -5,14 +5,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
-import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
-import { admitPod, forbiddenSysctl, misplaced, shortages, underPressure } from "./admit.ts";
-import { newBackoff } from "./backoff.ts";
-import { newCrashLoops } from "./crash-loops.ts";
-import { newEndPod } from "./end-pod.ts";
-import { newMirrorPods } from "./mirror-pods.ts";
-import { newMissingVolumes } from "./missing-volumes.ts";
+import { newBackoff } from "../pod/backoff.ts";
 import {
   configHashAnnotation,
   configMirrorAnnotation,
@@ -22,7 +15,14 @@ import {
   isStaticPod,
   type NodePod,
   usedVolumes,
-} from "./pod.ts";
+} from "../pod/pod.ts";
+import { newMirrorPods } from "../status/mirror-pods.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
+import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
+import { admitPod, forbiddenSysctl, misplaced, shortages, underPressure } from "./admit.ts";
+import { newCrashLoops } from "./crash-loops.ts";
+import { newEndPod } from "./end-pod.ts";
+import { newMissingVolumes } from "./missing-volumes.ts";
 import { newPreempt, podsToPreempt } from "./preempt.ts";
 
 const named = (name: string, spec: Partial<NodePod["spec"]> = {}): NodePod => aNodePod(spec, { name, uid: name });

@@ -1,8 +1,10 @@
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { ProbeResults } from "../probes/results.ts";
 import { containerHash } from "../runtime/labels.ts";
 import { type ContainerRecord, newestContainer, type PodRecord } from "../runtime/pod-record.ts";
-import type { AnyContainer, NodePod } from "./pod.ts";
+import { shouldRestart } from "../runtime/should-restart.ts";
 
+/** A container that has to be killed, and why. */
 export interface ContainerToKill {
   record: ContainerRecord;
   container: AnyContainer;
@@ -10,12 +12,12 @@ export interface ContainerToKill {
   reason: "" | "LivenessProbe" | "StartupProbe" | "Unknown";
 }
 
-/** What has to be done to a Pod, in this order: kill, make the sandbox, start. */
+/** Actions for a Pod, in this order: kill, create the sandbox, start containers. */
 export interface PodActions {
-  /** Stop everything, with the sandbox. */
+  /** Stop all containers and the sandbox. */
   killPod: boolean;
   createSandbox: boolean;
-  /** The newest sandbox; undefined when there is none to speak of. */
+  /** The newest usable sandbox; undefined when there is none. */
   sandboxId: string | undefined;
   attempt: number;
   nextInitContainer: AnyContainer | undefined;
@@ -25,7 +27,7 @@ export interface PodActions {
 }
 
 /**
- * Pure: from the Pod that is wanted and what the runtime has of it to what has to be done.
+ * Pure: the actions that bring a Pod from its state in the runtime to the desired state.
  * Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go computePodActions
  */
 export function planPod(pod: NodePod, record: PodRecord, probes: ProbeResults, hashOf = containerHash): PodActions {
@@ -54,7 +56,7 @@ export function planPod(pod: NodePod, record: PodRecord, probes: ProbeResults, h
   }
 
   plan.ephemeralToStart = (pod.spec.ephemeralContainers ?? []).filter(
-    (container) => newestContainer(record, container.name) === undefined, // never started twice
+    (container) => newestContainer(record, container.name) === undefined, // ephemeral containers are never restarted
   );
 
   const init = initProgress(pod, record);
@@ -125,14 +127,14 @@ function hasSucceeded(record: PodRecord, name: string): boolean {
 interface InitProgress {
   done: boolean;
   next?: AnyContainer | undefined;
-  /** The last one that failed and has to run again. */
+  /** The failed init container that has to be restarted. */
   failed?: ContainerRecord;
 }
 
 function initProgress(pod: NodePod, record: PodRecord): InitProgress {
   const inits = pod.spec.initContainers ?? [];
   if (inits.length === 0) return { done: true };
-  // A container that runs proves that initialisation was done once, even if the traces of it are gone.
+  // A running container implies that initialization is complete, even if the init containers were removed.
   if (pod.spec.containers.some((container) => newestContainer(record, container.name)?.state === "running"))
     return { done: true };
   for (const container of inits.toReversed()) {
@@ -150,16 +152,4 @@ function initProgress(pod: NodePod, record: PodRecord): InitProgress {
 
 function initFailed(record: ContainerRecord): boolean {
   return (record.state === "exited" && record.exitCode !== 0) || record.state === "unknown";
-}
-
-/** Whether a container that does not run should, by the restart policy and how it ended. */
-export function shouldRestart(pod: NodePod, record: PodRecord, name: string): boolean {
-  if (pod.metadata.deletionTimestamp != null) return false;
-  const newest = newestContainer(record, name);
-  if (newest === undefined) return true;
-  if (newest.state === "running") return false;
-  if (newest.state === "unknown" || newest.state === "created") return true;
-  if (pod.spec.restartPolicy === "Never") return false;
-  if (pod.spec.restartPolicy === "OnFailure") return newest.exitCode !== 0;
-  return true;
 }

@@ -3,7 +3,7 @@ import type { ProbeOutcome } from "./http.ts";
 
 const maxOutputBytes = 10 * 1024;
 
-/** Success is an exit code of 0; running out of time is a failure. Source: pkg/probe/exec/exec.go */
+/** Succeeds with exit code 0; a timeout is a failure. Source: pkg/probe/exec/exec.go */
 export async function probeExec(
   runtime: ContainerRuntime,
   containerId: string,

@@ -5,7 +5,10 @@ import { type ProbeOutcome, probeUserAgent } from "./http.ts";
 const serving = 1;
 const statusNames = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
 
-/** Success is SERVING from `grpc.health.v1.Health/Check`. Source: pkg/probe/grpc/grpc.go, gRPC health checking protocol */
+/**
+ * Succeeds when `grpc.health.v1.Health/Check` returns SERVING.
+ * Source: pkg/probe/grpc/grpc.go, gRPC health checking protocol
+ */
 export function probeGrpc(host: string, port: number, service: string, timeoutMs: number): Promise<ProbeOutcome> {
   const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
   const client = new Client(where, credentials.createInsecure(), { "grpc.primary_user_agent": probeUserAgent });

@@ -3,8 +3,9 @@ import { request as tls } from "node:https";
 import { isIPv6 } from "node:net";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { HTTPGetAction } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { AnyContainer } from "../pods/pod.ts";
+import type { AnyContainer } from "../pod/pod.ts";
 
+/** Result of one probe; `output` is shown in events. */
 export interface ProbeOutcome {
   result: "success" | "failure" | "warning";
   output: string;
@@ -12,10 +13,10 @@ export interface ProbeOutcome {
 
 const maxBodyBytes = 10 * 1024;
 const maxRequests = 10;
-/** As upstream's probes name themselves; servers filter their logs by it. */
+/** Upstream's user agent; servers use it to filter access logs. */
 export const probeUserAgent = "kube-probe/1.23";
 
-/** @throws Error when a port has no number. */
+/** Resolves a port number or name. @throws Error when the name is unknown or the number is out of range */
 export function portNumber(port: number | string | undefined, container: AnyContainer): number {
   if (typeof port === "number") return checked(port);
   const named = (container.ports ?? []).find((candidate) => candidate.name === port);
@@ -30,9 +31,10 @@ function checked(port: number): number {
   throw new Error(`invalid port number: ${port}`);
 }
 
-/** By name; a name may have several values. */
+/** Values by lower-case name. */
 export type ProbeHeaders = ReadonlyMap<string, readonly string[]>;
 
+/** The URL and headers of an HTTP action. @throws Error when the port cannot be resolved */
 export function httpTarget(action: HTTPGetAction, container: AnyContainer, podIp: string): { url: URL; headers: ProbeHeaders } {
   const scheme = (action.scheme ?? "HTTP").toLowerCase();
   const host = action.host || podIp;
@@ -49,7 +51,7 @@ export function httpTarget(action: HTTPGetAction, container: AnyContainer, podIp
 const redirects = [301, 302, 303, 307, 308];
 
 /**
- * Success is a status from 200 up to 399; what redirects elsewhere than to the same host is a success with a warning.
+ * Succeeds with a status from 200 to 399; a redirect to another host is a success with a warning.
  * Source: pkg/probe/http/http.go; Go's net/http Client
  */
 export async function probeHttp(url: URL, headers: ProbeHeaders, timeoutMs: number): Promise<ProbeOutcome> {
@@ -71,7 +73,7 @@ export async function probeHttp(url: URL, headers: ProbeHeaders, timeoutMs: numb
   }
 }
 
-/** One GET without a pool; the certificate of a probed container is not checked. Used by hooks too. */
+/** Sends a GET request on a connection of its own without certificate verification. Also used by lifecycle hooks. */
 export function get(
   url: URL,
   headers: ProbeHeaders,
@@ -101,13 +103,13 @@ export function get(
         ? tls(url, { ...options, rejectUnauthorized: false }, onResponse)
         : plain(url, options, onResponse);
     sent.on("error", reject);
-    // Another protocol, which nobody asked for, is an answer with its code.
+    // An unsolicited protocol upgrade counts as a response with its status code.
     sent.once("upgrade", ({ statusCode = 101 }: IncomingMessage, socket) => {
       socket.destroy();
       resolve({ status: statusCode, body: "", location: undefined });
     });
     for (const [name, values] of [...defaultHeaders, ...headers]) {
-      // One that is given empty is not sent.
+      // An empty Accept header suppresses the default.
       if (name === "accept" && values[0] === "") sent.removeHeader(name);
       else sent.setHeader(name, values.length === 1 ? (values[0] as string) : values);
     }

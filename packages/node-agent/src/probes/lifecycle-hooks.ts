@@ -1,24 +1,12 @@
-import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { RunHook } from "../runtime/hook-call.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { get, httpTarget } from "./http.ts";
 
-export interface HookCall {
-  pod: NodePod;
-  container: AnyContainer;
-  containerId: string;
-  podIp: string;
-  handler: LifecycleHandler;
-}
-
-/** Runs a postStart or preStop handler. @throws Error with `output` when the command or the request failed. */
-export type RunHook = (call: HookCall) => Promise<void>;
-
 const hookTimeoutMs = 30_000;
-/** It becomes a part of the Pod's status, which would otherwise be too large for the API server. */
+/** The output becomes part of an event and of the Pod's status, which are limited in size. */
 const maxOutputBytes = 10 * 1024;
 
-/** Source: pkg/kubelet/lifecycle/handlers.go */
+/** Runs exec hooks through the runtime, HTTP hooks from the node. Source: pkg/kubelet/lifecycle/handlers.go */
 export function newHookRunner(runtime: ContainerRuntime): RunHook {
   return async ({ container, containerId, podIp, handler }) => {
     if (handler.exec !== undefined) {
@@ -30,10 +18,10 @@ export function newHookRunner(runtime: ContainerRuntime): RunHook {
       throw Object.assign(new Error(`command '${command.join(" ")}' exited with ${exitCode}: ${shown(stderr)}`), { output });
     }
     if (handler.httpGet !== undefined) {
-      // Whatever the action says: hooks of this version know neither TLS nor headers.
+      // In this release hooks support neither TLS nor headers, whatever the action specifies.
       const { url } = httpTarget({ ...handler.httpGet, scheme: "HTTP" }, container, podIp);
       await get(url, new Map(), AbortSignal.timeout(hookTimeoutMs));
-      return; // upstream looks at no status: an answer is enough
+      return; // as upstream, any response counts as success
     }
     throw new Error("invalid handler: <nil>");
   };

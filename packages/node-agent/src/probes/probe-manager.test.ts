@@ -16,7 +16,7 @@ const check = (more: Partial<Probe> = {}): Probe => ({
   ...more,
 });
 
-/** Containers that run from the beginning; a probe says what the test wants it to, by the container's id. */
+/** Containers that are running from the start; the test sets the probe results by container ID. */
 function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] = {}) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
@@ -53,7 +53,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     onProbe: (kind, result, _, container) => void counted.push(`${kind} ${container} ${result}`),
   });
   manager.add(pod);
-  /** The next probes wait. @returns what lets them go on */
+  /** Blocks the following probes. @returns a function that releases them */
   const holdProbes = (): (() => void) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     hold = promise;

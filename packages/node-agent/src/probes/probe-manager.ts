@@ -2,7 +2,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { probeExec } from "./exec.ts";
@@ -19,18 +19,19 @@ export interface ProbeManagerOptions {
   clock: Clock;
   log: Logger;
   event: ContainerEvent;
-  /** The status that was last made for a Pod: which container runs, since when. */
+  /** The last computed status of a Pod: container states and start times. */
   statusOf: (uid: string) => PodStatus | undefined;
-  /** Told when a result has changed, so that the Pod is looked at. */
+  /** Called when a result has changed, so that the Pod is synced. */
   onChange: (uid: string) => void;
   grpcEnabled: boolean;
   onProbe?: (kind: ProbeKind, result: string, pod: NodePod, container: string) => void;
 }
 
+/** The probes of all Pods on this node. */
 export interface ProbeManager {
-  /** Starts what the Pod's containers ask for; what runs already goes on. */
+  /** Starts the probes of the Pod's containers; running probes continue. */
   add(pod: NodePod): void;
-  /** The Pod is ending: it is no longer restarted, but still says when it is not ready. */
+  /** Called when the Pod terminates: containers are no longer restarted, but readiness is still reported. */
   stopLivenessAndStartup(uid: string): void;
   remove(uid: string): void;
   readonly results: ProbeResults;
@@ -44,9 +45,9 @@ interface Worker {
   containerId: string;
   last: ProbeResult | undefined;
   repeated: number;
-  /** Set after a failure that restarts the container, until there is a new one. */
+  /** Set after a failure that restarts the container, until there is a new container. */
   onHold: boolean;
-  /** There is nothing to probe yet: look again soon. */
+  /** There is no container to probe yet: check again soon. */
   idle: boolean;
   stopped: boolean;
   cancel: () => void;
@@ -54,7 +55,7 @@ interface Worker {
 
 const maxTries = 3;
 
-/** Probes of all Pods, each on a timer of its own. Source: pkg/kubelet/prober */
+/** Runs the probes of all Pods, each with its own timer. Source: pkg/kubelet/prober */
 export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
   const workers = new Map<string, Worker>();
   const results: Record<ProbeKind, Map<string, ProbeResult>> = { liveness: new Map(), readiness: new Map(), startup: new Map() };
@@ -69,7 +70,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
   }
 
   function stop(worker: Worker): void {
-    if (worker.stopped) return; // another one may have its key by now
+    if (worker.stopped) return; // another worker may already have the same key
     worker.stopped = true;
     worker.cancel();
     workers.delete(keyOf(worker.pod.metadata.uid, worker.container.name, worker.kind));
@@ -100,7 +101,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     worker.cancel = () => timer.cancel();
   }
 
-  /** @returns false when the worker is done. */
+  /** @returns false when the worker is done */
   async function tick(worker: Worker): Promise<boolean> {
     const { uid } = worker.pod.metadata;
     const status = options.statusOf(uid);
@@ -109,7 +110,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     if (status.phase === "Failed" || status.phase === "Succeeded") return false;
     const containerStatus = (status.containerStatuses ?? []).find((candidate) => candidate.name === worker.container.name);
     const id = stripRuntime(containerStatus?.containerID ?? "");
-    if (containerStatus === undefined || id === "") return true; // not made yet
+    if (containerStatus === undefined || id === "") return true; // not created yet
     if (worker.containerId !== id) {
       if (worker.containerId !== "") results[worker.kind].delete(worker.containerId);
       worker.containerId = id;
@@ -127,13 +128,13 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     const startedAt = parseTime(running.startedAt ?? "") ?? 0;
     if (options.clock.now() - startedAt < (worker.spec.initialDelaySeconds ?? 0) * 1000) return true;
     if (containerStatus.started === true) {
-      if (worker.kind === "startup") return true; // it has said what it had to say
+      if (worker.kind === "startup") return true; // a startup probe ends with its first success
     } else if (worker.kind !== "startup") return true;
 
     worker.idle = false;
     const outcome = await probe(worker, status.podIP ?? "");
     if (worker.stopped || worker.containerId !== id) return !worker.stopped;
-    if (outcome === undefined) return true; // could not even be tried
+    if (outcome === undefined) return true; // the probe could not be executed
     const result: ProbeResult = outcome.result === "failure" ? "failure" : "success";
     if (worker.last === result) worker.repeated++;
     else {
@@ -237,7 +238,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
 }
 
 const initial: Readonly<Record<ProbeKind, ProbeResult>> = { liveness: "success", readiness: "failure", startup: "unknown" };
-/** The first look comes soon; until the container runs it costs nothing. */
+/** Delay before the first check, which is cheap until the container runs. */
 const firstDelayMs = 100;
 const idleMs = 1000;
 

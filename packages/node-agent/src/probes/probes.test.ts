@@ -170,7 +170,7 @@ test("a hook that fails says how", async () => {
   await assert.rejects(runHook({ ...call, handler: {} }), /invalid handler/);
 });
 
-/** One pod with one probed container; `exitCode` is what the probe's command gives. */
+/** A Pod with one probed container; `exitCode` is the exit code of the probe command. */
 async function probed(kind: ProbeKind, spec: Partial<Probe>, other: Partial<Record<`${ProbeKind}Probe`, Probe>> = {}) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);

@@ -1,15 +1,16 @@
 export type ProbeResult = "success" | "failure" | "unknown";
 
-/** What the probes of containers have found; by the container's id in the runtime. */
+/** Results of probes by container ID. */
 export interface ProbeResults {
-  /** Undefined when there is no such probe or it has said nothing yet. */
+  /** Undefined when there is no such probe, or no result yet. */
   liveness(containerId: string): ProbeResult | undefined;
   startup(containerId: string): ProbeResult | undefined;
   readiness(containerId: string): ProbeResult | undefined;
-  /** Whether a probe of that kind runs for the container, with a result or not. */
+  /** Whether a probe of that kind is configured for the container, with a result or not. */
   isProbed(kind: "liveness" | "readiness" | "startup", podUid: string, containerName: string): boolean;
 }
 
+/** Results for Pods without probes. */
 export const noProbes: ProbeResults = {
   liveness: () => undefined,
   startup: () => undefined,

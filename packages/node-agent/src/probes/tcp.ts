@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { ProbeOutcome } from "./http.ts";
 
-/** Success is a connection. Source: pkg/probe/tcp/tcp.go */
+/** Succeeds when the connection is established. Source: pkg/probe/tcp/tcp.go */
 export function probeTcp(host: string, port: number, timeoutMs: number): Promise<ProbeOutcome> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

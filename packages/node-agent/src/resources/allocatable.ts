@@ -1,13 +1,14 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 
+/** Resource name to quantity. */
 export type Reserved = Readonly<Record<string, string>>;
 
-/** `memory.available` → `100Mi` or `10%`. */
+/** Eviction signal to threshold: `memory.available` → `100Mi` or `10%`. */
 export type EvictionThresholds = Readonly<Record<string, string>>;
 
 /**
- * Pure: what is left of the node for Pods: its capacity without what is reserved for the system and the agent, and
- * without what hard eviction keeps free. Source: pkg/kubelet/cm/node_container_manager_linux.go
+ * Pure: the node's allocatable resources: capacity minus the system and kube reservations and the hard eviction thresholds.
+ * Negative results become 0. Source: pkg/kubelet/cm/node_container_manager_linux.go
  */
 export function allocatable(
   capacity: Readonly<Record<string, string>>,
@@ -24,7 +25,7 @@ export function allocatable(
     const signal = evictionSignals[name];
     const threshold = signal === undefined ? undefined : reserved.evictionHard[signal];
     if (threshold !== undefined) amount = amount.sub(thresholdAmount(threshold, total));
-    // Huge pages were taken from the memory when they were made.
+    // Pre-allocated huge pages are part of MemTotal but are not available as ordinary memory.
     if (name === "memory") for (const pages of hugePagesIn(capacity)) amount = amount.sub(pages);
     left[name] = (amount.sign < 0 ? Quantity.parse("0") : amount).toString();
   }
@@ -40,7 +41,7 @@ const evictionSignals: Readonly<Record<string, string>> = {
   "ephemeral-storage": "nodefs.available",
 };
 
-/** `10%` is a share of the whole. */
+/** The amount that a threshold stands for: a quantity, or a percentage of `total` (`10%`). */
 export function thresholdAmount(threshold: string, total: Quantity): Quantity {
   if (!threshold.endsWith("%")) return Quantity.parse(threshold);
   const share = Number(threshold.slice(0, -1)) / 100;

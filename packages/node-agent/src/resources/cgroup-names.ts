@@ -1,20 +1,23 @@
 import { basename, join } from "node:path";
 
-/** A cgroup by the names from the root to it: `["kubepods", "burstable", "pod1234-abcd"]`. */
+/** A cgroup as the list of names from the root: `["kubepods", "burstable", "pod1234-abcd"]`. */
 export type CgroupName = readonly string[];
 
-/** How a driver writes names of cgroups as paths below the root of each controller. */
+/** Mapping between cgroup names and paths below the root of each controller, for one cgroup driver. */
 export interface CgroupNaming {
   pathOf(name: CgroupName): string;
-  /** The name of a path that somebody wrote into the configuration. */
+  /** The inverse of `pathOf`, for paths taken from the configuration. */
   parse(path: string): CgroupName;
-  /** The last part of a folder's name. */
+  /** The last name component that a directory stands for. */
   lastOf(folder: string): string;
 }
 
 const suffix = ".slice";
 
-/** @throws Error for parts that could not be told apart again once they are written as a path */
+/**
+ * Appends `parts` to `base`.
+ * @throws Error when a part contains `/` or `_`, which the systemd driver could not map back
+ */
 export function cgroupName(base: CgroupName, ...parts: string[]): CgroupName {
   for (const part of parts) {
     if (/[/_]/.test(part)) throw new Error(`invalid character in component [${JSON.stringify(part)}] of CgroupName`);
@@ -30,8 +33,8 @@ export const cgroupfsNames: CgroupNaming = {
 };
 
 /**
- * systemd's slices say in their name where they are, with `-` between the parts:
- * `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd.slice`. Parts have `_` for `-`.
+ * systemd encodes the position of a slice in its name, with `-` between the components:
+ * `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd.slice`. A `-` inside a component becomes `_`.
  * Source: pkg/kubelet/cm/cgroup_manager_linux.go ToSystemd, ParseSystemdToCgroupName; systemd.slice(5)
  */
 export const systemdNames: CgroupNaming = {
@@ -50,7 +53,7 @@ const sliceParts = (folder: string): string[] =>
     .map((part) => part.replaceAll("_", "-"))
     .filter((part) => part !== "");
 
-/** The unit of a path of slices, and the one above it. @param path not `/` */
+/** The unit of a slice path and its parent unit. @param path not `/` */
 export function unitOf(path: string): { unit: string; parent: string } {
   return { unit: basename(path), parent: basename(join(path, "..")) || "-.slice" };
 }

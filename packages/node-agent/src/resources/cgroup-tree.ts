@@ -7,62 +7,62 @@ import { cpuWeight } from "./container-resources.ts";
 export interface CgroupTreeOptions {
   cfsPeriodUs: number;
   log: Logger;
-  /** Where the controllers are mounted; another folder in tests. */
+  /** Where the controllers are mounted; default `/sys/fs/cgroup`. */
   mountPoint?: string | undefined;
-  /** systemd makes the cgroups of its own hierarchies; they are only removed with the rest. */
+  /** With the systemd driver: `make` skips the hierarchies that systemd manages itself. `remove` covers them. */
   besideSystemd?: boolean;
 }
 
-/** Zero and absent are no limit. */
+/** Zero and absent mean no limit. */
 export interface CgroupLimits {
   shares?: number;
   quotaUs?: number;
   memoryBytes?: number;
-  /** Of memory, never reclaimed; version 2 of the hierarchy has it. Zero takes it back. */
+  /** `memory.min`, cgroup v2 only: memory that is never reclaimed. Zero resets it. */
   memoryMinBytes?: number | undefined;
   pids?: number;
 }
 
-/** Cgroups by their path from the root, in every controller at once. */
+/** Cgroups by path from the root; every operation applies to all controllers. */
 export interface CgroupTree {
-  /** Version 2 of the hierarchy: one tree for all controllers. */
+  /** True for cgroup v2: one hierarchy for all controllers. */
   unified: boolean;
   make(path: string): Promise<void>;
   exists(path: string): Promise<boolean>;
   children(path: string): Promise<string[]>;
-  /** @returns false when the kernel refused one of them; that is in the log */
+  /** @returns false when the kernel rejected at least one limit; the reason is logged */
   limit(path: string, limits: CgroupLimits): Promise<boolean>;
   memoryUsageBytes(path: string): Promise<number>;
-  /** The limit, 0 for none, and what is in use without files that could be read again. */
+  /** The memory limit (0 for none) and the working set: usage without inactive page cache. */
   memory(path: string): Promise<{ limitBytes: number; workingSetBytes: number }>;
-  /** Processes and threads, in it and in those below; 0 where nobody counts. */
+  /** Processes and threads in this cgroup and its descendants; 0 when the pids controller is not available. */
   taskCount(path: string): Promise<number>;
-  /** Moves a process, with all its threads. */
+  /** Moves a process with all its threads. */
   addProcess(path: string, pid: number): Promise<void>;
   processesIn(path: string): Promise<number[]>;
-  /** True as long as there are processes in it or in those below. */
+  /** True while this cgroup or a descendant has processes. */
   isPopulated(path: string): Promise<boolean>;
-  /** Takes a cgroup and those in it away; false while processes are left. */
+  /** Removes a cgroup and its descendants; false while processes are left. */
   remove(path: string): Promise<boolean>;
 }
 
-/** Trees without controllers, where systemd finds the processes of its units. */
+/** Hierarchies without controllers, in which systemd tracks the processes of its units. */
 const systemdTrees = ["systemd", "unified"];
 const controllersWithLimits = ["cpu", "memory", "pids"] as const;
 
 /**
- * Cgroupfs, the first version of the hierarchy (one tree for each controller) or the unified one.
+ * Cgroupfs: v1 (one hierarchy per controller) or v2 (unified).
  * Source: pkg/kubelet/cm/cgroup_manager_linux.go
  */
 export async function openCgroupTree(options: CgroupTreeOptions): Promise<CgroupTree> {
   const trees = await controllerTrees(options.mountPoint ?? "/sys/fs/cgroup");
   const unified = trees.length === 1 && trees[0]?.controller === "";
-  /** The tree that tells which cgroups there are. */
+  /** The hierarchy that existence and children are read from. */
   const first = trees.find((tree) => tree.controller === "memory") ?? trees[0];
   const treeOf = (controller: string): string | undefined =>
     trees.find((candidate) => candidate.controller === controller || unified)?.dir;
 
-  /** A limit that the kernel refuses (no such controller here) is not worth a Pod. */
+  /** A limit that the kernel rejects (e.g. a missing controller) is logged and does not fail the Pod. */
   async function write(controller: string, path: string, file: string, value: string | number): Promise<boolean> {
     const dir = treeOf(controller);
     if (dir === undefined) return true;
@@ -87,7 +87,7 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
 
   async function isPopulated(path: string): Promise<boolean> {
     if (first === undefined) return false;
-    // It may go away meanwhile.
+    // The cgroup may be removed concurrently.
     if ((await processesIn(path).catch(() => [])).length > 0) return true;
     for (const name of await foldersIn(join(first.dir, path))) if (await isPopulated(join(path, name))) return true;
     return false;
@@ -153,7 +153,7 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
   };
 }
 
-/** Without a limit version 2 says `max`, and version 1 the largest number of pages there could be. */
+/** Without a limit, v2 reports `max` and v1 the largest page-aligned number. */
 function boundedBytes(limit: string): number {
   const bytes = Number(limit);
   return bytes < 2 ** 62 ? bytes : 0;
@@ -163,9 +163,10 @@ async function controllerTrees(mountPoint: string): Promise<{ controller: string
   const names = await readdirOrNone(mountPoint);
   if (names.includes("cgroup.controllers")) return [{ controller: "", dir: mountPoint }];
   const trees: { controller: string; dir: string }[] = [];
-  // `unified` beside the others has no controllers, but processes are in it too: its cgroups have to go with the rest.
+  // On hybrid systems `unified` has no controllers, but it contains processes: its cgroups must be removed with the rest.
   for (const controller of names) {
-    if (controller.includes(",")) continue; // a link to one of two controllers that share a tree, or the tree of both
+    // a co-mounted hierarchy (`cpu,cpuacct`); its controllers also have symlinks of their own
+    if (controller.includes(",")) continue;
     const entries = await readdirOrNone(join(mountPoint, controller));
     if (entries.includes("cgroup.procs")) trees.push({ controller, dir: join(mountPoint, controller) });
   }
@@ -188,7 +189,7 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-/** A new cpuset has no CPUs and takes no process until it is given its parent's, from the top down. */
+/** A new v1 cpuset has no CPUs and accepts no process until the parent's values are copied, from the root down. */
 async function inheritCpuset(dir: string, path: string): Promise<void> {
   let at = dir;
   for (const part of path.split("/").filter((name) => name !== "")) {
@@ -201,7 +202,7 @@ async function inheritCpuset(dir: string, path: string): Promise<void> {
   }
 }
 
-/** In the unified tree a parent hands each controller down. */
+/** In the unified hierarchy each parent must enable the controllers for its children. */
 async function delegate(dir: string, path: string): Promise<void> {
   let at = dir;
   for (const part of path.split("/").filter((name) => name !== "")) {
@@ -222,7 +223,7 @@ async function foldersIn(dir: string): Promise<string[]> {
   }
 }
 
-/** From the leaves up; a cgroup with processes stays. */
+/** Removes from the leaves up; a cgroup with processes stays. */
 async function removeTree(dir: string): Promise<boolean> {
   let gone = true;
   for (const name of await foldersIn(dir)) gone = (await removeTree(join(dir, name))) && gone;

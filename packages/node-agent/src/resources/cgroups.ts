@@ -2,39 +2,39 @@ import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Systemd } from "../dbus/systemd.ts";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
+import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { type CgroupName, cgroupfsNames, cgroupName, systemdNames } from "./cgroup-names.ts";
 import { type CgroupLimits, type CgroupTree, openCgroupTree } from "./cgroup-tree.ts";
 import { cpuQuotaUs, cpuShares } from "./container-resources.ts";
 import { classMemoryMinimums, containerMemoryQos } from "./memory-qos.ts";
-import { podResources, quantityOf, type ResourceList } from "./pod-resources.ts";
 import { classMemoryLimits } from "./qos-reserve.ts";
 import { newSystemdTree } from "./systemd-tree.ts";
 
 export interface CgroupOptions {
   /** `--cgroup-root`: `/` or a cgroup that exists in every controller. */
   root: string;
-  /** `--cgroup-driver=systemd`: cgroups are slices of systemd's. Undefined for `cgroupfs`. */
+  /** `--cgroup-driver=systemd`: cgroups are systemd slices. Undefined for `cgroupfs`. */
   systemd?: Systemd | undefined;
-  /** `--cgroups-per-qos`; without it containers go where the runtime puts them. */
+  /** `--cgroups-per-qos`; when false, the container runtime chooses the parent cgroup. */
   perQos: boolean;
   cfsQuota: boolean;
   cfsPeriodUs: number;
-  /** `--pod-max-pids`; -1 is without limit. */
+  /** `--pod-max-pids`; -1 means no limit. */
   podPidsLimit: number;
-  /** `--qos-reserved`: percentage of requested memory that is kept from the classes below; undefined for none. */
+  /** `--qos-reserved`: percentage of requested memory that lower QoS classes cannot use; undefined for none. */
   memoryReservePercent?: number | undefined;
   /**
-   * With the gate MemoryQoS: memory that is asked for is kept from being reclaimed, and containers are slowed down from
-   * this share of their limit on. Only on version 2 of the hierarchy.
+   * Set with the feature gate MemoryQoS: requested memory is protected from reclaim, and containers are throttled
+   * above this fraction of their memory limit. Applies to cgroup v2 only.
    */
   memoryThrottlingFactor?: number | undefined;
   log: Logger;
-  /** Where the controllers are mounted; another folder in tests. */
+  /** Where the controllers are mounted; overridden in tests. */
   mountPoint?: string;
 }
 
-/** What the node keeps for Pods, written to the limits of the `kubepods` cgroup. */
+/** The node's allocatable resources, applied as limits of the `kubepods` cgroup. */
 export interface NodeAllocatable {
   milliCpu: number;
   memoryBytes: number;
@@ -42,39 +42,44 @@ export interface NodeAllocatable {
   pids?: number;
 }
 
+/** Pod and QoS cgroups of the node. */
 export interface Cgroups {
-  /** Makes `kubepods`, `kubepods/burstable` and `kubepods/besteffort`. @throws Error when cgroups cannot be written. */
+  /**
+   * Creates `kubepods`, `kubepods/burstable` and `kubepods/besteffort`.
+   * @param enforce whether `allocatable` is written to the limits of `kubepods`
+   * @throws Error when cgroups cannot be written
+   */
   start(allocatable: NodeAllocatable, enforce: boolean): Promise<void>;
   /**
-   * Holds what is not Kubernetes, or Kubernetes' own daemons, to what is reserved for them.
+   * Applies the reservation as limits of the cgroup of system daemons or of Kubernetes daemons.
    * @param cgroup as the driver writes it: `/system`, `/system.slice`
-   * @throws Error when there is no such cgroup, or the kernel refuses the limits
+   * @throws Error when the cgroup does not exist or the kernel rejects the limits
    */
   enforceReserved(cgroup: string, reserved: ResourceList): Promise<void>;
   /**
-   * The parent of a Pod's containers, `/kubepods/burstable/pod<uid>` or `/kubepods.slice/…/kubepods-burstable-pod<uid>.slice`;
-   * `""` when the runtime decides.
+   * The parent cgroup of a Pod's containers, `/kubepods/burstable/pod<uid>` or
+   * `/kubepods.slice/…/kubepods-burstable-pod<uid>.slice`; `""` when the runtime decides.
    */
   parentOf(pod: NodePod): string;
-  /** Makes the Pod's cgroup with its limits, unless it is there. @throws Error */
+  /** Creates the Pod's cgroup with its limits if it does not exist. @throws Error when it cannot be created */
   ensure(pod: NodePod): Promise<void>;
   exists(uid: string): Promise<boolean>;
-  /** Takes the Pod's cgroup away; false while processes are left in it. */
+  /** Removes the Pod's cgroup; false while processes are left in it. */
   remove(uid: string): Promise<boolean>;
-  /** What all Pods together may use of memory, and what of it is left; undefined where they are not held to any. */
+  /** Memory limit of all Pods together and what is left of it; undefined when no limit is enforced. */
   memoryOfPods(): Promise<{ available: number; capacity: number } | undefined>;
-  /** Processes and threads that the Pod has; 0 where it has no cgroup. */
+  /** Number of processes and threads of the Pod; 0 when it has no cgroup. */
   tasksOf(uid: string): Promise<number>;
-  /** Pods that have a cgroup here, wanted or not. */
+  /** UIDs of all Pods that have a cgroup, including Pods that no longer exist. */
   list(): Promise<string[]>;
-  /** What a container's own cgroup is told besides its limits, by files of version 2 of the hierarchy; `{}` for nothing. */
+  /** Additional cgroup v2 files for a container (the CRI's `unified` map); `{}` for none. */
   unifiedOf(container: AnyContainer): Readonly<Record<string, string>>;
-  /** Limits of the classes follow what their Pods ask for. */
+  /** Updates the limits of the QoS cgroups from the requests of the Pods in them. */
   updateClasses(pods: readonly NodePod[]): Promise<void>;
 }
 
 /**
- * Pod cgroups, in classes by quality of service.
+ * Pod cgroups grouped by QoS class.
  * Source: pkg/kubelet/cm/pod_container_manager_linux.go, qos_container_manager_linux.go, node_container_manager_linux.go
  */
 export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
@@ -92,13 +97,13 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
     BestEffort: naming.pathOf(names.BestEffort),
   };
   const nameOfPod = (pod: NodePod): CgroupName => cgroupName(names[qosClass(pod)], `pod${pod.metadata.uid}`);
-  /** Pods whose cgroup this process has given its limits. */
+  /** UIDs of Pods whose limits this process has already written. */
   const limited = new Set<string>();
   let allocatableBytes = 0;
   const throttlingFactor = tree.unified ? options.memoryThrottlingFactor : undefined;
   const memoryQos = throttlingFactor !== undefined;
 
-  /** The cgroups of Pods, by uid. */
+  /** Cgroup paths of Pods, by UID. */
   async function podCgroups(): Promise<Map<string, string>> {
     const found = new Map<string, string>();
     for (const parent of Object.values(paths)) {
@@ -179,7 +184,7 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       for (const [name, memoryBytes] of Object.entries(limits)) {
         const path = paths[name as keyof typeof limits];
         if (await tree.limit(path, { memoryBytes })) continue;
-        // More is in use already than may be: at least it shall not grow.
+        // Usage already exceeds the new limit: set the limit to the current usage, so that it cannot grow.
         await tree.limit(path, { memoryBytes: await tree.memoryUsageBytes(path) });
       }
     },
@@ -192,7 +197,7 @@ async function openTree(options: CgroupOptions): Promise<CgroupTree> {
   return systemd === undefined ? files : newSystemdTree({ systemd, files, cfsPeriodUs, log });
 }
 
-/** Pure: a Pod is limited only where each of its containers is. */
+/** Pure: limits of a Pod's cgroup. CPU and memory are limited only when every container has a limit. */
 export function podLimits(
   pod: NodePod,
   options: { cfsQuota: boolean; cfsPeriodUs: number; podPidsLimit: number; memoryQos?: boolean },

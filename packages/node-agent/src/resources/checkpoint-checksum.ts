@@ -1,8 +1,8 @@
 import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
 
 /**
- * What a value is in Go: upstream's checksums are of the value as its debugging printer shows it, names of types
- * included. `name` is the type's, as it is printed.
+ * Description of a Go type. Upstream's checksums are computed over go-spew output, which includes type names; `name` is
+ * the name that go-spew prints.
  */
 export type GoType =
   | { kind: "string" | "number"; name: string }
@@ -13,8 +13,8 @@ export type GoType =
   | { kind: "pointer"; to: GoType };
 
 /**
- * The checksum of a checkpoint file, so that a kubelet that takes the folder over finds its state, and we that of one.
- * @param value objects for structs, by the names of their fields; Maps for maps
+ * The checksum of a checkpoint file, compatible with upstream's so that either kubelet can read the other's state files.
+ * @param value objects for structs, keyed by field name; Maps for maps
  * Source: pkg/kubelet/checkpointmanager/checksum, pkg/util/hash; github.com/davecgh/go-spew, %#v with sorted keys
  */
 export function goChecksum(value: unknown, type: GoType): number {
@@ -23,7 +23,7 @@ export function goChecksum(value: unknown, type: GoType): number {
 
 function show(value: unknown, type: GoType, withType: boolean): string {
   if (type.kind === "pointer") {
-    // One asterisk for the type that is pointed to, which is not named again.
+    // go-spew prints one asterisk with the type pointed to and does not repeat the type name of the value.
     const asterisk = withType ? `(*${nameOf(type.to)})` : "<*>";
     return asterisk + show(value, type.to, false);
   }

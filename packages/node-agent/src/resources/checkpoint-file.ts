@@ -1,23 +1,26 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 
 /**
- * What a resource manager keeps over a restart, in one small file. Read and written at once, without waiting: what was
- * given to a container has to be on disk before anything else is decided.
+ * State of a resource manager, persisted in one small file. Reads and writes are synchronous: an allocation must be on disk
+ * before the next one is decided.
  */
 export interface CheckpointFile<T> {
-  /** @returns undefined when there is none. @throws Error for one that cannot be read, or is not what was written */
+  /** @returns undefined when the file does not exist. @throws Error when it cannot be read or its checksum does not match */
   load(): T | undefined;
   save(state: T): void;
 }
 
+/** Encoding of a checkpoint's contents. */
 export interface CheckpointForm<T> {
   encode(state: T): string;
-  /** @throws Error */
+  /** @throws Error when the text is malformed or its checksum does not match */
   decode(text: string): T;
 }
 
+/** Upstream's error text for a checksum mismatch. */
 export const corrupt = "checkpoint is corrupted";
 
+/** Creates a checkpoint at `path`; writes are atomic and flushed to disk. */
 export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): CheckpointFile<T> {
   return {
     load() {
@@ -32,14 +35,14 @@ export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): Che
     },
     save(state) {
       const temporary = `${path}.tmp`;
-      // On the disk before it takes the other's place: half a file would keep the agent from starting.
+      // Flushed before the rename: after a crash, a truncated file would keep the agent from starting.
       writeFileSync(temporary, form.encode(state), { mode: 0o600, flush: true });
       renameSync(temporary, path);
     },
   };
 }
 
-/** Own keys of an object that was parsed, none inherited. */
+/** Own enumerable entries of a parsed JSON value; empty for anything that is not an object. */
 export function entriesOf(value: unknown): [string, unknown][] {
   return typeof value === "object" && value !== null ? Object.entries(value) : [];
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type EvictionOptions, evictionMessage, exceededStorage, newEviction, type PodUsage } from "./eviction.ts";
 import { metThresholds, type Observations, type Pressure, parseThresholds } from "./eviction-thresholds.ts";

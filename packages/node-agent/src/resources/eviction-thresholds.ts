@@ -1,4 +1,4 @@
-/** When there is too little of something: what is looked at, from where on it is too little, and what that means for the node. */
+/** Eviction signals and thresholds, and the node pressure that they stand for. */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { thresholdAmount } from "./allocatable.ts";
 
@@ -11,22 +11,25 @@ export type Signal =
   | "imagefs.inodesFree"
   | "pid.available";
 
+/** An eviction threshold. */
 export interface Threshold {
   signal: Signal;
-  /** An amount, or a share of the whole: `10%`. */
+  /** A quantity, or a percentage of the capacity: `10%`. */
   value: string;
-  /** How long it has to be met before a Pod goes; 0 for a hard one. */
+  /** Time for which the threshold has to be met before Pods are evicted; 0 for hard thresholds. */
   graceMs: number;
-  /** So much more than the threshold has to be free before it counts as no longer met. */
+  /** Margin above the threshold that has to be available before the threshold counts as no longer met. */
   minReclaim: string | undefined;
 }
 
+/** Available amount and capacity: bytes, inodes or processes, depending on the signal. */
 export interface Observation {
   available: number;
   capacity: number;
 }
 export type Observations = Partial<Record<Signal, Observation>>;
 
+/** The eviction settings of the configuration by signal; grace periods in milliseconds. */
 export interface EvictionSettings {
   hard: Readonly<Record<string, string>>;
   soft: Readonly<Record<string, string>>;
@@ -43,7 +46,10 @@ const signals: readonly Signal[] = [
   "pid.available",
 ];
 
-/** @throws Error that names what cannot be read. Source: pkg/kubelet/eviction/helpers.go ParseThresholdConfig */
+/**
+ * Parses `--eviction-hard`, `--eviction-soft` and related settings. @throws Error that names the invalid setting
+ * Source: pkg/kubelet/eviction/helpers.go ParseThresholdConfig
+ */
 export function parseThresholds(settings: EvictionSettings): Threshold[] {
   const thresholds: Threshold[] = [];
   const add = (list: Readonly<Record<string, string>>, soft: boolean): void => {
@@ -53,7 +59,7 @@ export function parseThresholds(settings: EvictionSettings): Threshold[] {
         const share = Number(value.slice(0, -1));
         if (!(share >= 0 && share <= 100))
           throw new Error(`eviction percentage threshold ${name} must be >= 0% and <= 100%: ${value}`);
-        if (share === 0 || share === 100) continue; // both turn it off
+        if (share === 0 || share === 100) continue; // 0% and 100% disable the threshold
       } else if (Quantity.tryParse(value) === undefined) {
         throw new Error(`eviction threshold ${name} is not a quantity: ${value}`);
       }
@@ -74,8 +80,9 @@ export function parseThresholds(settings: EvictionSettings): Threshold[] {
 }
 
 /**
- * Pure: what is to be free of the node's memory is to be free of what Pods may use of it too, where they are held to
- * that: the kernel would kill before a Pod is evicted. Source: pkg/kubelet/eviction/helpers.go addAllocatableThresholds
+ * Pure: adds `allocatableMemory.available` with the value of the hard threshold for `memory.available`. Without it, the
+ * kernel would OOM-kill within the `kubepods` cgroup before a Pod is evicted.
+ * Source: pkg/kubelet/eviction/helpers.go addAllocatableThresholds
  */
 export function withAllocatable(thresholds: readonly Threshold[]): Threshold[] {
   const added = thresholds
@@ -90,7 +97,7 @@ function amountOf(value: string, capacity: number): number {
   return thresholdAmount(value, Quantity.fromValue(Math.trunc(capacity), "BinarySI")).value();
 }
 
-/** Pure: the thresholds that are met; one that was met before stays so until its least reclaim is free too. */
+/** Pure: the thresholds that are met; one in `before` stays met until its minimum reclaim is available as well. */
 export function metThresholds(thresholds: readonly Threshold[], seen: Observations, before: ReadonlySet<Threshold>): Threshold[] {
   return thresholds.filter((threshold) => {
     const observed = seen[threshold.signal];
@@ -101,19 +108,20 @@ export function metThresholds(thresholds: readonly Threshold[], seen: Observatio
   });
 }
 
-/** What the node is short of. */
+/** Node pressure conditions. */
 export interface Pressure {
   memory: boolean;
   disk: boolean;
   pid: boolean;
 }
 
+/** The node condition that a signal belongs to. */
 export function pressureOf(signal: Signal): keyof Pressure {
   if (isMemory(signal)) return "memory";
   return signal === "pid.available" ? "pid" : "disk";
 }
 
-/** What is short, as users know it. */
+/** The resource of a signal, as named in messages and events. */
 export function resourceOf(signal: Signal): "memory" | "pids" | "inodes" | "ephemeral-storage" {
   if (isMemory(signal)) return "memory";
   if (signal === "pid.available") return "pids";

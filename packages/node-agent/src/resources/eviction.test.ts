@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodePod } from "../pod/pod.ts";
 import { underPressure } from "../pods/admit.ts";
-import type { NodePod } from "../pods/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type Eviction, evictionMessage, exceededStorage, newEviction, type PodUsage, rankPods } from "./eviction.ts";
 import { type Observations, parseThresholds, type Signal, type Threshold, withAllocatable } from "./eviction-thresholds.ts";
@@ -44,6 +44,18 @@ test("first go those above their request, then low priority, then the furthest a
     rankPods(pods, usage, "memory.available").map((pod) => pod.metadata.name),
     ["over-a-lot", "over-a-little", "over-and-important", "within"],
   );
+});
+
+test("a pod of whose use nothing is known uses nothing", () => {
+  for (const signal of ["memory.available", "nodefs.available"] as const) {
+    const usage = new Map([["known", { ...used(0), memoryBytes: 1, diskBytes: 1 }]]);
+    const ranked = rankPods([aPod("unknown"), aPod("known")], usage, signal);
+    assert.deepEqual(
+      ranked.map((pod) => pod.metadata.name),
+      ["known", "unknown"],
+      signal,
+    );
+  }
 });
 
 test("tells which containers used more than they asked for", () => {

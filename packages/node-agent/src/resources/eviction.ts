@@ -1,8 +1,9 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { isCriticalPod, type NodePod } from "../pods/pod.ts";
-import type { PodVerdict } from "../pods/pod-runner.ts";
+import { isCriticalPod, type NodePod } from "../pod/pod.ts";
+import { podResources, quantityOf } from "../pod/pod-resources.ts";
+import type { PodVerdict } from "../pod/pod-verdict.ts";
 import {
   isMemory,
   metThresholds,
@@ -13,24 +14,23 @@ import {
   type Signal,
   type Threshold,
 } from "./eviction-thresholds.ts";
-import { podResources, quantityOf } from "./pod-resources.ts";
 
-/** What a Pod uses of what can run out. */
+/** Usage of evictable resources by one Pod. */
 export interface PodUsage {
   memoryBytes: number;
   diskBytes: number;
-  /** Files and folders. */
+  /** Files and directories. */
   inodes: number;
   processes: number;
-  /** By container, for the message. */
+  /** By container; used for the eviction message. */
   containers: readonly { name: string; memoryBytes: number; diskBytes: number }[];
-  /** By emptyDir volume. */
+  /** Size in bytes by emptyDir volume. */
   emptyDirs: ReadonlyMap<string, number>;
 }
 
 /**
- * Pure: which Pod goes first: one that uses more than it asked for, then one of lower priority, then the one that is
- * further above what it asked for. Nobody asks for processes: these count last.
+ * Pure: Pods in eviction order. Pods that exceed their requests come first, then lower priority, then the larger excess
+ * over the request. There are no requests for PIDs, so that only priority and the number of processes count for them.
  * Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankPIDPressure, rankDiskPressureFunc
  */
 export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, PodUsage>, signal: Signal): NodePod[] {
@@ -53,7 +53,7 @@ export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, Po
     .map(({ pod }) => pod);
 }
 
-/** Pure: what the Pod is told. Source: pkg/kubelet/eviction/helpers.go evictionMessage */
+/** Pure: the message in the evicted Pod's status. Source: pkg/kubelet/eviction/helpers.go evictionMessage */
 export function evictionMessage(pod: NodePod, signal: Signal, used: PodUsage | undefined): string {
   const resource = resourceOf(signal);
   let message = `The node was low on resource: ${resource}. `;
@@ -67,10 +67,10 @@ export function evictionMessage(pod: NodePod, signal: Signal, used: PodUsage | u
   return message;
 }
 
-/** What a Pod took too much of, in the words of the metric `kubelet_evictions`. */
+/** The local storage limit that a Pod exceeded, as a label value of the metric `kubelet_evictions`. */
 export type StorageLimit = "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
 
-/** Pure: a Pod that fills more of the node's disk than it may. Source: eviction_manager.go localStorageEviction */
+/** Pure: the first local storage limit that the Pod exceeds. Source: eviction_manager.go localStorageEviction */
 export function exceededStorage(pod: NodePod, used: PodUsage): { limit: StorageLimit; message: string } | undefined {
   for (const volume of pod.spec.volumes ?? []) {
     const limit = volume.emptyDir?.sizeLimit;
@@ -103,21 +103,22 @@ export interface EvictionOptions {
   log: Logger;
   thresholds: readonly Threshold[];
   transitionMs: number;
-  /** For soft thresholds; below zero the Pod's own time holds. */
+  /** Upper bound of the grace period for soft thresholds; a negative value means the Pod's own grace period. */
   maxGraceSeconds: number;
   observe: () => Promise<Observations>;
   usage: () => Promise<ReadonlyMap<string, PodUsage>>;
   activePods: () => readonly NodePod[];
-  /** Frees disk without ending anything: unused images, ended containers. */
+  /** Frees disk space without ending Pods: removes unused images and exited containers. */
   reclaimDisk: () => Promise<void>;
-  /** @param signal what was short, or what the Pod took more of than it may itself */
+  /** @param signal the eviction signal, or the local storage limit that the Pod exceeded */
   evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal: Signal | StorageLimit) => Promise<void>;
   tellNode: (type: "Warning", reason: string, message: string) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
+/** Node-pressure eviction. */
 export interface Eviction {
-  /** Looks once, and ends one Pod at most. */
+  /** Runs one pass. Node pressure evicts at most one Pod; exceeded local storage limits evict every offending Pod. */
   check(): Promise<void>;
   readonly pressure: Pressure;
 }
@@ -125,7 +126,7 @@ export interface Eviction {
 /** Keeps the node from running out of memory, disk or pids. Source: pkg/kubelet/eviction/eviction_manager.go */
 export function newEviction(options: EvictionOptions): Eviction {
   const { clock, log } = options;
-  /** Met at the last look, for as long as they have to be. */
+  /** Thresholds that were met for their grace period in the last pass. */
   let driving = new Set<Threshold>();
   const since = new Map<Threshold, number>();
   const lastSeen: Record<keyof Pressure, number> = {
@@ -135,7 +136,7 @@ export function newEviction(options: EvictionOptions): Eviction {
   };
   let pressure: Pressure = { memory: false, disk: false, pid: false };
 
-  /** The node tells of a threshold as soon as it is met; Pods go when it has been for its time. @returns those */
+  /** Updates the node's pressure conditions at once. @returns thresholds that have been met for their grace period */
   function note(met: ReadonlySet<Threshold>, now: number): Threshold[] {
     for (const threshold of since.keys()) if (!met.has(threshold)) since.delete(threshold);
     for (const threshold of met) {
@@ -176,13 +177,13 @@ export function newEviction(options: EvictionOptions): Eviction {
       if (due.length === 0 && !limited) return;
       const usage = await options.usage();
       if (limited && (await evictForStorage(pods, usage))) return;
-      // Memory first: it runs out the fastest.
+      // Memory first: it is exhausted fastest.
       const [worst] = due.sort((a, b) => Number(isMemory(b.signal)) - Number(isMemory(a.signal)));
       if (worst === undefined) return;
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
       options.tellNode("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
       if (pressureOf(worst.signal) === "disk") {
-        // What cannot be freed so is taken from Pods.
+        // Pods are evicted only for what garbage collection cannot free.
         await options
           .reclaimDisk()
           .catch((err) => log.error("Eviction manager: unexpected error when attempting to reclaim", err));
@@ -202,6 +203,7 @@ export function newEviction(options: EvictionOptions): Eviction {
   };
 }
 
+/** True when the Pod has an emptyDir size limit or a container limit for ephemeral storage. */
 export function hasStorageLimit(pod: NodePod): boolean {
   return (
     (pod.spec.volumes ?? []).some((volume) => volume.emptyDir?.sizeLimit !== undefined && volume.emptyDir.medium !== "Memory") ||

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type CgroupOptions, type Cgroups, newCgroups } from "./cgroups.ts";
 import { containerMemoryQos } from "./memory-qos.ts";
@@ -43,12 +43,12 @@ for (const { name, request, limit, want } of [
   });
 }
 
-/** The hierarchy as a plain folder: what would be told to the kernel stands in files. */
+/** A cgroup hierarchy as plain files: what is written to the kernel can be read back. */
 async function aNode(t: TestContext, version: 1 | 2, options: Partial<CgroupOptions> = {}) {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-memory-qos-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
   const tree = version === 2 ? mountPoint : join(mountPoint, "memory");
-  // What the kernel puts into each cgroup.
+  // Files that the kernel creates in each cgroup.
   const kernelFile = version === 2 ? "cgroup.controllers" : "cgroup.procs";
   for (const path of ["", "kubepods", "kubepods/burstable", "kubepods/poduid-1", "kubepods/burstable/poduid-2", "system"]) {
     await mkdir(join(tree, path), { recursive: true });

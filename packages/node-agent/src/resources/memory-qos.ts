@@ -1,18 +1,18 @@
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
-import { quantityOf } from "./pod-resources.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
+import { quantityOf } from "../pod/pod-resources.ts";
 import { requestedMemory } from "./qos-reserve.ts";
 
-/** What the gate MemoryQoS needs to know of the node. */
+/** Node settings for the feature gate MemoryQoS. */
 export interface MemoryQos {
-  /** What the node has for Pods, before eviction keeps anything free. */
+  /** The node's allocatable memory, before eviction thresholds are subtracted. */
   allocatableBytes: number;
-  /** `memoryThrottlingFactor`: the share of its limit from which on a container is slowed down. */
+  /** `memoryThrottlingFactor`: the fraction of the memory limit above which a container is throttled. */
   throttlingFactor: number;
 }
 
 /**
- * Pure: what the kernel keeps for a container and where it begins to reclaim from it, as files of version 2 of the
- * hierarchy. Source: KEP-2570; pkg/kubelet/kuberuntime/kuberuntime_container_linux.go generateLinuxContainerConfig
+ * Pure: memory protection and throttling limits of a container, as cgroup v2 files.
+ * Source: KEP-2570; pkg/kubelet/kuberuntime/kuberuntime_container_linux.go generateLinuxContainerConfig
  */
 export function containerMemoryQos(container: AnyContainer, node: MemoryQos): Record<string, string> {
   const { requests, limits } = ("resources" in container ? container.resources : undefined) ?? {};
@@ -21,13 +21,13 @@ export function containerMemoryQos(container: AnyContainer, node: MemoryQos): Re
   const highBytes = Math.trunc((limitBytes || node.allocatableBytes) * node.throttlingFactor);
   return {
     ...(requestBytes > 0 && { "memory.min": String(requestBytes) }),
-    // Below its request there would be nothing that may be reclaimed.
+    // A limit at or below the protected request would leave nothing to reclaim.
     ...(highBytes > requestBytes && { "memory.high": String(highBytes) }),
   };
 }
 
 /**
- * Pure: what is kept for the classes with requests. The cgroup of Guaranteed Pods is the one that the others are in.
+ * Pure: `memory.min` of the QoS cgroups. The cgroup of Guaranteed Pods is the parent of the others, so it includes theirs.
  * Source: pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS
  */
 export function classMemoryMinimums(pods: readonly NodePod[]): { Guaranteed: number; Burstable: number } {

@@ -1,12 +1,12 @@
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
-import { type AnyContainer, isNodeCriticalPod, type NodePod } from "../pods/pod.ts";
-import { quantityOf } from "./pod-resources.ts";
+import { type AnyContainer, isNodeCriticalPod, type NodePod } from "../pod/pod.ts";
+import { quantityOf } from "../pod/pod-resources.ts";
 
 const guaranteedOomScore = -997;
 const bestEffortOomScore = 1000;
 
 /**
- * How willingly the kernel kills a container when memory runs out: Burstable ones the more the less they asked for.
+ * The `oom_score_adj` of a container. Burstable containers get a higher score the smaller their memory request is.
  * Source: pkg/kubelet/qos/policy.go
  */
 export function oomScoreAdj(pod: NodePod, container: AnyContainer, memoryCapacityBytes: number): number {

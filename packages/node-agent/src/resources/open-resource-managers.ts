@@ -2,8 +2,9 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AgentConfig } from "../config.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { AgentConfig } from "../agent-config.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { newCheckpointFile } from "./checkpoint-file.ts";
 import { type CpuManager, newCpuManager } from "./cpu/cpu-manager.ts";
@@ -15,7 +16,6 @@ import { type DeviceManager, newDeviceManager } from "./devices/device-manager.t
 import { type MemoryManager, newMemoryManager } from "./memory/memory-manager.ts";
 import { memoryStateForm } from "./memory/memory-state.ts";
 import { emptyMemory, type NodesMemory } from "./memory/numa-memory.ts";
-import { quantityOf, type ResourceList } from "./pod-resources.ts";
 import { type Reservations, reservedInAll } from "./reservations.ts";
 import { newResourceManagers, type ResourceManagers } from "./resource-managers.ts";
 import type { MachineTopology } from "./topology/machine-topology.ts";
@@ -36,6 +36,7 @@ export interface OpenOptions {
   onDevicesAllocated: (resource: string, ms: number) => void;
 }
 
+/** The managers, as a whole and one by one for the pod resources API. */
 export interface OpenedManagers {
   managers: ResourceManagers;
   cpu: CpuManager;
@@ -44,8 +45,8 @@ export interface OpenedManagers {
 }
 
 /**
- * Makes the managers that the configuration asks for, from what they kept in the root directory.
- * @throws Error when the configuration, the machine and what was kept do not go together
+ * Creates the resource managers for the configured policies and restores their state from the root directory.
+ * @throws Error when configuration, machine and restored state do not match
  * Source: pkg/kubelet/cm/container_manager_linux.go NewContainerManager, Start
  */
 export function openResourceManagers(options: OpenOptions): OpenedManagers {
@@ -85,7 +86,7 @@ export function openResourceManagers(options: OpenOptions): OpenedManagers {
   return { managers, cpu, memory, devices };
 }
 
-/** @returns undefined for the policy that leaves CPUs alone */
+/** @returns undefined for the policy `none` */
 function cpuSettings({ config, featureGates, topology, reservations, capacity }: OpenOptions): StaticCpus | undefined {
   const { cpuManagerPolicy: policy, cpuManagerPolicyOptions } = config;
   if (policy !== "none" && policy !== "static") throw new Error(`unknown policy: ${JSON.stringify(policy)}`);
@@ -96,7 +97,7 @@ function cpuSettings({ config, featureGates, topology, reservations, capacity }:
   return { machine: topology.cpus, reserved, options: policyOptions };
 }
 
-/** @returns undefined for the policy that promises no memory */
+/** @returns undefined for the policy `None` */
 function memoryOfNodes({ config, topology, reservations, capacity }: OpenOptions): NodesMemory | undefined {
   const { memoryManagerPolicy: policy } = config;
   if (policy === "None") return undefined;

@@ -1,11 +1,11 @@
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
-import type { NodePod } from "../pods/pod.ts";
-import { podResources } from "./pod-resources.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { podResources } from "../pod/pod-resources.ts";
 
 /**
- * `--qos-reserved`: which share of what better Pods ask for is kept from the worse ones.
- * @returns the percentage of memory, the one resource there is; undefined for none
- * @throws Error for other resources, and for what is no percentage
+ * Parses `--qos-reserved`: the share of requests that lower QoS classes cannot use.
+ * @returns the percentage for memory, the only supported resource; undefined when not set
+ * @throws Error for other resources and invalid percentages
  * Source: pkg/kubelet/cm/helpers_linux.go, container_manager.go ParseQOSReserved
  */
 export function parseQosReserved(reserved: Readonly<Record<string, string>> | undefined): number | undefined {
@@ -22,8 +22,8 @@ export function parseQosReserved(reserved: Readonly<Record<string, string>> | un
 }
 
 /**
- * Pure: how much memory the two lower classes may have together, so that the reserve of those above them is there when
- * they want it. Source: pkg/kubelet/cm/qos_container_manager_linux.go setMemoryReserve
+ * Pure: memory limits of the Burstable and BestEffort cgroups that leave the reserved share of the classes above available.
+ * Source: pkg/kubelet/cm/qos_container_manager_linux.go setMemoryReserve
  */
 export function classMemoryLimits(
   pods: readonly NodePod[],
@@ -36,7 +36,7 @@ export function classMemoryLimits(
   return { Burstable: burstable, BestEffort: burstable - kept("Burstable") };
 }
 
-/** Pure: bytes that the Pods of each class ask for. */
+/** Pure: requested memory in bytes by QoS class. */
 export function requestedMemory(pods: readonly NodePod[]): Record<QosClass, number> {
   const requested: Record<QosClass, number> = { Guaranteed: 0, Burstable: 0, BestEffort: 0 };
   for (const pod of pods) requested[qosClass(pod)] += Number(podResources(pod, "requests").get("memory")?.value() ?? 0);

@@ -1,22 +1,22 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
+import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { type EvictionThresholds, type Reserved, thresholdAmount } from "./allocatable.ts";
 import { parseCpus } from "./cpu/cpu-set.ts";
-import { quantityOf, type ResourceList } from "./pod-resources.ts";
 
-/** What of the node is not for Pods. */
+/** Node resources that are not available to Pods. */
 export interface Reservations {
   kube: Reserved;
   system: Reserved;
-  /** What eviction keeps free; empty with `--experimental-allocatable-ignore-eviction`. */
+  /** Hard eviction thresholds; empty with `--experimental-allocatable-ignore-eviction`. */
   evictionHard: EvictionThresholds;
 }
 
 const reservable = ["cpu", "memory", "ephemeral-storage", "pid"];
 
 /**
- * Pure: `--kube-reserved` and `--system-reserved`; CPUs that are reserved by number (`--reserved-cpus`) take the place of
- * the amounts in both. @throws Error for what cannot be reserved
+ * Pure: the reservations of `--kube-reserved` and `--system-reserved`. With `--reserved-cpus`, the number of those CPUs
+ * replaces the CPU amounts of both. @throws Error for resources that cannot be reserved, and for invalid amounts
  * Source: cmd/kubelet/app/server.go run, parseResourceList
  */
 export function reservationsOf(
@@ -33,7 +33,10 @@ export function reservationsOf(
   return { kube: kubeWithoutCpu, system: { ...system, cpu: String(cpus.length) }, evictionHard };
 }
 
-/** Pure: CPU and memory that are kept from Pods in all. Source: pkg/kubelet/cm/node_container_manager_linux.go GetNodeAllocatableReservation */
+/**
+ * Pure: total CPU and memory that are not allocatable.
+ * Source: pkg/kubelet/cm/node_container_manager_linux.go GetNodeAllocatableReservation
+ */
 export function reservedInAll(capacity: ResourceList, { kube, system, evictionHard }: Reservations): ResourceList {
   const sum = (name: string): Quantity => quantityOf(kube, name).add(quantityOf(system, name));
   const threshold = evictionHard["memory.available"];

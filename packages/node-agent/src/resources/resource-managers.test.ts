@@ -9,7 +9,7 @@ import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newAgentConfig } from "../config.ts";
 import { kubelet } from "../flags.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { containerLabels } from "../runtime/labels.ts";
@@ -29,7 +29,7 @@ const topology: MachineTopology = {
 interface Setup extends OpenedManagers {
   runtime: FakeRuntime;
   active: NodePod[];
-  /** A running container, and the CPUs it was moved to. */
+  /** A running container with the cpuset that was last written. */
   run(pod: NodePod, name: string): Promise<string>;
   moves: string[];
 }

@@ -1,6 +1,6 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Rejection } from "../pods/admit.ts";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
+import type { Rejection } from "../pod/pod-verdict.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import { labelNames } from "../runtime/labels.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound } from "../runtime/runtime.ts";
@@ -10,16 +10,17 @@ import type { DeviceManager } from "./devices/device-manager.ts";
 import type { MemoryManager } from "./memory/memory-manager.ts";
 import type { TopologyManager } from "./topology/topology-manager.ts";
 
+/** The CPU, memory, device and topology managers, as Pod admission and the container runtime use them. */
 export interface ResourceManagers {
-  /** Whether a Pod's admission is a matter of theirs at all. */
+  /** False when no manager would allocate anything for the Pod. */
   concerns(pod: NodePod): boolean;
-  /** Gives the Pod's containers what they get to themselves, or says why not. Never rejected. */
+  /** Allocates exclusive resources for the Pod's containers. Resolves to a rejection on failure; the promise never rejects. */
   admit(pod: NodePod): Promise<Rejection | undefined>;
-  /** Where a container runs and where its memory comes from. */
+  /** The CPUs and NUMA nodes that a container is restricted to. */
   placementOf(pod: NodePod, container: AnyContainer): Pick<CriInput<"LinuxContainerResources">, "cpusetCpus" | "cpusetMems">;
-  /** The container exists. */
+  /** Called after a container was created. */
   started(pod: NodePod, container: AnyContainer): void;
-  /** Moves running containers to the CPUs that are theirs by now, and takes back what Pods that ended had. */
+  /** Updates the cpusets of running containers and releases resources of terminated Pods. */
   reconcile(): Promise<void>;
 }
 
@@ -28,10 +29,10 @@ export interface ResourceManagersOptions {
   memory: MemoryManager;
   devices: DeviceManager;
   topology: TopologyManager;
-  /** Policies that do nothing need not be asked. */
+  /** True when all policies are `none`: admission then skips Pods without device requests. */
   idle: boolean;
   runtime: ContainerRuntime;
-  /** Pods that hold resources; undefined as long as not all that are wanted are known. */
+  /** Pods that hold resources; undefined until all Pod sources have reported. */
   activePods: () => readonly NodePod[] | undefined;
   log: Logger;
 }
@@ -40,7 +41,7 @@ export interface ResourceManagersOptions {
 export function newResourceManagers(options: ResourceManagersOptions): ResourceManagers {
   const { cpu, memory, devices, topology, runtime, log } = options;
   let beingAdmitted: NodePod | undefined;
-  /** Container's id → the CPUs that the runtime was told of last. */
+  /** Container ID → the CPUs last written to the runtime. */
   const told = new Map<string, string>();
 
   function releaseEnded(): void {
@@ -96,7 +97,7 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
   };
 }
 
-/** Errors that users can do something about have a reason of their own. Source: pkg/kubelet/cm/admission/errors.go */
+/** Errors with a reason of their own keep it. Source: pkg/kubelet/cm/admission/errors.go */
 function rejectionOf(err: Error & { reason?: string }): Rejection {
   if (err.reason !== undefined) return { reason: err.reason, message: err.message };
   return { reason: "UnexpectedAdmissionError", message: `Allocate failed due to ${err.message}, which is unexpected` };

@@ -86,7 +86,7 @@ test("what is left for pods is the capacity without what is kept", () => {
   assert.deepEqual(got, { cpu: "3700m", memory: "7068Mi", pods: "110", "ephemeral-storage": "90Gi" });
 });
 
-/** Controllers as plain folders: what would be told to the kernel stands in files. */
+/** Controllers as plain directories: what is written to the kernel can be read back. */
 async function cgroupsIn(
   t: TestContext,
   options: Partial<CgroupOptions> = {},
@@ -167,7 +167,7 @@ test("pods get cgroups of their class in every tree, and lose them", async (t) =
   assert.equal(await readFile(join(mountPoint, "cpu/test/kubepods/poduid-1/cpu.cfs_quota_us"), "utf8"), "100000");
   assert.equal(await readFile(join(mountPoint, "pids/test/kubepods/poduid-1/pids.max"), "utf8"), "50");
   assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
-  // The kernel's files go with a cgroup; these are plain ones.
+  // The kernel removes a cgroup's files with it; here they are plain files.
   for (const controller of ["cpu", "memory", "pids"]) {
     const dir = join(mountPoint, controller, "test/kubepods/poduid-1");
     for (const name of await readdir(dir)) await rm(join(dir, name));

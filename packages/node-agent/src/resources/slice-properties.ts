@@ -4,15 +4,14 @@ import type { CgroupLimits } from "./cgroup-tree.ts";
 import { cpuWeight } from "./container-resources.ts";
 
 export interface SliceOptions {
-  /** Version 2 of the hierarchy. */
+  /** True for cgroup v2. */
   unified: boolean;
   cfsPeriodUs: number;
 }
 
 /**
- * What systemd is told of a new slice: where it is, that it stays without anything in it, and to count in every
- * controller, since the kernel cannot join some of them later.
- * Source: runc libcontainer/cgroups/systemd/v1.go, v2.go Apply
+ * Properties of a new transient slice: its parent, and accounting for every controller, because processes cannot join some
+ * controllers later. Source: runc libcontainer/cgroups/systemd/v1.go, v2.go Apply
  */
 export function newSliceProperties(path: string, { unified }: SliceOptions): UnitProperty[] {
   const { unit, parent } = unitOf(path);
@@ -26,7 +25,10 @@ export function newSliceProperties(path: string, { unified }: SliceOptions): Uni
   ];
 }
 
-/** Limits in systemd's words. Source: runc libcontainer/cgroups/systemd genV1ResourcesProperties, genV2ResourcesProperties */
+/**
+ * Limits as systemd unit properties.
+ * Source: runc libcontainer/cgroups/systemd genV1ResourcesProperties, genV2ResourcesProperties
+ */
 export function limitProperties(limits: CgroupLimits, { unified, cfsPeriodUs }: SliceOptions): UnitProperty[] {
   const { shares, quotaUs = 0, memoryBytes = 0, memoryMinBytes, pids = 0 } = limits;
   const properties: [string, number | undefined][] = [
@@ -42,7 +44,7 @@ export function limitProperties(limits: CgroupLimits, { unified, cfsPeriodUs }: 
   );
 }
 
-/** systemd counts in hundredths of a CPU: rounded up, so that those within get what they are promised. */
+/** systemd's resolution is 1% of a CPU: round up, so that Pods get at least what they were promised. */
 function quotaPerSecondUs(quotaUs: number, periodUs: number): number {
   return Math.ceil(Math.trunc((quotaUs * 1_000_000) / periodUs) / 10_000) * 10_000;
 }

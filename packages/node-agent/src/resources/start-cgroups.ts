@@ -3,19 +3,20 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { newSystemd, type Systemd } from "../dbus/systemd.ts";
-import type { Machine } from "../node/machine.ts";
-import type { AgentEvents } from "../status/events.ts";
+import type { AgentEvents } from "../events.ts";
+import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { allocatable as newAllocatable } from "./allocatable.ts";
 import { type Cgroups, newCgroups } from "./cgroups.ts";
-import { quantityOf, type ResourceList } from "./pod-resources.ts";
+import type { Machine } from "./machine.ts";
 import { parseQosReserved } from "./qos-reserve.ts";
 import type { Reservations } from "./reservations.ts";
 
 /**
- * Makes the cgroups of Pods with what the node has for them, and holds reserved cgroups to what is reserved
- * (`--enforce-node-allocatable`). @throws ConfigError when cgroups cannot be written, or what is reserved has no cgroup
+ * Creates the Pod cgroups with the node's allocatable resources as limits, and enforces the reservations on the reserved
+ * cgroups (`--enforce-node-allocatable`).
+ * @throws ConfigError when cgroups cannot be written, or the cgroup of a reservation does not exist
  * Source: pkg/kubelet/cm/node_container_manager_linux.go
  */
 export async function startCgroups(options: {
@@ -41,7 +42,7 @@ export async function startCgroups(options: {
     memoryThrottlingFactor: options.featureGates.enabled("MemoryQoS") ? config.memoryThrottlingFactor : undefined,
     log: options.log,
   });
-  // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.
+  // Eviction thresholds are not subtracted from the cgroup limit: eviction must act before the kernel's OOM killer does.
   const limits = newAllocatable({ ...capacity, pid: String(machine.maxPids) }, { ...reservations, evictionHard: {} });
   const amounts = {
     milliCpu: quantityOf(limits, "cpu").milliValue(),
@@ -72,7 +73,7 @@ export async function startCgroups(options: {
   return cgroups;
 }
 
-/** systemd says by this folder that the machine is its own. Source: sd_booted(3) */
+/** Exists only when the machine was booted with systemd. Source: sd_booted(3) */
 const bootedBySystemd = "/run/systemd/system";
 
 function openSystemd({ clock, signal }: { clock: Clock; signal: AbortSignal }): Systemd {

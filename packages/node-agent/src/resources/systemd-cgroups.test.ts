@@ -8,7 +8,7 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { connectToPeer } from "../dbus/connection.ts";
 import { newSystemd } from "../dbus/systemd.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type PlayedSystemd, playSystemd } from "../testing/played-systemd.ts";
 import { systemdNames } from "./cgroup-names.ts";
@@ -16,7 +16,7 @@ import { type Cgroups, newCgroups } from "./cgroups.ts";
 
 const mib = 1024 ** 2;
 const controllers = ["cpu", "memory", "pids", "freezer", "systemd"];
-/** What systemd makes on its own in a hierarchy of version 1. */
+/** Files that systemd creates in a v1 hierarchy. */
 const ofSystemd = ["cpu", "memory", "pids", "systemd"];
 const podSlice = "kubepods-burstable-poduid_1.slice";
 const podPath = `/kubepods.slice/kubepods-burstable.slice/${podSlice}`;
@@ -26,11 +26,11 @@ interface Node {
   played: PlayedSystemd;
   mountPoint: string;
   read(path: string): Promise<string>;
-  /** As an agent that starts anew. */
+  /** Simulates a restarted agent. */
   again(): Promise<Cgroups>;
 }
 
-/** Controllers as plain folders, of which the played systemd makes and removes its own. */
+/** Controllers as plain directories; the fake systemd creates and removes its own. */
 async function aNode(t: TestContext): Promise<Node> {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-slices-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));

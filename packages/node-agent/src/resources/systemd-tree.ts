@@ -6,23 +6,23 @@ import { limitProperties, newSliceProperties } from "./slice-properties.ts";
 
 export interface SystemdTreeOptions {
   systemd: Systemd;
-  /** The same cgroups as files: for controllers that systemd leaves alone, and exact values. */
+  /** The same cgroups through cgroupfs: for controllers that systemd does not manage, and for exact values. */
   files: CgroupTree;
   cfsPeriodUs: number;
   log: Logger;
 }
 
 /**
- * Cgroups that systemd keeps: each is a slice, so that systemd, which has the tree to itself, neither moves nor forgets it.
- * What it does not know of is done in the files, as the runtime does below.
+ * Cgroups as systemd slices. systemd owns the hierarchy: it would move or remove cgroups that are not units.
+ * Properties that systemd does not support are written to cgroupfs, as runc does.
  * Source: runc libcontainer/cgroups/systemd/v1.go, v2.go
  */
 export function newSystemdTree({ systemd, files, cfsPeriodUs, log }: SystemdTreeOptions): CgroupTree {
   const slice = { unified: files.unified, cfsPeriodUs };
-  /** What each slice was told last, by the names of the properties. */
+  /** Slice path → property names → values that were last sent. */
   const told = new Map<string, Map<string, string>>();
 
-  /** @returns false when systemd refused it; that is in the log */
+  /** @returns false when systemd rejected the properties; the reason is logged */
   async function tell(path: string, properties: readonly UnitProperty[]): Promise<boolean> {
     const names = properties.map(([name]) => name).join(" ");
     const values = properties.map(([, { value }]) => String(value)).join(" ");
@@ -50,7 +50,7 @@ export function newSystemdTree({ systemd, files, cfsPeriodUs, log }: SystemdTree
       return (await files.limit(path, limits)) && heard;
     },
     async remove(path) {
-      // To stop a slice is to stop whatever is in it.
+      // Stopping a slice kills the processes in it.
       if (await files.isPopulated(path)) return false;
       await systemd.stopUnit(unitOf(path).unit);
       told.delete(path);

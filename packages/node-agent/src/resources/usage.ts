@@ -1,16 +1,21 @@
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { filesystemOf } from "../node/machine.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
-import type { FolderQuotas } from "../volumes/quota/folder-quotas.ts";
 import { hasStorageLimit, type PodUsage } from "./eviction.ts";
 import type { Observation, Observations } from "./eviction-thresholds.ts";
+import { filesystemOf } from "./machine.ts";
+
+/** Directories whose usage the file system tracks (project quotas). */
+interface CountedFolders {
+  /** @returns undefined for a directory without a quota */
+  usage(path: string): Promise<{ bytes: number; inodes: number } | undefined>;
+}
 
 /**
- * What is free on the node now.
- * @param ofPods memory that is left to Pods; undefined where they may have all there is
+ * Current availability of the node's evictable resources.
+ * @param ofPods memory available to Pods; undefined when `kubepods` has no memory limit
  */
 export async function observeNode(
   rootDir: string,
@@ -37,7 +42,7 @@ export async function observeNode(
   return seen;
 }
 
-/** Memory that is not in use: files that were read and can be read again are free. */
+/** Available memory: capacity minus the working set; inactive page cache counts as available. */
 async function nodeMemory(): Promise<{ available: number; capacity: number }> {
   const text = await readFile("/proc/meminfo", "utf8");
   const bytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0) * 1024;
@@ -52,7 +57,7 @@ async function nodePids(): Promise<{ available: number; capacity: number }> {
   return { available: capacity - used, capacity };
 }
 
-/** Folders are walked only for Pods whose storage is limited, or when the disk is short (`everyPod`). */
+/** Usage by Pod UID. Directories are walked only for Pods with storage limits, or for all Pods with `everyPod`. */
 export async function podUsage(options: {
   runtime: ContainerRuntime;
   pods: readonly NodePod[];
@@ -60,7 +65,7 @@ export async function podUsage(options: {
   logDir: (pod: NodePod) => string;
   everyPod: boolean;
   processes: (uid: string) => Promise<number>;
-  quotas?: Pick<FolderQuotas, "usage"> | undefined;
+  quotas?: CountedFolders | undefined;
 }): Promise<Map<string, PodUsage>> {
   const stats = await options.runtime.listContainerStats();
   const usage = new Map<string, PodUsage>();
@@ -69,7 +74,7 @@ export async function podUsage(options: {
     const walks = options.everyPod || hasStorageLimit(pod);
     let inodes = 0;
     let diskBytes = 0;
-    const look = async (path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<number> => {
+    const look = async (path: string, quotas?: CountedFolders): Promise<number> => {
       if (!walks) return 0;
       const found = await usageBelow(path, quotas);
       inodes += found.inodes;
@@ -96,7 +101,7 @@ export async function podUsage(options: {
       const dir = join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name);
       emptyDirs.set(volume.name, await look(dir, options.quotas));
     }
-    // The files we mount into containers grow on the node's disk too: /etc/hosts and last words.
+    // Files that the agent creates for containers: termination messages and /etc/hosts.
     for (const name of ["containers", "etc-hosts"]) await look(join(options.podDir(uid), name));
     usage.set(uid, {
       memoryBytes: containers.reduce((total, container) => total + container.memoryBytes, 0),
@@ -111,10 +116,10 @@ export async function podUsage(options: {
 }
 
 /**
- * What a file, or everything in a folder, takes on disk, and how many files and folders that are; links are not followed.
- * @param quotas asked first: the file system may have counted
+ * Disk usage of a file or directory tree: allocated bytes and inodes. Symbolic links are not followed.
+ * @param quotas queried first; when it knows the directory, the tree is not walked
  */
-export async function usageBelow(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<{ bytes: number; inodes: number }> {
+export async function usageBelow(path: string, quotas?: CountedFolders): Promise<{ bytes: number; inodes: number }> {
   const known = await quotas?.usage(path);
   if (known !== undefined) return known;
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Why a container does not run, in the words of `status.containerStatuses[].state.waiting`. */
+/** Why a container is not running: reason and message of `status.containerStatuses[].state.waiting`. */
 export class ContainerError extends Error {
   /** `ErrImagePull`, `CreateContainerConfigError`, `CrashLoopBackOff`, … */
   readonly reason: string;

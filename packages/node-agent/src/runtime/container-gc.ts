@@ -9,21 +9,24 @@ export interface ContainerGcOptions {
   clock: Clock;
   log: Logger;
   containerLogsDir: string;
-  /** `--maximum-dead-containers-per-container`; below zero keeps all. */
+  /** `--maximum-dead-containers-per-container`; a negative value keeps all. */
   maxPerContainer: number;
-  /** `--maximum-dead-containers`; below zero is without limit. */
+  /** `--maximum-dead-containers`; a negative value means no limit. */
   maxTotal: number;
   /** `--minimum-container-ttl-duration` */
   minAgeMs: number;
-  /** Whether a Pod is still wanted, or being ended by its worker. */
+  /** True when the Pod is wanted or still being terminated by its worker. */
   isKnown: (uid: string) => boolean;
   allSourcesSynced: () => boolean;
 }
 
-/** A container that was made so short a time ago may be about to begin. */
+/** A recently created container may not have been started yet. */
 const beginsMs = 5 * 60_000;
 
-/** Takes away containers that have ended, or never began, and sandboxes, beyond what is kept for logs. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go */
+/**
+ * Removes exited and never started containers, and their sandboxes, beyond the number that is kept for logs.
+ * Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go
+ */
 export async function collectContainers(options: ContainerGcOptions): Promise<void> {
   const { runtime } = options;
   const [containers, sandboxes] = await Promise.all([runtime.listContainers(), runtime.listPodSandboxes()]);
@@ -78,7 +81,7 @@ export async function collectContainers(options: ContainerGcOptions): Promise<vo
   for (const sandbox of sandboxes) {
     const uid = sandbox.labels[labelNames.podUid];
     if (uid === undefined || sandbox.state === sandboxState.ready || inUse.has(sandbox.id)) continue;
-    // The newest of a Pod that is wanted tells how often it was made anew.
+    // The newest sandbox of a wanted Pod holds the attempt number for the next one.
     const isGone = !options.isKnown(uid) && options.allSourcesSynced();
     if (!isGone && sandbox.createdAt === newestOf.get(uid)) continue;
     try {

@@ -5,16 +5,17 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { expand } from "../environment/expansion.ts";
-import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pods/pod.ts";
-import type { RunHook } from "../probes/lifecycle-hooks.ts";
+import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
+import type { RunHook } from "./hook-call.ts";
 import { containerAnnotations, containerLabels } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
 import { type ContainerRecord, newestContainer, type PodRecord } from "./pod-record.ts";
 import { type ContainerRuntime, isRuntimeNotFound } from "./runtime.ts";
 import { containerSecurityContext, violatesNonRoot } from "./security-context.ts";
 
+/** Records an event for a Pod, or for one of its containers. */
 export type ContainerEvent = (
   pod: NodePod,
   container: { name: string; kind: ContainerKind } | undefined,
@@ -23,6 +24,7 @@ export type ContainerEvent = (
   message: string,
 ) => void;
 
+/** Dependencies for starting and stopping containers. */
 export interface ContainerDependencies {
   runtime: ContainerRuntime;
   clock: Clock;
@@ -36,6 +38,7 @@ export interface ContainerDependencies {
   seccompRoot: string;
 }
 
+/** A container to start and its Pod's state. */
 export interface StartRequest {
   pod: NodePod;
   container: AnyContainer;
@@ -47,22 +50,23 @@ export interface StartRequest {
   imageRef: string;
   image: Cri<"Image"> | undefined;
   resources: CriInput<"LinuxContainerResources">;
-  /** Aborted when the Pod has to end: nobody waits for its postStart then. */
+  /** Aborted when the Pod is terminating: a running postStart hook is not awaited any longer. */
   signal: AbortSignal;
-  /** Makes the mounts and variables; what it throws is the container's CreateContainerConfigError. */
+  /** Creates mounts and environment; its errors are reported as CreateContainerConfigError. */
   options(): Promise<ContainerOptions>;
 }
 
+/** Parts of the container configuration that depend on volumes, environment and devices. */
 export interface ContainerOptions {
   environment: ReadonlyMap<string, string>;
   mounts: readonly CriInput<"Mount">[];
   devices: readonly CriInput<"Device">[];
-  /** Besides our own. */
+  /** In addition to the agent's own annotations. */
   annotations: Readonly<Record<string, string>>;
 }
 
 /**
- * Makes and starts one container; its image is there already.
+ * Creates and starts a container whose image is present.
  * @throws ContainerError CreateContainerConfigError, CreateContainerError, RunContainerError, PostStartHookError
  * Source: pkg/kubelet/kuberuntime/kuberuntime_container.go startContainer
  */
@@ -131,7 +135,7 @@ export async function startContainer(deps: ContainerDependencies, request: Start
   }
 }
 
-/** As the work ends, or at once when the signal is aborted. */
+/** Settles with `work`, or resolves when the signal is aborted. */
 async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<void>();
   const stop = (): void => aborted.resolve();
@@ -141,11 +145,11 @@ async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<
     await Promise.race([work, aborted.promise]);
   } finally {
     signal.removeEventListener("abort", stop);
-    work.catch(() => undefined); // nobody hears of it any more
+    work.catch(() => undefined); // the result is not awaited after an abort
   }
 }
 
-/** Whose processes an ephemeral container sees. @throws Error when there is no such container */
+/** The container whose PID namespace an ephemeral container joins. @throws Error when it does not exist */
 function targetOf(container: AnyContainer, record: PodRecord): string | undefined {
   const name = "targetContainerName" in container ? container.targetContainerName : undefined;
   if (!name) return undefined;
@@ -163,13 +167,13 @@ function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err:
   return `HTTP lifecycle hook (${path}) for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${err.message}, message: ${JSON.stringify(err.output ?? "")}`;
 }
 
-/** gRPC's code says nothing to a user; upstream shows the description alone here. */
+/** The gRPC description without the code, as upstream shows it here. */
 function detailsOf(err: unknown): string {
   const details = (err as { details?: string }).details;
   return details ?? (err as Error).message;
 }
 
-/** Pure: what the runtime is asked to make. */
+/** Pure: the CRI container configuration. */
 function containerConfig(
   request: Omit<StartRequest, "options">,
   options: ContainerOptions & {
@@ -203,7 +207,7 @@ function containerConfig(
   };
 }
 
-/** Without a trace in the runtime the logs still tell how often a container was started. */
+/** The next restart count according to the log files, for containers that the runtime no longer knows. */
 async function nextByLogs(folder: string): Promise<number> {
   let names: string[];
   try {
@@ -215,7 +219,7 @@ async function nextByLogs(folder: string): Promise<number> {
   return counts.length === 0 ? 0 : Math.max(...counts.map(Number)) + 1;
 }
 
-/** `<pod>_<namespace>_<container>-<id>.log`: where log collectors look. */
+/** `<pod>_<namespace>_<container>-<id>.log`, where log collectors expect it. */
 async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, id: string, logPath: string): Promise<void> {
   try {
     await makeFolder(deps.containerLogsDir, 0o755);
@@ -230,23 +234,24 @@ function logLinkName(pod: { name: string; namespace: string }, name: string, id:
   return `${`${pod.name}_${pod.namespace}_${name}`.slice(0, 255 - suffix.length)}${suffix}`;
 }
 
+/** A container to stop. */
 export interface KillRequest {
   pod: NodePod;
   container: AnyContainer;
   kind?: ContainerKind;
   record: Pick<ContainerRecord, "id">;
-  /** Of the Event; `""` is the usual one. */
+  /** Message of the Killing event; `""` for the default text. */
   message: string;
   podIp: string;
   reason?: "" | "LivenessProbe" | "StartupProbe" | "Unknown";
-  /** Takes the place of what the Pod says. */
+  /** Overrides the grace period of the Pod. */
   graceSecondsOverride?: number | undefined;
 }
 
 const minimumGraceSeconds = 2;
 
 /**
- * Asks a container to end and waits until it has: preStop first, then the stop signal, then KILL, all within its grace period.
+ * Stops a container and waits until it has exited: preStop hook, stop signal, then SIGKILL, all within the grace period.
  * Source: pkg/kubelet/kuberuntime/kuberuntime_container.go killContainer
  */
 export async function killContainer(deps: ContainerDependencies, request: KillRequest): Promise<void> {
@@ -270,7 +275,7 @@ export async function killContainer(deps: ContainerDependencies, request: KillRe
 
 function gracePeriod({ pod, container, reason }: KillRequest): number {
   if (pod.metadata.deletionGracePeriodSeconds !== undefined) return pod.metadata.deletionGracePeriodSeconds;
-  // A probe may have a grace period of its own.
+  // Probes may override the grace period.
   const probe =
     reason === "LivenessProbe" ? container.livenessProbe : reason === "StartupProbe" ? container.startupProbe : undefined;
   return probe?.terminationGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? minimumGraceSeconds;
@@ -294,7 +299,7 @@ async function runPreStop(
   stopTimer.abort();
 }
 
-/** Takes a container away with its log and the link to it. */
+/** Removes a container, its log files and the link to the log. */
 export async function removeContainer(
   deps: Pick<ContainerDependencies, "runtime" | "containerLogsDir" | "log">,
   pod: { name: string; namespace: string },

@@ -14,7 +14,7 @@ import { newImagePuller } from "./images.ts";
 const version = "credentialprovider.kubelet.k8s.io/v1alpha1";
 const good = { name: "plugin", matchImages: ["*.registry.test"], defaultCacheDuration: "1m", apiVersion: version };
 
-/** A plugin that is a shell script: keeps what it is asked, and answers as the test says. */
+/** A plugin as a shell script; records its input and prints the given response. */
 function open(t: TestContext, providers: object[], script: string) {
   const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
   t.after(() => rmSync(directory, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 /**
- * Registry logins from plugins: programs that get the image on stdin and write credentials to stdout, as the file of
- * --image-credential-provider-config names them. What a plugin answers is kept as long as it says.
+ * Registry credentials from exec plugins, configured by --image-credential-provider-config. A plugin gets the image on stdin
+ * and writes credentials to stdout. Responses are cached for the duration they specify.
  * Source: pkg/credentialprovider/plugin, k8s.io/kubelet config/v1alpha1 and credentialprovider/v1alpha1; KEP-2133
  */
 import { spawn } from "node:child_process";
@@ -14,8 +14,9 @@ import { parseDuration } from "@coxswain/apimachinery/meta/time";
 import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
 import { fitsImage, type Login } from "./image-credentials.ts";
 
+/** Registry credentials from exec plugins. */
 export interface CredentialProviders {
-  /** Never fails: a plugin that does gives none, and the registry decides. */
+  /** Never rejects: failures of a plugin are logged, and the image is pulled without its credentials. */
   loginsFor(image: string): Promise<Login[]>;
 }
 
@@ -38,7 +39,7 @@ const pluginVersion = "credentialprovider.kubelet.k8s.io/v1alpha1";
 const timeoutMs = 60_000;
 const longestAnswer = 1024 * 1024;
 
-/** @throws ConfigError for a file that cannot be read or says something wrong, and for a program that is not there */
+/** @throws ConfigError when the file cannot be read or is invalid, or a plugin executable is missing */
 export function openCredentialProviders(options: CredentialProviderOptions): CredentialProviders {
   const { binDir, clock, log } = options;
   const providers = readProviders(options.configFile);
@@ -74,7 +75,7 @@ export function openCredentialProviders(options: CredentialProviderOptions): Cre
         .map(async (provider) => {
           const before = known(provider, image);
           if (before !== undefined) return before;
-          // Pods that start together ask once.
+          // Concurrent requests for the same image share one execution.
           const key = keyOf(provider, "Image", image);
           const attempt = asked.get(key) ?? ask(provider, image).finally(() => asked.delete(key));
           asked.set(key, attempt);
@@ -93,7 +94,7 @@ function keyOf({ name }: Provider, type: string, image: string): string {
   return JSON.stringify([name, type, about]);
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError when the file cannot be read or is invalid */
 function readProviders(path: string): Provider[] {
   let file: { apiVersion?: unknown; kind?: unknown; providers?: unknown };
   try {
@@ -143,7 +144,7 @@ interface Answer {
   readonly logins: Login[];
 }
 
-/** @throws Error when the program fails, takes too long or writes something else */
+/** @throws Error when the plugin fails, times out or writes an invalid response */
 async function run(provider: Provider, binDir: string, image: string): Promise<Answer> {
   const request = { kind: "CredentialProviderRequest", apiVersion: pluginVersion, image };
   const child = spawn(join(binDir, provider.name), provider.args, {
@@ -159,7 +160,7 @@ async function run(provider: Provider, binDir: string, image: string): Promise<A
     if (size <= longestAnswer) chunks.push(chunk);
     else child.kill("SIGKILL");
   });
-  child.stdin.on("error", () => {}); // it may end without reading
+  child.stdin.on("error", () => {}); // the plugin may exit without reading its input
   child.stdin.end(JSON.stringify(request));
   await new Promise<void>((resolve, reject) => {
     child.once("error", reject);
@@ -176,7 +177,7 @@ async function run(provider: Provider, binDir: string, image: string): Promise<A
   return answerOf(Buffer.concat(chunks).toString("utf8"));
 }
 
-/** @throws Error when it is no CredentialProviderResponse */
+/** @throws Error when the text is not a valid CredentialProviderResponse */
 export function answerOf(text: string): Answer {
   const answer = JSON.parse(text) as Record<string, unknown> | null;
   const { kind, apiVersion, cacheKeyType, cacheDuration, auth } = answer ?? {};

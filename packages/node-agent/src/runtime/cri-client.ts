@@ -7,16 +7,16 @@ import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtim
 export interface CriClientOptions {
   /** `unix:///run/containerd/containerd.sock`, or a path. */
   endpoint: string;
-  /** Where images are, when that is another socket. */
+  /** Endpoint of the image service, when it differs. */
   imageEndpoint?: string | undefined;
-  /** Deadline of a call that is not known to take longer. */
+  /** Deadline of calls that are not known to take longer. */
   requestTimeoutMs: number;
-  /** Told of every finished call, for metrics. */
+  /** Called for every finished call, for metrics. */
   onCall?: ((method: string, durationMs: number, err: unknown) => void) | undefined;
 }
 
 const maxMessageBytes = 16 * 1024 * 1024;
-/** Pulls and commands without a limit of their own still end some time. */
+/** Deadline of image pulls and of commands without timeout. */
 const longestCallMs = 6 * 60 * 60 * 1000;
 type ApiVersion = "v1" | "v1alpha2";
 
@@ -27,8 +27,8 @@ interface Service {
 }
 
 /**
- * The runtime behind a unix socket. Speaks `runtime.v1`, and `runtime.v1alpha2` when the runtime does not know v1; the
- * version is found out at the first call that reaches the runtime and kept until the runtime answers Unimplemented.
+ * Client of a container runtime at a unix socket. Uses `runtime.v1`, or `runtime.v1alpha2` when the runtime does not implement
+ * v1. The version is negotiated by the first successful call and again after an Unimplemented error.
  * Source: pkg/kubelet/cri/remote
  */
 export function newCriClient(options: CriClientOptions): ContainerRuntime {
@@ -66,7 +66,7 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
       options.onCall?.(method, performance.now() - started, undefined);
       return answer;
     } catch (err) {
-      // Another runtime may have taken the socket over; ask again which version it speaks.
+      // The runtime may have been replaced by another version: negotiate again.
       if (err instanceof RuntimeError && err.code === "Unimplemented") service.version = undefined;
       options.onCall?.(method, performance.now() - started, err);
       throw err;
@@ -86,7 +86,7 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
     },
 
     async runPodSandbox(config, runtimeHandler) {
-      const timeoutMs = options.requestTimeoutMs * 2; // may have to pull the sandbox's image first
+      const timeoutMs = options.requestTimeoutMs * 2; // may include pulling the sandbox image
       const request = { config, runtimeHandler };
       const answer = await call("RunPodSandbox", "RunPodSandboxRequest", "RunPodSandboxResponse", request, timeoutMs);
       if (answer.podSandboxId === "") {
@@ -194,7 +194,7 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
   };
 }
 
-/** @throws Error for an endpoint that is not a unix socket. */
+/** The path of a unix socket endpoint. @throws Error for other endpoints */
 export function socketPath(endpoint: string): string {
   const path = endpoint.startsWith("unix://") ? endpoint.slice("unix://".length) : endpoint;
   if (!path.startsWith("/")) throw new Error(`protocol of endpoint "${endpoint}" is not supported: only unix sockets are`);
@@ -212,11 +212,12 @@ function openChannel(endpoint: string): Client {
 
 const codec = newMessageCodec(criMessages, criEnums);
 
-/** Exported for the tests of the wire form. */
+/** Exported for tests. */
 export function encodeCri<N extends CriMessageName>(name: N, message: CriInput<N>): Buffer {
   return codec.encode(name, message);
 }
 
+/** Exported for tests. */
 export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri<N> {
   return codec.decode(name, bytes) as Cri<N>;
 }

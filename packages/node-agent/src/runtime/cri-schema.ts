@@ -1,5 +1,5 @@
 /**
- * The container runtime interface as it stands on the wire: messages, enums and methods, the same in `runtime.v1` and
+ * Wire format of the container runtime interface: messages, enums and methods, identical in `runtime.v1` and
  * `runtime.v1alpha2`. A field is `[number, type]`; `T[]` is repeated, `map` is a map from string to string.
  */
 export const criMessages = {
@@ -335,7 +335,7 @@ export const criMessages = {
   ReopenContainerLogResponse: {},
 } as const;
 
-/** Enum values travel as their numbers. */
+/** Enum values as numbers. */
 export const criEnums = {
   Protocol: { TCP: 0, UDP: 1, SCTP: 2 },
   MountPropagation: { PROPAGATION_PRIVATE: 0, PROPAGATION_HOST_TO_CONTAINER: 1, PROPAGATION_BIDIRECTIONAL: 2 },
@@ -392,11 +392,11 @@ type Received<T> = T extends CriMessageName ? Cri<T> | null : Scalar<T>;
 type ReceivedItem<T> = T extends `${infer Item}[]` ? (Item extends CriMessageName ? Cri<Item>[] : Scalar<Item>[]) : Received<T>;
 type Sent<T> = T extends `${infer Item}[]` ? readonly Sent<Item>[] : T extends CriMessageName ? CriInput<T> : Scalar<T>;
 
-/** A message as decoded: every field is there, with the wire's zero value (`null` for a message that was not sent). */
+/** A decoded message: fields that were not sent have the zero value (`null` for messages). */
 export type Cri<N extends CriMessageName> = {
   [F in keyof Messages[N]]: Messages[N][F] extends readonly [number, infer T] ? ReceivedItem<T> : never;
 };
-/** A message to send: what is left out has the zero value. 64-bit integers are plain numbers in both directions. */
+/** A message to send: omitted fields have the zero value. 64-bit integers are numbers in both directions. */
 export type CriInput<N extends CriMessageName> = {
   readonly [F in keyof Messages[N]]?: (Messages[N][F] extends readonly [number, infer T] ? Sent<T> : never) | undefined;
 };

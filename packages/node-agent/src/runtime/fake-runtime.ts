@@ -30,24 +30,24 @@ export interface FakeSandbox {
 }
 
 export interface FakeRuntime extends ContainerRuntime {
-  /** Calls that change something, in order: `RunPodSandbox web`, `StartContainer main`. */
+  /** Mutating calls in order: `RunPodSandbox web`, `StartContainer main`. */
   readonly calls: string[];
   readonly sandboxes: Map<string, FakeSandbox>;
   readonly containers: Map<string, FakeContainer>;
   addImage(name: string, options?: { uid?: number; username?: string; sizeBytes?: number }): void;
-  /** Images that a registry would have. */
+  /** Images that can be pulled. */
   readonly registry: Set<string>;
-  /** A container's process ends by itself. */
+  /** Simulates the exit of a container's process. */
   exit(containerId: string, exitCode: number): void;
-  /** The newest container of that name. */
+  /** The newest container with that name. */
   find(containerName: string): FakeContainer | undefined;
-  /** The next call of that method, or all of them, fail. */
+  /** Makes the next call of that method fail; repeated calls queue failures. */
   failNext(method: string, err: RuntimeError): void;
   onExec: (containerId: string, command: readonly string[]) => ExecSyncResult | Promise<ExecSyncResult>;
   networkReady: boolean;
 }
 
-/** A runtime that keeps everything in memory; its time is the clock's. */
+/** An in-memory runtime; timestamps come from `clock`. */
 export function newFakeRuntime(clock: Clock): FakeRuntime {
   const sandboxes = new Map<string, FakeSandbox>();
   const containers = new Map<string, FakeContainer>();
@@ -59,7 +59,7 @@ export function newFakeRuntime(clock: Clock): FakeRuntime {
   let lastTime = 0;
 
   const newId = (): string => (++counter).toString(16).padStart(64, "0");
-  /** Nanoseconds that never repeat: order of creation is order of time. */
+  /** Unique, increasing timestamps in nanoseconds. */
   const now = (): number => {
     lastTime = Math.max(lastTime + 1000, clock.now() * 1e6);
     return lastTime;

@@ -2,13 +2,14 @@ import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
 import type { CriInput } from "./cri-schema.ts";
 
+/** Credentials for the images that match a pattern. */
 export interface Login {
-  /** Host, with a port and a path where the entry had them; `*` may stand for a part between dots. */
+  /** Registry host, optionally with port and path; `*` matches within one label of the host name. */
   pattern: string;
   auth: CriInput<"AuthConfig">;
 }
 
-/** Reads the logins of pull secrets; what is not readable is left out, as upstream leaves it out. */
+/** The credentials of pull secrets; entries that cannot be parsed are ignored, as upstream does. */
 export function loginsOf(secrets: readonly Secret[]): Login[] {
   const logins: Login[] = [];
   for (const secret of secrets) {
@@ -24,7 +25,7 @@ function decode(base64: string): string {
   return Buffer.from(base64, "base64").toString("utf8");
 }
 
-/** Either form of docker's file: with the entries below `auths`, or at the top. */
+/** Parses `.dockerconfigjson` (entries below `auths`) and `.dockercfg` (entries at the top level). */
 export function parseDockerConfig(text: string): Login[] {
   let parsed: unknown;
   try {
@@ -58,7 +59,7 @@ export function parseDockerConfig(text: string): Login[] {
   return logins;
 }
 
-/** The logins that fit an image, the most particular first. */
+/** The credentials that match an image, the longest pattern first. */
 export function loginsFor(image: string, logins: readonly Login[]): CriInput<"AuthConfig">[] {
   const reference = parseImageReference(image);
   if (reference === undefined) return [];
@@ -68,7 +69,7 @@ export function loginsFor(image: string, logins: readonly Login[]): CriInput<"Au
     .map((login) => login.auth);
 }
 
-/** Is an entry for `*.example.com/team` good for this image? */
+/** Whether a pattern such as `*.example.com/team` matches an image. */
 export function fitsImage(pattern: string, image: string): boolean {
   const reference = parseImageReference(image);
   return reference !== undefined && matches(pattern, reference.domain, reference.path);
@@ -85,7 +86,7 @@ function matches(pattern: string, domain: string, path: string): boolean {
   return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** `app*` stands for any rest, `*` for anything, between two dots. */
+/** Matches one label of a host name; `*` matches any substring. */
 function partMatches(pattern: string, part: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();

@@ -13,17 +13,18 @@ export interface ImageGcOptions {
   /** Never removed: `--pod-infra-container-image`. */
   sandboxImage: string;
   event: (type: "Normal" | "Warning", reason: string, message: string) => void;
-  /** Bytes of the filesystem that images are on; asks the kernel by default. */
+  /** Size of the file system that contains images; statfs by default. */
   filesystem?: (mountPoint: string) => Promise<{ capacityBytes: number; availableBytes: number }>;
 }
 
+/** Garbage collection of images. */
 export interface ImageGc {
   /**
-   * Removes images, the longest unused first, when the disk is fuller than the high threshold, down to the low one.
-   * @throws Error when it did not get so far, which is told too
+   * When disk usage is above the high threshold, removes the least recently used images until it is below the low one.
+   * @throws Error when not enough could be freed; also recorded as an event
    */
   collect(): Promise<void>;
-  /** Removes every image that nothing uses, whatever its age: the disk is short. */
+  /** Removes every unused image regardless of its age, under disk pressure. */
   removeUnused(): Promise<void>;
 }
 
@@ -33,13 +34,13 @@ interface ImageUse {
   sizeBytes: number;
 }
 
-/** Source: pkg/kubelet/images/image_gc_manager.go */
+/** Image ages are counted from when this process first saw the image. Source: pkg/kubelet/images/image_gc_manager.go */
 export function newImageGc(options: ImageGcOptions): ImageGc {
   const { runtime, clock, log } = options;
   const filesystem = options.filesystem ?? askKernel;
   const uses = new Map<string, ImageUse>();
 
-  /** Brings the record of when each image was last needed up to date. @returns the ids that are in use now */
+  /** Updates when each image was last used. @returns IDs of the images in use */
   async function look(): Promise<Set<string>> {
     const now = clock.monotonic();
     const [images, containers] = await Promise.all([runtime.listImages(), runtime.listContainers()]);

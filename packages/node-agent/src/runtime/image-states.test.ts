@@ -15,7 +15,7 @@ function pulling(options: Partial<ImagePullerOptions> = {}) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const puller = newImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0, ...options });
-  /** @returns the reason it failed with, "" when the image is there */
+  /** @returns the reason of the failure; "" on success */
   const ensure = (image: string, uid = "uid-1"): Promise<string> =>
     puller
       .ensure(aNodePod({}, { uid }), aContainer({ image }), [], {}, () => undefined)
@@ -148,7 +148,7 @@ test("an image that came back is as young as it is, however long it was known be
   assert.equal(removed().length, before);
 });
 
-/** Ended containers of pods, the oldest first; all of them are old enough. */
+/** Exited containers, the oldest first; all are old enough to be removed. */
 async function ended(...names: [uid: string, container: string][]) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);

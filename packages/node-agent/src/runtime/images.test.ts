@@ -121,7 +121,7 @@ test("images go when the disk is full, the longest unused first, those in use an
     filesystem: async () => ({ capacityBytes: 1000, availableBytes: available }),
   });
   await gc.collect();
-  clock.setOn(3_600_000); // which makes no image older
+  clock.setOn(3_600_000); // a jump of the wall clock does not age images
   await runtime.removeContainer(newer);
   await clock.advance(60_000);
   available = 100;

@@ -2,8 +2,8 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
-import { type Backoff, newBackoff } from "../pods/backoff.ts";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import { type Backoff, newBackoff } from "../pod/backoff.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { CredentialProviders } from "./credential-providers.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
@@ -13,20 +13,21 @@ import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
 export interface ImagePullerOptions {
   runtime: ContainerRuntime;
   clock: Clock;
-  /** One pull at a time. */
+  /** Pull images one at a time. */
   serialize: boolean;
-  /** Pulls per second and at once; 0 per second is without limit. */
+  /** Pulls per second and burst; 0 per second means no limit. */
   qps: number;
   burst: number;
-  /** Logins of plugins, after those of the pod's own secrets. */
+  /** Plugins whose credentials are tried after those of the Pod's pull secrets. */
   credentialProviders?: CredentialProviders | undefined;
 }
 
 export type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
 
+/** Pulls images with back-off per Pod and image. */
 export interface ImagePuller {
   /**
-   * Sees to it that the image of a container is there, as its pull policy wants.
+   * Ensures that the image of a container is present, according to its pull policy.
    * @throws ContainerError InvalidImageName, ErrImageNeverPull, ErrImagePull, ImagePullBackOff, ImageInspectError
    */
   ensure(
@@ -48,7 +49,7 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
   const take = tokenBucket(options.qps, options.burst, options.clock);
   let lastPull: Promise<unknown> = Promise.resolve();
 
-  /** In turn, when pulls are serialised. */
+  /** Runs pulls one after the other when they are serialized. */
   function inTurn<T>(pull: () => Promise<T>): Promise<T> {
     if (!options.serialize) return pull();
     const turn = lastPull.then(pull, pull);

@@ -2,11 +2,11 @@ import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
 import type { Container, ContainerPort, LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../pod/pod.ts";
 
 /**
- * What the agent writes on sandboxes and containers, so that one that starts anew (or another implementation) knows
- * whose they are. Names and forms are those of upstream's agent. Source: pkg/kubelet/kuberuntime/labels.go, types/labels.go
+ * Labels and annotations on sandboxes and containers that identify their Pod to a restarted agent or to another kubelet
+ * implementation. Names and formats match upstream's. Source: pkg/kubelet/kuberuntime/labels.go, types/labels.go
  */
 export const labelNames = {
   podName: "io.kubernetes.pod.name",
@@ -34,19 +34,22 @@ function podIdentityLabels(pod: NodePod): Record<string, string> {
   };
 }
 
-/** The Pod's own labels too: network plugins and log collectors read them. */
+/** Includes the Pod's own labels: network plugins and log collectors read them. */
 export function sandboxLabels(pod: NodePod): Record<string, string> {
   return { ...pod.metadata.labels, ...podIdentityLabels(pod) };
 }
 
+/** The annotations of a sandbox: those of the Pod. */
 export function sandboxAnnotations(pod: NodePod): Record<string, string> {
   return { ...pod.metadata.annotations };
 }
 
+/** The labels of a container: the Pod's identity and the container's name. */
 export function containerLabels(pod: NodePod, container: AnyContainer): Record<string, string> {
   return { ...podIdentityLabels(pod), [labelNames.containerName]: container.name };
 }
 
+/** The annotations of a container: spec hash, restart count, termination message and what is needed to stop it. */
 export function containerAnnotations(pod: NodePod, container: AnyContainer, restartCount: number): Record<string, string> {
   const annotations: Record<string, string> = {
     [annotationNames.hash]: containerHash(container),
@@ -61,14 +64,14 @@ export function containerAnnotations(pod: NodePod, container: AnyContainer, rest
   if (terminationGracePeriodSeconds !== undefined) {
     annotations[annotationNames.podTerminationGracePeriod] = String(terminationGracePeriodSeconds);
   }
-  // Kept for a container whose Pod is no longer known when it has to be stopped.
+  // Needed to stop a container whose Pod is no longer known.
   if (container.lifecycle?.preStop !== undefined)
     annotations[annotationNames.preStop] = JSON.stringify(container.lifecycle.preStop);
   if ((container.ports ?? []).length > 0) annotations[annotationNames.ports] = JSON.stringify(container.ports);
   return annotations;
 }
 
-/** What a container tells of the Pod that it was made for, where nobody else knows of it any more. */
+/** Restores the grace periods of a Pod that is no longer known from the annotations of its container. */
 export function restorePod(pod: NodePod, annotations: Readonly<Record<string, string>>): NodePod {
   const seconds = (name: string): number | undefined => {
     const text = annotations[name];
@@ -83,7 +86,7 @@ export function restorePod(pod: NodePod, annotations: Readonly<Record<string, st
   };
 }
 
-/** The same of its own specification: how it is to be ended. */
+/** Restores the parts of a container's spec that are needed to stop it. */
 export function restoreContainer(name: string, annotations: Readonly<Record<string, string>>): Container {
   const parsed = (annotation: string): unknown => {
     try {
@@ -100,15 +103,15 @@ export function restoreContainer(name: string, annotations: Readonly<Record<stri
 const containerType = "io.k8s.api.core.v1.Container";
 
 /**
- * Tells whether a running container was made from this specification: 32-bit FNV-1a, in hexadecimal, over the printed
- * form of the specification's JSON bytes, as upstream computes it, so that either agent keeps the other's containers.
+ * Identifies the spec that a container was created from: 32-bit FNV-1a, in hexadecimal, of the printed form of its JSON
+ * bytes. Matches upstream's hash, so that either kubelet keeps containers created by the other.
  * Source: pkg/kubelet/container/helpers.go HashContainer, pkg/util/hash/hash.go
  */
 export function containerHash(container: AnyContainer): string {
   const descriptor = scheme.type(containerType);
   if (descriptor === undefined) throw new Error(`type ${containerType} is not in the scheme`);
   const json = encodeJson(container as never, descriptor).toString("utf8");
-  // Go writes these five as escapes; the numbers of its bytes are what is hashed.
+  // Go's JSON encoder escapes these five characters, and the hash is over its output.
   const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const bytes = Buffer.from(escaped, "utf8");
   return fnv32a(Buffer.from(`([]uint8)[${bytes.join(" ")}]`, "latin1")).toString(16);

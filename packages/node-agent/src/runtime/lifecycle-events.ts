@@ -4,11 +4,12 @@ import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import { labelNames } from "./labels.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
+/** State of a Pod's sandboxes and containers at a relist. */
 export interface RuntimePodSummary {
   uid: string;
   name: string;
   namespace: string;
-  /** id → state of sandboxes and containers. */
+  /** Sandbox or container ID → state. */
   states: ReadonlyMap<string, string>;
 }
 
@@ -16,25 +17,26 @@ export interface LifecycleEventsOptions {
   runtime: ContainerRuntime;
   clock: Clock;
   log: Logger;
-  /** Something of that Pod began, ended, or went away. */
+  /** Called when the state of a sandbox or container of the Pod changed. */
   onChange: (uid: string) => void;
   onRelist?: (tookMs: number) => void;
 }
 
+/** The Pod lifecycle event generator (PLEG). */
 export interface LifecycleEvents {
   run(signal: AbortSignal): Promise<void>;
-  /** Looks now. @throws RuntimeError */
+  /** Lists all sandboxes and containers now. @throws RuntimeError */
   relist(): Promise<void>;
-  /** Pods that the runtime has, as of the last look; undefined before the first. */
+  /** Pods known to the runtime as of the last relist; undefined before the first. */
   pods(): ReadonlyMap<string, RuntimePodSummary> | undefined;
-  /** What is wrong when the last look is too long ago. */
+  /** The error text when the last successful relist is too long ago. */
   problem(): string | undefined;
 }
 
 const periodMs = 1_000;
 const unhealthyAfterMs = 3 * 60_000;
 
-/** Finds out what changed in the runtime by asking for all of it each second. Source: pkg/kubelet/pleg/generic.go */
+/** Detects state changes by listing all sandboxes and containers every second. Source: pkg/kubelet/pleg/generic.go */
 export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEvents {
   const { clock, log, runtime } = options;
   let known: Map<string, RuntimePodSummary> | undefined;
@@ -46,7 +48,7 @@ export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEv
     const now = new Map<string, RuntimePodSummary & { states: Map<string, string> }>();
     const podOf = (labels: Readonly<Record<string, string>>): { states: Map<string, string> } | undefined => {
       const uid = labels[labelNames.podUid];
-      if (uid === undefined) return undefined; // not one of ours
+      if (uid === undefined) return undefined; // not created by a kubelet
       const pod = now.get(uid) ?? {
         uid,
         name: labels[labelNames.podName] ?? "",

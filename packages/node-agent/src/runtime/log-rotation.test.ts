@@ -10,7 +10,7 @@ import { type FakeRuntime, newFakeRuntime } from "./fake-runtime.ts";
 import { rotateLogs, runLogRotation } from "./log-rotation.ts";
 import { RuntimeError } from "./runtime.ts";
 
-/** A running container whose log is `main/0.log`; reopening it makes the file anew, as a runtime does. */
+/** A running container that logs to `main/0.log`; as in a real runtime, reopening the log creates the file again. */
 async function logging(
   t: TestContext,
 ): Promise<{ clock: FakeClock; runtime: FakeRuntime; dir: string; id: string; log: string }> {

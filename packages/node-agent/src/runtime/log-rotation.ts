@@ -12,13 +12,13 @@ export interface LogRotationOptions {
   clock: Clock;
   log: Logger;
   maxSizeBytes: number;
-  /** With the current file: 5 keeps four that are closed. */
+  /** Including the current file: 5 keeps four rotated files. */
   maxFiles: number;
 }
 
 const periodMs = 10_000;
 
-/** Keeps the logs of running containers within their size. Source: pkg/kubelet/logs/container_log_manager.go */
+/** Limits the log size of running containers. Source: pkg/kubelet/logs/container_log_manager.go */
 export async function runLogRotation(options: LogRotationOptions, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -34,6 +34,7 @@ export async function runLogRotation(options: LogRotationOptions, signal: AbortS
   }
 }
 
+/** Rotates the logs that exceed their size, once. */
 export async function rotateLogs(options: LogRotationOptions): Promise<void> {
   for (const container of await options.runtime.listContainers()) {
     if (container.state !== containerState.running) continue;
@@ -54,7 +55,7 @@ async function rotateLog(options: LogRotationOptions, containerId: string, path:
     size = info.size;
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
-    // Renamed in a rotation that did not get to its end: the runtime still writes to the old file.
+    // An earlier rotation was interrupted after the rename: the runtime still writes to the renamed file.
     await options.runtime.reopenContainerLog(containerId);
     return;
   }
@@ -63,7 +64,7 @@ async function rotateLog(options: LogRotationOptions, containerId: string, path:
   const closed = (await readdir(folder)).filter((name) => name.startsWith(`${basename(path)}.`)).sort();
   for (const name of closed.filter((candidate) => candidate.endsWith(".tmp"))) await rm(join(folder, name), { force: true });
   const kept = closed.filter((name) => !name.endsWith(".tmp"));
-  // Room for the file that is closed now, beside the one that is opened.
+  // Leave space for the file rotated now and for the new current file.
   const surplus = kept.splice(0, Math.max(0, kept.length - (options.maxFiles - 2)));
   for (const name of surplus) await rm(join(folder, name), { force: true });
   for (const name of kept.filter((candidate) => !candidate.endsWith(".gz"))) await compress(join(folder, name));
@@ -72,7 +73,7 @@ async function rotateLog(options: LogRotationOptions, containerId: string, path:
   try {
     await options.runtime.reopenContainerLog(containerId);
   } catch (err) {
-    await rename(rotated, path); // the runtime still writes there
+    await rename(rotated, path); // the runtime still writes to this file
     throw err;
   }
 }

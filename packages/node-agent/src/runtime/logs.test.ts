@@ -96,7 +96,7 @@ test("the last lines before a rotation are not passed over, though they come in 
   let running = true;
   let got = "";
   const source = {
-    // After it was asked for, the old file is looked at, and then the path.
+    // Appends after the container's state was queried and before the old file is examined.
     isRunning: async () => {
       due = got === "one\n";
       return running;

@@ -2,34 +2,36 @@ import { constants, watch } from "node:fs";
 import { type FileHandle, open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 
-/** The options of `GET …/pods/<name>/log` that concern the reader. */
+/** The parameters of `GET …/pods/<name>/log` that apply to the log reader. */
 export interface LogOptions {
   tailLines?: number | undefined;
-  /** Milliseconds since the epoch; lines that are older are left out. */
+  /** Milliseconds since the epoch; older lines are left out. */
   since?: number | undefined;
   timestamps?: boolean | undefined;
   limitBytes?: number | undefined;
   follow?: boolean | undefined;
 }
 
+/** A container's log file. */
 export interface LogSource {
   path: string;
-  /** The file's real folder must be below this one: a folder replaced by a link never shows files of the host. */
+  /** The file's resolved directory must be below this one, so that a directory replaced by a link cannot expose host files. */
   root?: string | undefined;
-  /** Asked while following, when there is nothing to read: a log that is complete ends the answer. */
+  /** Called while following, when there is no more to read; the log ends when the container is not running. */
   isRunning?: (() => Promise<boolean>) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 const chunkBytes = 64 * 1024;
-/** A line of a runtime has at most 16 kB of text; what is longer was not written by one. */
+/** Runtimes write at most 16 kB of text per line; longer lines are not container logs. */
 const maxLineBytes = 1024 * 1024;
 const pollMs = 500;
 
 /**
- * The text of one container's log, as `kubectl logs` prints it. The file has one line for each piece that was written:
- * `<RFC 3339 time with nanoseconds> <stdout|stderr> <F|P> <text>`; P is a piece whose line goes on.
- * @throws Error with `code` ENOENT when there is no log, ELOOP when the file is a link.
+ * The text of a container's log, as `kubectl logs` prints it. Each line of the file is
+ * `<RFC 3339 time with nanoseconds> <stdout|stderr> <F|P> <text>`; P marks a partial line that continues in the next one.
+ * @throws Error with `code` ENOENT when there is no log, ELOOP when the file is a link, EACCES when it is outside of `root`
+ * or not a regular file
  * Source: pkg/kubelet/kuberuntime/logs/logs.go
  */
 export async function* readLog(source: LogSource, options: LogOptions): AsyncGenerator<Buffer> {
@@ -72,7 +74,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
   }
 }
 
-/** The end of a log for a termination message: at most so many lines and bytes; `""` when there is no log. */
+/** The end of a log, for termination messages, up to `lines` and `limitBytes`; `""` when there is no log. */
 export async function readLogTail(path: string, lines: number, limitBytes: number): Promise<string> {
   const pieces: Buffer[] = [];
   try {
@@ -84,7 +86,7 @@ export async function readLogTail(path: string, lines: number, limitBytes: numbe
   return text.subarray(Math.max(0, text.length - limitBytes)).toString("utf8");
 }
 
-/** Pure: one line of the file without its newline; undefined when it is left out (too old, or no line of a runtime). */
+/** Pure: formats one line of the file (without newline); undefined when it is older than `since` or malformed. */
 export function formatLine(line: Buffer, options: Pick<LogOptions, "since" | "timestamps">): Buffer | undefined {
   const afterTime = line.indexOf(0x20);
   const afterStream = afterTime < 0 ? -1 : line.indexOf(0x20, afterTime + 1);
@@ -102,7 +104,7 @@ export function formatLine(line: Buffer, options: Pick<LogOptions, "since" | "ti
   return options.timestamps ? Buffer.concat([Buffer.from(`${time} `), text, ending]) : Buffer.concat([text, ending]);
 }
 
-/** Runtimes leave zeros at the end out; readers get all nine digits. */
+/** Runtimes omit trailing zeros of the fraction; clients get all nine digits. */
 const timePattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 const newline = Buffer.from("\n");
 
@@ -143,7 +145,7 @@ async function readAt(file: FileHandle, position: number): Promise<Buffer> {
   return buffer.subarray(0, bytesRead);
 }
 
-/** Where the last `lines` lines begin; a piece counts as a line, as upstream counts. */
+/** Offset of the last `lines` lines; a partial line counts as a line, as upstream counts. */
 async function tailStart(file: FileHandle, lines: number): Promise<number> {
   const { size } = await file.stat();
   if (lines <= 0) return size;
@@ -154,7 +156,7 @@ async function tailStart(file: FileHandle, lines: number): Promise<number> {
     const buffer = Buffer.allocUnsafe(end - start);
     const { bytesRead } = await file.read(buffer, 0, buffer.length, start);
     for (let i = bytesRead - 1; i >= 0; i--) {
-      // The newline that ends the file ends the last line and begins none.
+      // The newline at the end of the file terminates the last line.
       if (buffer[i] !== 0x0a || start + i === size - 1) continue;
       found++;
       if (found === lines) return start + i + 1;
@@ -164,7 +166,7 @@ async function tailStart(file: FileHandle, lines: number): Promise<number> {
   return 0;
 }
 
-/** Waits until the file has more, was replaced by the next one (rotation), or will not grow again. */
+/** Waits until the file grows, is replaced (log rotation), or the container has exited. */
 async function whatIsNext(file: FileHandle, position: number, source: LogSource): Promise<"grown" | "ended" | FileHandle> {
   for (;;) {
     if (source.signal?.aborted) return "ended";
@@ -173,10 +175,10 @@ async function whatIsNext(file: FileHandle, position: number, source: LogSource)
     if (now.size > position) return "grown";
     try {
       const current = await stat(source.path);
-      // The last lines may have come into the old one since it was looked at.
+      // The old file may have got more lines since it was last read.
       if (current.ino !== now.ino) return (await file.stat()).size > position ? "grown" : await openLog(source);
     } catch (err) {
-      // Between the renaming of the old file and the making of the next there is none.
+      // During a rotation there is briefly no file.
       if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
       if (!running) return "ended";
     }
@@ -185,7 +187,7 @@ async function whatIsNext(file: FileHandle, position: number, source: LogSource)
   }
 }
 
-/** Resolves when something happens in the log's folder, or after a while. */
+/** Resolves when the file changes, or after `pollMs`. */
 function changed(path: string, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -201,7 +203,7 @@ function changed(path: string, signal: AbortSignal | undefined): Promise<void> {
       watcher = watch(path, done);
       watcher.on("error", done);
     } catch {
-      // no more watches to be had: the timer is enough
+      // e.g. no inotify watches left: rely on the timer
     }
   });
 }

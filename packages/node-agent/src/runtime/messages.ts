@@ -1,15 +1,16 @@
 import protobuf from "protobufjs";
 
-/** Messages by name; a field is `[number, type]`, `T[]` is repeated, `map` is a map from string to string. */
+/** Protobuf messages by name; a field is `[number, type]`, `T[]` is repeated, `map` is a map from string to string. */
 export type MessageTable = Readonly<Record<string, Readonly<Record<string, readonly [number, string]>>>>;
 
-/** Turns plain objects into protobuf and back. */
+/** Converts plain objects to protobuf and back. */
 export interface MessageCodec {
   encode(name: string, message: object): Buffer;
-  /** Every field is there, with its zero value where it was not sent; 64-bit integers are plain numbers. */
+  /** Fields that were not sent have the zero value; 64-bit integers are numbers. */
   decode(name: string, bytes: Uint8Array): Record<string, unknown>;
 }
 
+/** Creates a codec from a table of messages and, if needed, enums. */
 export function newMessageCodec(
   messages: MessageTable,
   enums: Readonly<Record<string, Readonly<Record<string, number>>>> = {},

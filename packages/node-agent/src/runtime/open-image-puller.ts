@@ -1,12 +1,12 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { openCredentialProviders } from "./credential-providers.ts";
 import { type ImagePuller, newImagePuller } from "./images.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
-/** Makes what pulls images as the configuration wants it, plugins for logins among it. */
+/** Creates the image puller from the configuration, including credential provider plugins. */
 export function openImagePuller(options: {
   config: AgentConfig;
   featureGates: FeatureGates;

@@ -1,15 +1,15 @@
 import { readdir, readlink, rm, unlink } from "node:fs/promises";
 import { join, sep } from "node:path";
 
-/** `<namespace>_<name>_<uid>`: where a Pod's containers log to. */
+/** `<namespace>_<name>_<uid>`: the directory of a Pod's container logs. */
 export function podLogDirectory(podLogsDir: string, pod: { metadata: { name: string; namespace: string; uid: string } }): string {
   const { namespace, name, uid } = pod.metadata;
   return join(podLogsDir, `${namespace}_${name}_${uid}`);
 }
 
 /**
- * Takes away the logs of a Pod and the links to them. Other folders stay, whether anybody knows their Pod or not: more
- * than one agent may log here.
+ * Removes the logs of a Pod and the links to them. Directories of unknown Pods are not touched: several agents may share the
+ * log directory.
  */
 export async function removePodLogs(dirs: { podLogsDir: string; containerLogsDir: string }, uid: string): Promise<void> {
   const folders = (await readdir(dirs.podLogsDir).catch(() => [] as string[]))

@@ -12,7 +12,7 @@ import { readPodRecord } from "./pod-record.ts";
 const messagePath = "/dev/termination-log";
 const podOf = { uid: "uid-1", name: "web", namespace: "default" };
 
-/** A container that has ended, with `host` mounted where its last words are looked for. */
+/** An exited container; `host` is mounted at its termination message path. */
 async function lastWords(t: TestContext, make: (host: string) => Promise<unknown>, more: Record<string, string> = {}) {
   const dir = await mkdtemp(join(tmpdir(), "cox-words-"));
   t.after(() => rm(dir, { recursive: true, force: true }));

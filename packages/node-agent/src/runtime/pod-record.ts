@@ -7,17 +7,19 @@ import { type ContainerRuntime, containerState, isRuntimeNotFound, sandboxState 
 
 export type ContainerStateName = "created" | "running" | "exited" | "unknown";
 
+/** A Pod sandbox in the runtime. */
 export interface SandboxRecord {
   id: string;
   attempt: number;
   ready: boolean;
   /** Milliseconds since the epoch. */
   createdAt: number;
-  /** Empty for a Pod in the host's network. */
+  /** Empty for Pods in the host network. */
   ips: readonly string[];
   hostNetwork: boolean;
 }
 
+/** A container in the runtime. Times are in ms since the epoch, 0 when not set. */
 export interface ContainerRecord {
   id: string;
   sandboxId: string;
@@ -25,7 +27,7 @@ export interface ContainerRecord {
   state: ContainerStateName;
   image: string;
   imageRef: string;
-  /** Of the specification it was made from; `""` when it was not made by an agent. */
+  /** Hash of the spec that it was created from; `""` when it was not created by a kubelet. */
   hash: string;
   restartCount: number;
   createdAt: number;
@@ -38,7 +40,7 @@ export interface ContainerRecord {
   annotations: Readonly<Record<string, string>>;
 }
 
-/** What the runtime has of one Pod. Both lists are newest first. */
+/** State of one Pod in the runtime. Both lists are sorted newest first. */
 export interface PodRecord {
   uid: string;
   name: string;
@@ -47,7 +49,7 @@ export interface PodRecord {
   containers: readonly ContainerRecord[];
 }
 
-/** Asks the runtime for everything that carries this Pod's uid. */
+/** Reads all sandboxes and containers that are labelled with the Pod's UID. */
 export async function readPodRecord(
   runtime: ContainerRuntime,
   pod: { uid: string; name: string; namespace: string },
@@ -70,6 +72,7 @@ export function newestContainer(record: PodRecord, name: string): ContainerRecor
   return record.containers.find((container) => container.name === name);
 }
 
+/** The IPs of the newest sandbox; empty when it is not ready. */
 export function podIps(record: PodRecord): readonly string[] {
   const sandbox = record.sandboxes[0];
   return sandbox?.ready ? sandbox.ips : [];
@@ -79,7 +82,7 @@ async function present<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (err) {
-    if (isRuntimeNotFound(err)) return undefined; // removed between the list and this call
+    if (isRuntimeNotFound(err)) return undefined; // removed since it was listed
     throw err;
   }
 }
@@ -134,8 +137,8 @@ const maxFallbackLines = 80;
 const maxFallbackBytes = 2048;
 
 /**
- * What a container wrote to its termination message path; with the policy FallbackToLogsOnError the end of its log when
- * it failed and wrote nothing. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage
+ * The contents of the termination message path. With the policy FallbackToLogsOnError, the end of the log when the container
+ * failed without a message. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage
  */
 async function terminationMessage(status: Cri<"ContainerStatus">): Promise<string> {
   const path = status.annotations[annotationNames.terminationMessagePath] ?? "";
@@ -160,7 +163,7 @@ async function terminationMessage(status: Cri<"ContainerStatus">): Promise<strin
   return message;
 }
 
-/** What is there is the container's choice, if it mounts a volume there: huge, a link, a pipe that nobody writes to. */
+/** Containers control this path if they mount a volume there: it may be huge, a link, or a FIFO without writer. */
 async function readEnd(path: string, limitBytes: number): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {

@@ -2,11 +2,11 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
 import { runtimeClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 
 /**
- * The runtime's name for the class that a Pod asks for; `""` is the runtime's usual one.
- * @throws Error when there is no such class
+ * The runtime handler of the Pod's RuntimeClass; `""` selects the default handler.
+ * @throws Error when the RuntimeClass does not exist
  * Source: pkg/kubelet/runtimeclass/runtimeclass_manager.go
  */
 export async function runtimeHandler(client: Client | undefined, pod: NodePod): Promise<string> {

@@ -1,7 +1,7 @@
 import type { GrpcCodeName } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { Cri, CriInput } from "./cri-schema.ts";
 
-/** Container states as the interface numbers them. */
+/** Container states as numbered by the CRI. */
 export const containerState = { created: 0, running: 1, exited: 2, unknown: 3 } as const;
 export const sandboxState = { ready: 0, notReady: 1 } as const;
 
@@ -14,9 +14,8 @@ export interface ExecSyncResult {
 }
 
 /**
- * What runs containers and keeps images: the container runtime interface as promises. `cri-client.ts` speaks to a real
- * runtime, `fake-runtime.ts` keeps everything in memory; both pass `suite.ts`.
- * Every method throws RuntimeError; those that stop or remove are idempotent.
+ * The container runtime interface. Implemented by `cri-client.ts` for real runtimes and by `fake-runtime.ts` in memory; both
+ * pass `suite.ts`. Every method throws RuntimeError; methods that stop or remove are idempotent.
  */
 export interface ContainerRuntime {
   version(): Promise<Cri<"VersionResponse">>;
@@ -24,7 +23,7 @@ export interface ContainerRuntime {
   updatePodCidr(podCidr: string): Promise<void>;
 
   runPodSandbox(config: CriInput<"PodSandboxConfig">, runtimeHandler: string): Promise<string>;
-  /** Kills every process of the sandbox and takes its network down; the sandbox stays, not ready. */
+  /** Kills all processes in the sandbox and tears down its network; the sandbox remains, not ready. */
   stopPodSandbox(id: string): Promise<void>;
   removePodSandbox(id: string): Promise<void>;
   podSandboxStatus(id: string): Promise<Cri<"PodSandboxStatus">>;
@@ -36,7 +35,7 @@ export interface ContainerRuntime {
     sandboxConfig: CriInput<"PodSandboxConfig">,
   ): Promise<string>;
   startContainer(id: string): Promise<void>;
-  /** Asks with the image's stop signal, kills after `timeoutSeconds`; returns when the container has stopped. */
+  /** Sends the image's stop signal, kills after `timeoutSeconds`; resolves when the container has stopped. */
   stopContainer(id: string, timeoutSeconds: number): Promise<void>;
   removeContainer(id: string): Promise<void>;
   containerStatus(id: string): Promise<Cri<"ContainerStatus">>;
@@ -44,21 +43,21 @@ export interface ContainerRuntime {
   updateContainerResources(id: string, resources: CriInput<"LinuxContainerResources">): Promise<void>;
   reopenContainerLog(id: string): Promise<void>;
 
-  /** @param timeoutSeconds 0 waits as long as the command runs. @throws RuntimeError `DeadlineExceeded` when it ran out. */
+  /** @param timeoutSeconds 0 means no timeout. @throws RuntimeError `DeadlineExceeded` on timeout */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecSyncResult>;
-  /** These three return the URL of the runtime's streaming server, to be dialled with the client's own upgrade. */
+  /** These three return a URL of the runtime's streaming server, to which the client's upgrade request is proxied. */
   exec(request: CriInput<"ExecRequest">): Promise<string>;
   attach(request: CriInput<"AttachRequest">): Promise<string>;
   portForward(request: CriInput<"PortForwardRequest">): Promise<string>;
 
   listContainerStats(): Promise<Cri<"ContainerStats">[]>;
-  /** @throws RuntimeError `Unimplemented` where the runtime measures containers only */
+  /** @throws RuntimeError `Unimplemented` when the runtime has no sandbox statistics */
   listPodSandboxStats(): Promise<Cri<"PodSandboxStats">[]>;
 
   listImages(): Promise<Cri<"Image">[]>;
-  /** @returns undefined when the runtime does not have the image. */
+  /** @returns undefined when the image is not present */
   imageStatus(image: string): Promise<Cri<"Image"> | undefined>;
-  /** @returns the reference of what was pulled, to create containers from. */
+  /** @returns the image reference to create containers from */
   pullImage(image: string, auth: CriInput<"AuthConfig"> | undefined, sandbox: CriInput<"PodSandboxConfig">): Promise<string>;
   removeImage(image: string): Promise<void>;
   imageFilesystems(): Promise<Cri<"FilesystemUsage">[]>;
@@ -66,7 +65,7 @@ export interface ContainerRuntime {
   close(): void;
 }
 
-/** A failed call; `message` is what clients of gRPC see: `rpc error: code = NotFound desc = …`. */
+/** A failed call; `message` has gRPC's format: `rpc error: code = NotFound desc = …`. */
 export class RuntimeError extends Error {
   readonly code: GrpcCodeName;
   readonly details: string;

@@ -1,18 +1,19 @@
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { CriInput } from "./cri-schema.ts";
 import { sandboxAnnotations, sandboxLabels } from "./labels.ts";
 import { namespaceOptions, runtimeDefault } from "./security-context.ts";
 
+/** Sandbox settings that are not in the Pod's spec. */
 export interface SandboxSettings {
   attempt: number;
   hostname: string;
   dns: { servers: readonly string[]; searches: readonly string[]; options: readonly string[] };
-  /** Below the root of the cgroup hierarchy: `/kubepods/burstable/pod<uid>`; `""` leaves it to the runtime. */
+  /** Path below the root of the cgroup hierarchy: `/kubepods/burstable/pod<uid>`; `""` leaves it to the runtime. */
   cgroupParent: string;
   logDirectory: string;
 }
 
-/** Pure: what the runtime is asked to make for a Pod. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go */
+/** Pure: the CRI sandbox configuration of a Pod. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go */
 export function sandboxConfig(pod: NodePod, settings: SandboxSettings): CriInput<"PodSandboxConfig"> {
   const security = pod.spec.securityContext;
   const sysctls = Object.fromEntries((security?.sysctls ?? []).map((sysctl) => [sysctl.name, sysctl.value]));
@@ -45,7 +46,7 @@ export function sandboxConfig(pod: NodePod, settings: SandboxSettings): CriInput
 
 const protocols: Readonly<Record<string, number>> = { TCP: 0, UDP: 1, SCTP: 2 };
 
-/** Host ports of a Pod with a network of its own; one that is in the host's network needs none. */
+/** Host ports of a Pod with its own network namespace; Pods in the host network need no mapping. */
 function portMappings(pod: NodePod): CriInput<"PortMapping">[] {
   if (pod.spec.hostNetwork) return [];
   const mappings: CriInput<"PortMapping">[] = [];

@@ -1,7 +1,7 @@
 import { join, resolve, sep } from "node:path";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { type AnyContainer, describePod, type NodePod } from "../pods/pod.ts";
+import { type AnyContainer, describePod, type NodePod } from "../pod/pod.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 
 const inPod = 0;
@@ -9,6 +9,7 @@ const inContainer = 1;
 const onNode = 2;
 const inTarget = 3;
 
+/** The namespaces of a Pod's sandbox, or of an ephemeral container that joins the PID namespace of `targetId`. */
 export function namespaceOptions(pod: NodePod, targetId?: string): CriInput<"NamespaceOption"> {
   let pid: number = inContainer;
   if (pod.spec.hostPID) pid = onNode;
@@ -17,7 +18,7 @@ export function namespaceOptions(pod: NodePod, targetId?: string): CriInput<"Nam
   return targetId === undefined ? { ...options, pid } : { ...options, pid: inTarget, targetId };
 }
 
-/** The container's own fields, else the Pod's, else what the image says. */
+/** Fields of the container, falling back to those of the Pod. */
 function effective(pod: NodePod, container: AnyContainer): SecurityContext {
   const ofPod = pod.spec.securityContext;
   const own = container.securityContext;
@@ -45,7 +46,7 @@ const maskedPaths = [
 ];
 const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/** Pure. Source: pkg/kubelet/kuberuntime/security_context.go */
+/** Pure: the CRI security context of a container. Source: pkg/kubelet/kuberuntime/security_context.go */
 export function containerSecurityContext(
   pod: NodePod,
   container: AnyContainer,
@@ -75,7 +76,7 @@ export function containerSecurityContext(
   };
 }
 
-/** @returns what is wrong when the container must not run as root but would, or might. */
+/** @returns the error when `runAsNonRoot` is set and the container would, or might, run as root */
 export function violatesNonRoot(pod: NodePod, container: AnyContainer, image: Cri<"Image"> | undefined): string | undefined {
   const context = effective(pod, container);
   if (context.runAsNonRoot !== true) return undefined;
@@ -93,7 +94,7 @@ export function violatesNonRoot(pod: NodePod, container: AnyContainer, image: Cr
   return `container has runAsNonRoot and image will run as root ${where}`;
 }
 
-/** Always the sandbox's profile: its one process is the runtime's own, whatever the Pod asks for its containers. */
+/** Also the sandbox's profile: its only process is the runtime's pause process, independent of the Pod's profiles. */
 export const runtimeDefault = 0;
 const unconfined = 1;
 const localhost = 2;
@@ -132,7 +133,7 @@ function fromAnnotation(value: string | undefined, root: string): CriInput<"Secu
   return { profileType: unconfined };
 }
 
-/** Names come from users: one that would leave the folder of profiles names nothing. */
+/** Profile names are user input: a name that leads outside of the directory resolves to a profile that does not exist. */
 function localProfile(name: string, root: string): CriInput<"SecurityProfile"> {
   const path = resolve(root, name);
   const inside = path.startsWith(resolve(root) + sep);

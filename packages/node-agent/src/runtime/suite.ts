@@ -4,14 +4,15 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { CriInput } from "./cri-schema.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound, RuntimeError, sandboxState } from "./runtime.ts";
 
+/** The runtime to test. */
 export interface RuntimeUnderTest {
   runtime: ContainerRuntime;
-  /** Present in the runtime, with `sh`, `sleep` and `true`. */
+  /** An image that is present in the runtime, with `sh`, `sleep` and `true`. */
   image: string;
   logDirectory: string;
 }
 
-/** What every runtime must do; run by the fake and by a real one. */
+/** Conformance tests, run against the fake and against a real runtime. */
 export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>): void {
   const sandboxOf = (under: RuntimeUnderTest, uid: string): CriInput<"PodSandboxConfig"> => ({
     metadata: { name: `pod-${uid}`, namespace: "suite", uid, attempt: 0 },
@@ -52,7 +53,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     assert.equal(measured?.attributes?.metadata?.uid, "life");
 
     await runtime.stopContainer(container, 5);
-    await runtime.stopContainer(container, 5); // twice is once
+    await runtime.stopContainer(container, 5); // idempotent
     const stopped = await runtime.containerStatus(container);
     assert.equal(stopped.state, containerState.exited);
     assert.ok(stopped.finishedAt >= stopped.startedAt);

@@ -10,7 +10,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 
 export interface AuthOptions {
-  /** Undefined in standalone mode: then nothing can be delegated. */
+  /** Undefined in standalone mode: no delegated authentication and authorization. */
   client: Client | undefined;
   clock: Clock;
   log: Logger;
@@ -19,20 +19,25 @@ export interface AuthOptions {
   anonymous: boolean;
   tokenWebhook: boolean;
   tokenTtlMs: number;
-  /** Whose client certificates count. */
+  /** CA of client certificates. */
   clientCa: CertificatePool | undefined;
   mode: "AlwaysAllow" | "Webhook";
   authorizedTtlMs: number;
   unauthorizedTtlMs: number;
 }
 
+/** Result of authentication and authorization; `status` and `message` are for the response. */
 export type Verdict = { allowed: true; user: UserInfo } | { allowed: false; status: 401 | 403; message: string };
 
-/** Who asks, and whether they may: by client certificate and by the API server's word. Source: pkg/kubelet/server/auth.go */
+/**
+ * Authenticates by client certificate or TokenReview and authorizes by SubjectAccessReview.
+ * Source: pkg/kubelet/server/auth.go
+ */
 export interface Auth {
   check(exchange: Exchange, path: string): Promise<Verdict>;
 }
 
+/** Creates the access control of the kubelet API. */
 export function newAuth(options: AuthOptions): Auth {
   const { client, clock, log } = options;
   const authenticate = delegatedAuthentication({
@@ -82,7 +87,7 @@ const subresources: readonly [string, string][] = [
   ["/spec", "spec"],
 ];
 
-/** Everything not named is `nodes/proxy`. */
+/** The verb and the subresource of nodes that a request requires; paths that are not listed require `nodes/proxy`. */
 export function attributesOf(method: string, path: string): Attributes {
   const found = subresources.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
   return { verb: verbOfMethod[method] ?? "", subresource: found?.[1] ?? "proxy" };

@@ -4,7 +4,7 @@ import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { servingCertificateFile } from "../node/certificates.ts";
 import type { Auth } from "./auth.ts";
 import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
@@ -19,14 +19,15 @@ export interface ListenOptions {
   log: RootLogger;
 }
 
+/** The running servers. */
 export interface Listening {
-  /** Ports that are served, where the configuration says 0. */
+  /** The bound ports; differ from the configuration when that is 0. */
   port: number;
   healthzPort: number;
   close(): Promise<void>;
 }
 
-/** Opens the ports that the configuration asks for: the kubelet's API, the read-only port, health. */
+/** Starts the configured servers: kubelet API, read-only port, health checks. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, auth, clock, log } = options;
   const context = { ...options.context, log };

@@ -1,8 +1,8 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import type { NodePod } from "../pods/pod.ts";
-import { findContainer } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { findContainer } from "../pod/pod.ts";
 import { type LogOptions, readLog } from "../runtime/logs.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound } from "../runtime/runtime.ts";
 
@@ -57,7 +57,7 @@ export async function serveLogs(
       },
     };
     const pieces = readLog(source, options);
-    const first = await pieces.next(); // what fails at once is still answered with a status
+    const first = await pieces.next(); // errors before the first chunk still get a status code
     const stream = exchange.stream(200, { "content-type": "text/plain" });
     started = true;
     if (!first.done) {
@@ -75,7 +75,7 @@ export async function serveLogs(
   }
 }
 
-/** @throws Refused 400, 422 for values that make no sense */
+/** @throws Refused 400 for malformed, 422 for invalid values */
 function logOptions(query: URLSearchParams, now: number): LogOptions {
   const number = (name: string): number | undefined => {
     const text = query.get(name);
@@ -83,7 +83,7 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
     if (!/^-?\d{1,15}$/.test(text)) throw new Refused(400, `{"message": "Unable to decode query."}`);
     return Number(text);
   };
-  const tail = query.get("tail"); // how clients of old ask
+  const tail = query.get("tail"); // parameter of old clients
   const tailLines = tail === "all" ? undefined : number(tail ? "tail" : "tailLines");
   const sinceSeconds = number("sinceSeconds");
   const limitBytes = number("limitBytes");
@@ -105,13 +105,13 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
   };
 }
 
-/** Whatever is not a no is a yes. */
+/** True when the parameter is present with any value except `0` and `false`. */
 function isSet(query: URLSearchParams, name: string): boolean {
   const text = query.get(name);
   return text !== null && text !== "0" && text.toLowerCase() !== "false";
 }
 
-/** Which of the container's lives the log is of. @throws Refused 400 when there is none yet. */
+/** The container ID whose log is requested: current or previous. @throws Refused 400 when there is none */
 function containerId(podName: string, status: PodStatus | undefined, name: string, previous: boolean): string {
   const all: ContainerStatus[] = [
     ...(status?.initContainerStatuses ?? []),

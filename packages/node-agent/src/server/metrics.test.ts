@@ -6,7 +6,7 @@ import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
-import { newAgentMetrics } from "./metrics.ts";
+import { newAgentMetrics, newProbeMetrics } from "./metrics.ts";
 
 test("starts of pods and containers are counted, and what they failed with", async (t) => {
   const registry = newMetricsRegistry();
@@ -49,4 +49,18 @@ test("looks at the runtime are timed, and counted what they saw", async () => {
   ]) {
     assert.ok(text.split("\n").includes(line), line);
   }
+});
+
+test("results of probes are counted by kind, written as a name", async () => {
+  const registry = newMetricsRegistry();
+  const probed = newProbeMetrics(registry);
+  for (const kind of ["liveness", "startup", "startup"] as const) probed(kind, "failed" as never, aNodePod(), "main");
+  const rest = 'container="main",pod="web",namespace="default",pod_uid="uid-1"';
+  assert.deepEqual(
+    (await registry.render()).split("\n").filter((line) => line.startsWith("prober_probe_total")),
+    [
+      `prober_probe_total{probe_type="Liveness",result="failed",${rest}} 1`,
+      `prober_probe_total{probe_type="Startup",result="failed",${rest}} 2`,
+    ],
+  );
 });

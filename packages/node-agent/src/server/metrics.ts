@@ -1,5 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { ContainerKind } from "../pods/pod.ts";
+import type { ContainerKind } from "../pod/pod.ts";
 import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
 import type { Summary } from "./stats.ts";
 
@@ -9,7 +9,7 @@ const containerTypes: Readonly<Record<ContainerKind, string>> = {
   ephemeral: "ephemeral_container",
 };
 
-/** The agent's own metrics, under upstream's names. Source: pkg/kubelet/metrics/metrics.go */
+/** Metrics of the agent, with upstream's names. Source: pkg/kubelet/metrics/metrics.go */
 export function newAgentMetrics(registry: MetricsRegistry) {
   const operations = registry.counter({
     name: "kubelet_runtime_operations_total",
@@ -73,12 +73,12 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       else if (failure === undefined) startedContainers.labels(containerTypes[what]).inc();
       else failedContainers.labels(containerTypes[what], failure).inc();
     },
-    /** @param containers all that the runtime has, by the state they are in */
+    /** @param containers number of containers in the runtime by state */
     running(pods: number, containers: Readonly<Record<string, number>>): void {
       runningPods.set(pods);
       for (const [state, count] of Object.entries(containers)) runningContainers.labels(state).set(count);
     },
-    /** @param now ms since the epoch, at the end */
+    /** @param now end of the relist, in ms since the epoch */
     relisted(tookMs: number, now: number): void {
       relist.observe(tookMs / 1000);
       if (lastRelist !== undefined) relistInterval.observe((now - lastRelist) / 1000);
@@ -128,7 +128,7 @@ export function newAgentMetrics(registry: MetricsRegistry) {
   };
 }
 
-/** Counts the results of probes. Source: pkg/kubelet/prober/prober_manager.go */
+/** Counts probe results. Source: pkg/kubelet/prober/prober_manager.go */
 export function newProbeMetrics(registry: MetricsRegistry): NonNullable<ProbeManagerOptions["onProbe"]> {
   const total = registry.counter({
     name: "prober_probe_total",
@@ -142,7 +142,7 @@ export function newProbeMetrics(registry: MetricsRegistry): NonNullable<ProbeMan
   };
 }
 
-/** `/metrics/resource`: what autoscaling reads. Source: pkg/kubelet/metrics/collectors/resource_metrics.go */
+/** `/metrics/resource`, scraped by metrics-server. Source: pkg/kubelet/metrics/collectors/resource_metrics.go */
 export function resourceMetrics(stats: Summary): string {
   const text = new MetricText();
   const at = (time: string): string => String(Date.parse(time));
@@ -185,7 +185,7 @@ export function resourceMetrics(stats: Summary): string {
   return text.toString();
 }
 
-/** `/metrics/cadvisor`: the few series that dashboards and autoscalers ask for. */
+/** `/metrics/cadvisor`, reduced to the metrics that dashboards and autoscalers commonly use. */
 export function cadvisorMetrics(stats: Summary, machine: { cpuCount: number; memoryBytes: number }): string {
   const text = new MetricText();
   const labelsOf = (ref: { namespace: string; name: string }, container: string): Record<string, string> => ({
@@ -238,7 +238,7 @@ function podLabels(ref: { namespace: string; name: string }): Record<string, str
   return { namespace: ref.namespace, pod: ref.name };
 }
 
-/** Prometheus' text format, for series that are made anew for each scrape. */
+/** Prometheus text format for metrics that are computed per scrape. */
 class MetricText {
   #lines: string[] = [];
 

@@ -2,14 +2,14 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { NodeIdentity } from "../node/identity.ts";
+import { isMirrorPod } from "../pod/pod.ts";
 import type { PodIntake } from "../pods/intake.ts";
-import { isMirrorPod } from "../pods/pod.ts";
-import type { VolumeUsages } from "../resources/volume-usage.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
 import type { StatusManager } from "../status/status-manager.ts";
+import type { VolumeUsages } from "../volumes/volume-usage.ts";
 import { type Auth, newAuth } from "./auth.ts";
 import { type Listening, listen } from "./listen.ts";
 import type { ServerContext } from "./server.ts";
@@ -18,20 +18,20 @@ export interface OpenServersOptions extends Pick<ServerContext, "runtime" | "met
   config: AgentConfig;
   featureGates: FeatureGates;
   identity: NodeIdentity;
-  /** Who is asked about callers; undefined in standalone mode. */
+  /** Client for delegated authentication and authorization; undefined in standalone mode. */
   api: Pick<ApiConnection, "heartbeat"> | undefined;
   intake: PodIntake;
   status: Pick<StatusManager, "get">;
   usages: Pick<VolumeUsages, "of">;
   events: Pick<LifecycleEvents, "problem">;
-  /** When the agent was started, in ms since the epoch. */
+  /** Start time of the agent, in ms since the epoch. */
   startedAt: number;
   clock: Clock;
   signal: AbortSignal;
   log: RootLogger;
 }
 
-/** Serves what the agent knows of its Pods, to those that may ask. The signal ends the watch of certificates, not the servers. */
+/** Starts the agent's HTTP servers. `signal` stops watching the client CA file; the servers are stopped by `close`. */
 export function openServers(options: OpenServersOptions): Promise<Listening> {
   const { config, identity, intake, status, events, clock, log } = options;
   const { runtime, metrics, probeMetrics, podLogsDir, startedAt } = options;

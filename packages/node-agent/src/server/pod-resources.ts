@@ -2,14 +2,17 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Server, ServerCredentials, type sendUnaryData, status } from "@grpc/grpc-js";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { nodesOf } from "../resources/devices/choose-devices.ts";
 import type { GivenDevices } from "../resources/devices/device-checkpoint.ts";
 import type { MemoryBlock } from "../resources/memory/memory-state.ts";
 import type { OpenedManagers } from "../resources/open-resource-managers.ts";
 import { newMessageCodec } from "../runtime/messages.ts";
 
-/** Source: k8s.io/kubelet pkg/apis/podresources/v1, v1alpha1 (which has of a container its name and its devices alone) */
+/**
+ * The v1 messages; v1alpha1 uses a subset (container names and devices).
+ * Source: k8s.io/kubelet pkg/apis/podresources/v1, v1alpha1
+ */
 const messages = newMessageCodec({
   Empty: {},
   NUMANode: { ID: [1, "int64"] },
@@ -37,13 +40,13 @@ export interface PodResourcesOptions {
   dir: string;
   managers: Pick<OpenedManagers, "cpu" | "memory" | "devices">;
   pods: () => readonly NodePod[];
-  /** KubeletPodResourcesGetAllocatable. */
+  /** Feature gate KubeletPodResourcesGetAllocatable. */
   allocatable: boolean;
   onRequest?: (version: string) => void;
 }
 
 /**
- * `kubelet.sock`, where monitoring agents of the node ask which devices, CPUs and memory containers have to themselves.
+ * Serves the pod resources API at `kubelet.sock`: devices, CPUs and memory that are assigned to containers.
  * @throws Error when the socket cannot be served
  * Source: pkg/kubelet/apis/podresources
  */
@@ -89,7 +92,7 @@ export async function servePodResources(options: PodResourcesOptions): Promise<{
 
 const placeOf = (nodes: readonly number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
 
-/** Pure. A device that is at no node says nothing of nodes. */
+/** Pure: the resources of a Pod's containers. Devices without NUMA node have no topology. */
 function resourcesOf(pod: NodePod, { cpu, memory, devices }: PodResourcesOptions["managers"], version: string): object {
   const { name, namespace, uid } = pod.metadata;
   const containers = pod.spec.containers.map((container) => {

@@ -1,11 +1,11 @@
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { type ContainerRuntime, RuntimeError, sandboxState } from "../runtime/runtime.ts";
-import type { CpuStats, MemoryStats } from "./stats.ts";
+import type { CpuStats, MemoryStats } from "./usage-stats.ts";
 
 type SandboxStats = Cri<"PodSandboxStats">;
 
-/** What a runtime measures of a whole Pod: more than the sum of its containers. */
+/** Pod-level statistics from the runtime; includes processes that belong to no container. */
 export interface SandboxSummary {
   cpu?: CpuStats;
   memory?: MemoryStats;
@@ -22,8 +22,8 @@ interface InterfaceStats {
 }
 
 /**
- * What the runtime measures of the Pods' sandboxes that run, and of the containers in them.
- * @returns undefined for a runtime that measures containers only
+ * Statistics of running sandboxes and their containers.
+ * @returns undefined when the runtime supports container statistics only
  */
 export async function listSandboxStats(runtime: ContainerRuntime): Promise<SandboxStats[] | undefined> {
   const [stats, sandboxes] = await Promise.all([
@@ -37,7 +37,10 @@ export async function listSandboxStats(runtime: ContainerRuntime): Promise<Sandb
   return stats?.filter(({ attributes }) => running.has(attributes?.id ?? ""));
 }
 
-/** Source: pkg/kubelet/stats/cri_stats_provider.go listPodStatsStrictlyFromCRI */
+/**
+ * Converts CRI sandbox statistics to the fields of the summary.
+ * Source: pkg/kubelet/stats/cri_stats_provider.go listPodStatsStrictlyFromCRI
+ */
 export function sandboxSummary({ linux }: SandboxStats): SandboxSummary {
   const { cpu, memory, network, process } = linux ?? {};
   return {
@@ -64,7 +67,7 @@ function timeOf({ timestamp }: { timestamp: number }): string {
   return formatTime(timestamp / 1e6);
 }
 
-/** What was measured; the rest is left out. */
+/** The fields that the runtime reported. */
 function values<Name extends string>(
   usage: { readonly [key in Name]: { readonly value: number } | null },
   names: readonly Name[],

@@ -15,12 +15,12 @@ import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificat
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
-import type { NodePod } from "../pods/pod.ts";
-import type { VolumeUsage } from "../resources/volume-usage.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
+import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { attributesOf, newAuth } from "./auth.ts";
 import { newHealthHandler, newKubeletHandler } from "./server.ts";
 
@@ -29,7 +29,7 @@ interface Answer {
   body: string;
 }
 
-/** The handler over plain HTTP, a fake runtime with one running pod, and an API server that knows two tokens. */
+/** The handler over plain HTTP, with a fake runtime, one running Pod, and an API server that accepts two tokens. */
 async function serve(
   t: TestContext,
   options: {
@@ -48,7 +48,7 @@ async function serve(
   pod: NodePod;
   reviews: string[];
 }> {
-  // Certificates are made now.
+  // Generated certificates are valid from the real current time.
   const clock = options.tls === undefined ? newFakeClock() : newFakeClock(Date.now());
   const runtime = newFakeRuntime(clock);
   runtime.addImage("registry.test/busybox:1");
@@ -266,6 +266,9 @@ test("the health port answers /healthz without credentials, and nothing else", a
     code: 500,
     text: "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n",
   });
+  for (const check of ["ping", "log"]) assert.deepEqual(await get(`/healthz/${check}`), { code: 200, text: "ok" });
+  assert.deepEqual(await get("/healthz/syncloop"), { code: 500, text: "internal server error: sync loop is stuck\n" });
+  assert.equal((await get("/healthz/other")).code, 404);
 });
 
 test("/stats/summary tells what a pod's volumes take, and what it takes of the node's disk", async (t) => {
@@ -444,4 +447,182 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
   assert.doesNotMatch(head, /authorization/i);
   assert.partialDeepStrictEqual(asked, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
+});
+
+test("a runtime that fails is answered with 500, and the next request is served", async (t) => {
+  const { get, runtime } = await serve(t);
+  const list = runtime.listContainers;
+  runtime.listContainers = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  assert.deepEqual(await get("/runningpods/"), { status: 500, body: "rpc error: code = Unavailable desc = away\n" });
+  runtime.listContainers = list;
+  assert.equal((await get("/runningpods/")).status, 200);
+});
+
+test("/runningpods/ passes over what is not ours, what has ended and no more than that", async (t) => {
+  const { get, runtime } = await serve(t);
+  const found = runtime.find("main");
+  assert.ok(found);
+  const [own] = await runtime.listContainers();
+  const [box] = await runtime.listPodSandboxes();
+  assert.ok(own && box);
+  const foreign = { ...own, id: "x", labels: {} };
+  const ended = { ...own, id: "y", state: 2, metadata: { name: "ended", attempt: 0 } };
+  const second = { ...own, id: "z", metadata: { name: "second", attempt: 0 } };
+  runtime.listContainers = async () => [foreign, ended, own, second];
+  const stopped = { ...box, id: "b2", state: 1, labels: { ...box.labels, "io.kubernetes.pod.uid": "stopped" } };
+  const empty = { ...box, id: "b3", labels: { ...box.labels, "io.kubernetes.pod.uid": "empty" } };
+  runtime.listPodSandboxes = async () => [{ ...box, id: "b1", labels: {} }, stopped, box, empty];
+  const { items } = JSON.parse((await get("/runningpods/")).body);
+  const shown = items.map((pod: { metadata: { uid: string }; spec: { containers: { name: string }[] | null } }) => [
+    pod.metadata.uid,
+    pod.spec.containers?.map(({ name }) => name) ?? null,
+  ]);
+  assert.deepEqual(shown, [
+    ["uid-1", ["main", "second"]],
+    ["empty", null],
+  ]);
+});
+
+for (const { exitCode, want } of [
+  { exitCode: 0, want: { status: 200, body: "out err" } },
+  { exitCode: 3, want: { status: 500, body: "out errcommand terminated with exit code 3" } },
+]) {
+  test(`/run answers with what a command wrote that ends with ${exitCode}`, async (t) => {
+    const { get, runtime } = await serve(t);
+    const ran: unknown[] = [];
+    runtime.onExec = (id, command) => {
+      ran.push(id, command);
+      return { stdout: Buffer.from("out "), stderr: Buffer.from("err"), exitCode };
+    };
+    assert.deepEqual(await get("/run/default/web/uid-1/main?cmd=ls%20%20-l", "admin", "POST"), want);
+    assert.deepEqual(ran, [runtime.find("main")?.id, ["ls", "-l"]]);
+  });
+}
+
+test("ports that are none are not forwarded; a pod without a running sandbox forwards nothing", async (t) => {
+  const { port, get, runtime } = await serve(t);
+  const asked: unknown[] = [];
+  runtime.portForward = async (ask) => {
+    asked.push(ask);
+    throw new RuntimeError("Unavailable", "away");
+  };
+  const forward = (query: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { authorization: "Bearer admin", connection: "Upgrade", upgrade: "SPDY/3.1" };
+      request({ host: "127.0.0.1", port, method: "POST", path: `/portForward/default/web?${query}`, headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      })
+        .on("error", reject)
+        .end();
+    });
+  assert.equal(await forward("port=0,80&port=65535&port=65536&port=x&port=443"), 500);
+  const [{ id } = { id: "" }] = await runtime.listPodSandboxes();
+  assert.deepEqual(asked, [{ podSandboxId: id, port: [80, 65_535, 443] }]);
+  await runtime.stopPodSandbox(id);
+  const { status, body } = await get("/portForward/default/web");
+  assert.deepEqual([status, body.startsWith("failed to find sandboxID for pod ")], [500, true]);
+});
+
+test("the use of CPU is told as a rate between two looks, of each container and of their sum", async (t) => {
+  const { get, runtime } = await serve(t);
+  const at = Date.parse("2026-01-01T00:00:00Z") * 1e6;
+  const stats = (id: string, seconds: number, usedNs: number, uid = "uid-1") => {
+    const labels = { "io.kubernetes.pod.uid": uid, "io.kubernetes.container.name": id, "io.kubernetes.pod.name": "web" };
+    const timestamp = seconds < 0 ? 0 : at + seconds * 1e9;
+    return {
+      attributes: { id, metadata: { name: id, attempt: 0 }, labels, annotations: {} },
+      cpu: { timestamp, usageCoreNanoSeconds: { value: usedNs }, usageNanoCores: null },
+      memory: null,
+      writableLayer: null,
+    };
+  };
+  const look = async (...given: ReturnType<typeof stats>[]) => {
+    runtime.listContainerStats = async () => given;
+    const { pods } = JSON.parse((await get("/stats/summary")).body);
+    const [{ containers, cpu }] = pods;
+    const rates = containers.map((one: { cpu: { usageNanoCores: number } }) => one.cpu.usageNanoCores);
+    return [pods.length, rates, cpu.usageNanoCores, cpu.usageCoreNanoSeconds];
+  };
+  assert.deepEqual(await look(stats("a", 0, 10), stats("b", 0, 20), stats("c", 0, 1, "gone"), stats("d", -1, 1)), [
+    1,
+    [0, 0],
+    0,
+    30,
+  ]);
+  assert.deepEqual(await look(stats("a", 2, 1010), stats("b", 1, 520)), [1, [500, 500], 1000, 1530]);
+  assert.deepEqual(await look(stats("a", 2.5, 9999), stats("b", 3, 120)), [1, [500, 0], 500, 10_119], "too soon, and begun anew");
+  assert.deepEqual(await look(stats("a", 4, 5010)), [1, [2000], 2000, 5010], "since the last rate");
+});
+
+test("volumes of claims and those in memory take nothing of the node's disk", async (t) => {
+  const usage = (name: string, usedBytes: number) => ({
+    name,
+    at: 0,
+    usedBytes,
+    inodesUsed: usedBytes,
+    availableBytes: 1,
+    capacityBytes: 1,
+    inodes: 1,
+    inodesFree: 1,
+  });
+  const { get, runtime, pod } = await serve(t, {
+    volumes: [usage("data", 1), usage("fast", 2), usage("own", 4), usage("late", 8)],
+  });
+  pod.spec.volumes = [
+    { name: "data", persistentVolumeClaim: { claimName: "disk" } },
+    { name: "fast", emptyDir: { medium: "Memory" } },
+    { name: "own", emptyDir: {} },
+  ];
+  const labels = { "io.kubernetes.pod.uid": "uid-1", "io.kubernetes.container.name": "main" };
+  const attributes = { id: "c", metadata: { name: "main", attempt: 0 }, labels, annotations: {} };
+  const cpu = { timestamp: 1, usageCoreNanoSeconds: null, usageNanoCores: null };
+  runtime.listContainerStats = async () => [{ attributes, cpu, memory: null, writableLayer: null }];
+  const [{ volume, ...rest }] = JSON.parse((await get("/stats/summary")).body).pods;
+  const claims = volume.map(({ pvcRef }: { pvcRef?: { name: string } }) => pvcRef?.name);
+  assert.deepEqual(claims, ["disk", undefined, undefined, undefined]);
+  assert.partialDeepStrictEqual(rest["ephemeral-storage"], { usedBytes: 12, inodesUsed: 12 });
+});
+
+test("who cannot be asked about is turned away, with what was asked", async (t) => {
+  const failing = (resource: string) =>
+    newAuth({
+      client: {
+        async create(ref: { resource: string }) {
+          if (ref.resource === resource) throw new Error("connect ECONNREFUSED");
+          return { status: { authenticated: true, user: { username: "joe" } } };
+        },
+      } as unknown as Client,
+      clock: newFakeClock(),
+      log: discardLogger,
+      nodeName: "node1",
+      anonymous: true,
+      tokenWebhook: true,
+      tokenTtlMs: 0,
+      clientCa: undefined,
+      metrics: newMetricsRegistry(),
+      mode: "Webhook",
+      authorizedTtlMs: 0,
+      unauthorizedTtlMs: 0,
+    });
+  for (const { resource, status, message } of [
+    { resource: "tokenreviews", status: 401, message: "Unauthorized" },
+    {
+      resource: "subjectaccessreviews",
+      status: 403,
+      message: "Authorization error (user=joe, verb=get, resource=nodes, subresource=metrics)",
+    },
+  ]) {
+    const server = await startHttpServer({
+      port: 0,
+      bindAddress: "127.0.0.1",
+      log: discardLogger,
+      async handler(exchange) {
+        exchange.respond(200, {}, JSON.stringify(await failing(resource).check(exchange, "/metrics/cadvisor")));
+      },
+    });
+    t.after(() => server.close(0));
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { authorization: "Bearer x" } });
+    assert.deepEqual(await answer.json(), { allowed: false, status, message });
+  }
 });

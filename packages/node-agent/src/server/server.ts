@@ -4,7 +4,7 @@ import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";
 import type { DebugPages } from "@coxswain/apimachinery/serving/pprof";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import type { Auth } from "./auth.ts";
@@ -13,8 +13,9 @@ import { cadvisorMetrics, resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 import { serveAttach, serveExec, servePortForward, serveRun } from "./streaming.ts";
 
+/** Dependencies of the kubelet API handler. */
 export interface ServerContext {
-  /** undefined: the read-only port, open to everybody. */
+  /** Undefined for the read-only port, which has no access control. */
   auth: Auth | undefined;
   log: Logger;
   runtime: ContainerRuntime;
@@ -22,17 +23,17 @@ export interface ServerContext {
   probeMetrics: MetricsRegistry;
   podLogsDir: string;
   debuggingHandlers: boolean;
-  /** Wanted Pods, with their present status. */
+  /** Wanted Pods with their current status. */
   pods: () => readonly NodePod[];
   podByName: (namespace: string, name: string) => NodePod | undefined;
   statusOf: (pod: NodePod) => PodStatus | undefined;
   stats: StatsContext;
   machine: { cpuCount: number; memoryBytes: number };
-  /** /debug/pprof/ and /debug/flags/v; undefined when they are off. */
+  /** /debug/pprof/ and /debug/flags/v; undefined when disabled. */
   debugPages?: DebugPages | undefined;
-  /** For /configz. */
+  /** The configuration for /configz. */
   config: () => Readonly<Record<string, unknown>>;
-  /** What keeps the agent from being healthy, undefined when nothing does. */
+  /** The health problem of the agent, if any. */
   health: () => string | undefined;
   now: () => number;
 }
@@ -43,8 +44,8 @@ const text = { "content-type": "text/plain; charset=utf-8" };
 const json = { "content-type": "application/json" };
 
 /**
- * The kubelet API: every request is authenticated and authorized, whatever it asks for. The read-only port serves
- * status and metrics to everybody, and nothing that reaches into a container.
+ * Handler of the kubelet API: every request is authenticated and authorized. The read-only port serves status and metrics
+ * without authentication, but no access to containers.
  * Source: pkg/kubelet/server/server.go
  */
 export function newKubeletHandler(context: ServerContext): ExchangeHandler {
@@ -89,7 +90,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
     ["run", debug((exchange, names, query) => serveRun(exchange, context, names, query))],
     ["runningpods", debug(async (exchange) => sendJson(exchange, await runningPods(context)))],
     ["configz", debug((exchange) => sendJson(exchange, { kubeletconfig: context.config() }))],
-    // Files of the host's log folder are not handed out: a container with access to it could place links there.
+    // Host logs are never served: a container that can write to the directory could place links in it.
     ["logs", (exchange) => exchange.respond(405, text, "logs endpoint is disabled.\n")],
   ]);
 
@@ -112,7 +113,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   };
 }
 
-/** `--healthz-port`: for the machine's own checks, without credentials. */
+/** Handler of `--healthz-port`, without authentication. */
 export function newHealthHandler(health: () => string | undefined): ExchangeHandler {
   return (exchange) => {
     const parsed = parsePath(exchange.url);
@@ -143,7 +144,7 @@ function serveHealth(exchange: Exchange, health: () => string | undefined, names
   );
 }
 
-/** @returns undefined for a path that is not plain: an encoded slash, a step upwards, a NUL. */
+/** @returns undefined for ambiguous paths: encoded slashes, `..`, NUL */
 function parsePath(url: string): { path: string; segments: string[]; query: URLSearchParams } | undefined {
   const mark = url.indexOf("?");
   const path = mark < 0 ? url : url.slice(0, mark);
@@ -159,7 +160,7 @@ function parsePath(url: string): { path: string; segments: string[]; query: URLS
     if (decoded === "." || decoded === ".." || /[/\\\0;]/.test(decoded)) return undefined;
     segments.push(decoded);
   }
-  // Some pages are a folder: /debug/pprof/ and its profiles.
+  // Some routes depend on the trailing slash: /debug/pprof/ and its profiles.
   const folder = path.length > 1 && path.endsWith("/") ? "/" : "";
   return { path: `/${segments.join("/")}${folder}`, segments, query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)) };
 }
@@ -172,14 +173,14 @@ function podList(context: ServerContext): unknown {
   return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
 }
 
-/** What the runtime runs now, wanted or not. Source: pkg/kubelet/container/runtime.go ToAPIPod */
+/** Pods and containers that are running, wanted or not. Source: pkg/kubelet/container/runtime.go ToAPIPod */
 async function runningPods({ runtime }: ServerContext): Promise<unknown> {
   const [sandboxes, containers] = await Promise.all([runtime.listPodSandboxes(), runtime.listContainers()]);
   const running = containers.filter(({ state }) => state === containerState.running);
   const pods = new Map<string, { metadata: Record<string, unknown>; spec: { containers: unknown[] | null }; status: object }>();
   const podOf = (labels: Readonly<Record<string, string>>) => {
     const uid = labels[labelNames.podUid];
-    if (uid === undefined) return undefined; // not one of ours
+    if (uid === undefined) return undefined; // not created by a kubelet
     const metadata = {
       name: labels[labelNames.podName],
       namespace: labels[labelNames.podNamespace],

@@ -1,41 +1,26 @@
 import { readFile } from "node:fs/promises";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
-import { filesystemOf } from "../node/machine.ts";
-import type { NodePod } from "../pods/pod.ts";
-import type { VolumeUsage } from "../resources/volume-usage.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { filesystemOf } from "../resources/machine.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { listSandboxStats, type SandboxSummary, sandboxSummary } from "./sandbox-stats.ts";
+import type { CpuStats, MemoryStats } from "./usage-stats.ts";
 
 export interface StatsContext {
   runtime: ContainerRuntime;
   nodeName: string;
   rootDir: string;
   pods: () => readonly NodePod[];
-  /** Of a Pod's volumes, as of the last look. */
+  /** Volume usage of a Pod, as of the last measurement. */
   volumes: (uid: string) => readonly VolumeUsage[];
   startedAt: number;
   now: () => number;
-  /** Asks the runtime for stats of whole Pods too (PodAndContainerStatsFromCRI). */
+  /** Use Pod-level statistics of the runtime (PodAndContainerStatsFromCRI). */
   ofSandboxes: boolean;
-}
-
-export interface CpuStats {
-  time: string;
-  usageNanoCores?: number;
-  usageCoreNanoSeconds?: number;
-}
-
-export interface MemoryStats {
-  time: string;
-  availableBytes?: number;
-  usageBytes?: number;
-  workingSetBytes?: number;
-  rssBytes?: number;
-  pageFaults?: number;
-  majorPageFaults?: number;
 }
 
 export interface Summary {
@@ -66,7 +51,7 @@ export interface ContainerSummary {
   rootfs: { time: string; usedBytes: number; inodesUsed: number };
 }
 
-/** What `/stats/summary` tells. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
+/** The response of `/stats/summary`. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
 export async function summary(context: StatsContext, sampler: CpuSampler): Promise<Summary> {
   const [{ containers, sandboxes }, fs, cpu, memory] = await Promise.all([
     fromRuntime(context),
@@ -128,7 +113,7 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
   };
 }
 
-/** What the runtime measures. */
+/** Container statistics, and sandbox statistics when the runtime supports them. */
 async function fromRuntime({
   runtime,
   ofSandboxes,
@@ -138,7 +123,7 @@ async function fromRuntime({
   return { containers: sandboxes.flatMap(({ linux }) => linux?.containers ?? []), sandboxes };
 }
 
-/** A Pod's volumes, and what it takes of the node's disk: its containers' own files and the volumes that end with it. */
+/** Adds volume usage and ephemeral storage: writable layers and the volumes that are deleted with the Pod. */
 function withVolumes(
   summary: PodSummary,
   pod: NodePod | undefined,
@@ -189,11 +174,12 @@ function containerSummary(stat: Cri<"ContainerStats">, name: string, sampler: Cp
   };
 }
 
-/** Turns counters of used CPU into rates, from one look to the next. */
+/** Computes CPU usage rates from cumulative counters; at most one new sample per second and ID. */
 export interface CpuSampler {
   rate(id: string, usedNs: number, atNs: number): number;
 }
 
+/** Creates a sampler without samples: the first rate of an ID is 0. */
 export function newCpuSampler(): CpuSampler {
   const samples = new Map<string, { usedNs: number; atNs: number; rate: number }>();
   return {
@@ -210,7 +196,7 @@ export function newCpuSampler(): CpuSampler {
 
 const nsPerTick = 1e7;
 
-/** Nanoseconds of CPU used since boot, all processes: user, nice, system, irq, softirq, steal. */
+/** CPU time used since boot in nanoseconds: user, nice, system, irq, softirq, steal. */
 async function nodeCpu(): Promise<number> {
   const line = (await readFile("/proc/stat", "utf8")).split("\n")[0] ?? "";
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/\s+/).slice(1).map(Number);

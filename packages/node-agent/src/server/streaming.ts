@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { describePod, type NodePod } from "../pods/pod.ts";
+import { describePod, type NodePod } from "../pod/pod.ts";
 import { readPodRecord } from "../runtime/pod-record.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
@@ -20,7 +20,7 @@ interface Target {
   sandboxId: string;
 }
 
-/** Finds what `/{namespace}/{pod}[/{uid}][/{container}]` names; answers the request when there is no such thing. */
+/** Resolves `/{namespace}/{pod}[/{uid}][/{container}]`; responds with an error and returns undefined when it does not exist. */
 async function findTarget(
   exchange: Exchange,
   context: StreamingContext,
@@ -43,7 +43,7 @@ async function findTarget(
     if (sandbox === undefined) return refuse(500, `failed to find sandboxID for pod ${describePod(pod)}`);
     return { pod, containerId: "", sandboxId: sandbox.id };
   }
-  // One that has ended cannot be entered, though there is a trace of it.
+  // Streams to an exited container are impossible, even though the runtime still lists it.
   const found = record.containers.find(({ name, state }) => name === container && state === "running");
   if (found === undefined) return refuse(500, `container not found (${JSON.stringify(container ?? "")})`);
   return { pod, containerId: found.id, sandboxId: sandbox?.id ?? "" };
@@ -57,18 +57,19 @@ function streamFlags(query: URLSearchParams): { stdin: boolean; stdout: boolean;
 
 const noStreams = "you must specify at least 1 of stdin, stdout, stderr";
 
-/** `/exec/…?command=…`: the runtime's own streaming server does the work, its bytes pass through. */
+/** `/exec/…?command=…`: proxied to the runtime's streaming server. */
 export function serveExec(...asked: Asked): Promise<void> {
   const [, { runtime }, , query] = asked;
   return serveStreams(asked, (target) => runtime.exec({ ...target, cmd: query.getAll("command") }));
 }
 
+/** `/attach/…`: proxied to the runtime's streaming server. */
 export function serveAttach(...asked: Asked): Promise<void> {
   const [, { runtime }] = asked;
   return serveStreams(asked, (target) => runtime.attach(target));
 }
 
-/** A request, and what of its path names the container. */
+/** A request and the path segments that identify the container. */
 type Asked = [exchange: Exchange, context: StreamingContext, names: readonly string[], query: URLSearchParams];
 type StreamTarget = { containerId: string } & ReturnType<typeof streamFlags>;
 
@@ -83,6 +84,7 @@ async function serveStreams(
   await forward(exchange, () => locate({ containerId: target.containerId, ...flags }));
 }
 
+/** `/portForward/…`: proxied to the runtime's streaming server. */
 export async function servePortForward(...[exchange, context, names, query]: Asked): Promise<void> {
   const target = await findTarget(exchange, context, names, false);
   if (target === undefined) return;
@@ -94,7 +96,7 @@ export async function servePortForward(...[exchange, context, names, query]: Ask
   await forward(exchange, () => context.runtime.portForward({ podSandboxId: target.sandboxId, port }));
 }
 
-/** `/run/…?cmd=…`: runs to its end and answers with what it wrote. */
+/** `/run/…?cmd=…`: executes a command and responds with its output. */
 export async function serveRun(...[exchange, context, names, query]: Asked): Promise<void> {
   const target = await findTarget(exchange, context, names, true);
   if (target === undefined) return;
@@ -122,13 +124,13 @@ async function forward(exchange: Exchange, locate: () => Promise<string>): Promi
   splice(upgrade.socket, backend);
 }
 
-/** The client's own request, sent on to another path: names and number of headers as they came (they repeat). */
+/** The client's request head for another path. Raw headers keep their order, spelling and repetitions. */
 function requestHead(exchange: Exchange, url: URL): string {
   const raw = exchange.rawHeaders;
   let head = `${exchange.method} ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n`;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = (raw[i] as string).toLowerCase();
-    // Credentials were for us alone.
+    // The client's credentials are not passed to the runtime.
     if (name === "host" || name === "authorization" || name === "cookie") continue;
     head += `${raw[i]}: ${raw[i + 1]}\r\n`;
   }
@@ -149,7 +151,7 @@ function dial(host: string, port: number): Promise<Duplex> {
   });
 }
 
-/** Bytes both ways until either side is done; the end of one direction is handed on, a failure ends both. */
+/** Proxies bytes in both directions. A half-close is passed on; an error closes both sides. */
 function splice(client: Duplex, backend: Duplex): void {
   const end = (): void => {
     client.destroy();

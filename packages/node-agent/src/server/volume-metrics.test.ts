@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { VolumeUsage } from "../resources/volume-usage.ts";
 import { aNodePod } from "../testing/builders.ts";
+import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { newVolumeMetrics } from "./volume-metrics.ts";
 
 test("how full the volumes of claims are is told by claim, and no more when their pod has gone", async () => {

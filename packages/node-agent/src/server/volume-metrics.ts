@@ -1,7 +1,7 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
-import type { NodePod } from "../pods/pod.ts";
-import type { VolumeUsage, VolumeUsages } from "../resources/volume-usage.ts";
+import type { NodePod } from "../pod/pod.ts";
+import type { VolumeUsage, VolumeUsages } from "../volumes/volume-usage.ts";
 
 const series: readonly (readonly [name: string, field: keyof Omit<VolumeUsage, "name" | "at">, help: string])[] = [
   ["capacity_bytes", "capacityBytes", "Capacity in bytes of the volume"],
@@ -13,7 +13,7 @@ const series: readonly (readonly [name: string, field: keyof Omit<VolumeUsage, "
 ];
 
 /**
- * `kubelet_volume_stats_*`: how full the volumes of claims are, each once however many Pods share it.
+ * `kubelet_volume_stats_*`: usage of volumes with a claim, one time series per claim even if several Pods use it.
  * Source: pkg/kubelet/metrics/collectors/volume_stats.go
  */
 export function newVolumeMetrics(

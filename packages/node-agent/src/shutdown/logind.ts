@@ -6,19 +6,19 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
 import type { Variant } from "../dbus/message.ts";
 
-/** Keeps the machine up as long as it is held, at most for logind's delay. */
+/** Delays the machine's shutdown while it is held, at most for logind's InhibitDelayMaxSec. */
 export interface InhibitLock {
   release(): void;
 }
 
-/** What of systemd's logind a graceful shutdown needs. */
+/** The logind calls for graceful node shutdown. */
 export interface Logind {
-  /** How long logind waits for those that hold a lock. */
+  /** How long logind waits for inhibitor locks. */
   inhibitDelayMs(): Promise<number>;
-  /** Writes the configuration and has logind read it. */
+  /** Writes a configuration drop-in and reloads logind. */
   overrideInhibitDelay(ms: number): Promise<void>;
   inhibitShutdown(): Promise<InhibitLock>;
-  /** True when the machine goes down, false when it stays after all. */
+  /** Calls `heard` with true when a shutdown begins, with false when it is cancelled. */
   onShutdown(heard: (goesDown: boolean) => void): Promise<void>;
   closed: Promise<void>;
   close(): void;
@@ -31,9 +31,9 @@ const overrideFile = "99-kubelet.conf";
 const hangUp = 1;
 
 /**
- * @param options.configDir where logind reads overrides
- * @param options.inhibitProgram gets a lock from logind and holds it as long as what it runs: the descriptor that is the
- *   lock cannot come to us, Node has no way to receive one
+ * @param options.configDir directory of logind's configuration drop-ins
+ * @param options.inhibitProgram program that takes and holds the lock for its lifetime: the lock is a file descriptor, and
+ *   Node.js cannot receive descriptors over D-Bus
  * Source: pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go
  */
 export async function connectToLogind(options: {
@@ -76,7 +76,7 @@ export async function connectToLogind(options: {
         .catch((err: Error) => {
           throw new Error(`unable to reload logind conf: ${err.message}`);
         });
-      // It was only sent a signal: it needs a moment to read, and on a busy machine some seconds.
+      // The reload is asynchronous (a signal), and can take seconds on a busy machine.
       for (let tries = 0; tries < 50 && (await inhibitDelayMs()) < ms; tries++) await options.clock.sleep(100);
     },
     async inhibitShutdown() {
@@ -101,7 +101,7 @@ export async function connectToLogind(options: {
   };
 }
 
-/** What the program runs ends with its input, so also when this process ends in whatever way. */
+/** The child exits when its stdin is closed, which also happens when this process dies. */
 function holdLock(program: string, address: string | undefined): Promise<InhibitLock> {
   const what = ["--what=shutdown", "--who=kubelet", "--why=Kubelet needs time to handle node shutdown", "--mode=delay"];
   const child = spawn(program, [...what, "sh", "-c", "echo held; exec cat"], {
@@ -110,7 +110,7 @@ function holdLock(program: string, address: string | undefined): Promise<Inhibit
   });
   return new Promise((resolve, reject) => {
     let problem = "";
-    child.stdin.on("error", () => undefined); // it ended by itself
+    child.stdin.on("error", () => undefined); // the child exited
     child.stderr.on("data", (chunk: Buffer) => {
       problem = (problem + chunk.toString()).slice(-1000);
     });

@@ -1,21 +1,22 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
-import type { Rejection } from "../pods/admit.ts";
-import { describePod, type NodePod } from "../pods/pod.ts";
-import type { PodVerdict } from "../pods/pod-runner.ts";
+import type { ShutdownGroup } from "../agent-config.ts";
+import { describePod, type NodePod } from "../pod/pod.ts";
+import type { PodVerdict, Rejection } from "../pod/pod-verdict.ts";
 import type { InhibitLock, Logind } from "./logind.ts";
-import { byGroup, type ShutdownGroup } from "./shutdown-groups.ts";
+import { byGroup } from "./shutdown-groups.ts";
 
+/** Graceful node shutdown with logind's inhibitor locks. */
 export interface NodeShutdown {
   /**
-   * Holds the machine's shutdown up from now on. Finds logind again when the bus was away; ends with the signal.
-   * @throws Error when logind cannot be reached, or does not wait that long
+   * Takes the inhibitor lock. Reconnects when the connection to logind is lost; ends with the signal.
+   * @throws Error when logind is unreachable, or does not allow the required delay
    */
   start(signal: AbortSignal): Promise<void>;
-  /** Why the node is not ready. */
+  /** The reason why the node is not ready: a shutdown is in progress. */
   problem(): string | undefined;
-  /** Why no Pod is taken any more. */
+  /** The rejection of new Pods while a shutdown is in progress. */
   refusal(): Rejection | undefined;
 }
 
@@ -23,7 +24,7 @@ export interface NodeShutdownOptions {
   groups: readonly ShutdownGroup[];
   connect: () => Promise<Logind>;
   activePods: () => readonly NodePod[];
-  /** Resolves when nothing of the Pod runs. */
+  /** Resolves when no container of the Pod runs. */
   endPod: (pod: NodePod, verdict: PodVerdict, graceSeconds: number) => Promise<void>;
   tellNode: (type: "Normal", reason: string, message: string) => void;
   onChange: () => void;
@@ -39,14 +40,14 @@ const verdict: PodVerdict = {
 const refused: Rejection = { reason: "NodeShutdown", message: "Pod was rejected as the node is shutting down." };
 
 /**
- * When the machine goes down, Pods get to end first: group by group, each group its time. Until then logind is held up.
- * Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go
+ * On shutdown, terminates Pods group by group within the grace period of each group, while the inhibitor lock delays the
+ * shutdown. Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go
  */
 export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
   const { groups, clock, log } = options;
   const neededMs = groups.reduce((sum, group) => sum + group.shutdownGracePeriodSeconds * 1000, 0);
   let shuttingDown = false;
-  /** Counts shutdowns that begin and that are called off: only the present one gives the lock back. */
+  /** Number of shutdown events and cancellations: only the current shutdown releases the lock. */
   let current = 0;
   let lock: InhibitLock | undefined;
 

@@ -1,5 +1,5 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import { connectToLogind } from "./logind.ts";
 import { type NodeShutdown, type NodeShutdownOptions, newNodeShutdown } from "./node-shutdown.ts";
 import { groupsOf } from "./shutdown-groups.ts";
@@ -9,7 +9,7 @@ export interface OpenShutdownOptions extends Omit<NodeShutdownOptions, "groups" 
   featureGates: FeatureGates;
 }
 
-/** @returns undefined when the configuration gives Pods no time: the machine goes down at once */
+/** @returns undefined when no grace period is configured: the shutdown is not delayed */
 export function openNodeShutdown(options: OpenShutdownOptions): NodeShutdown | undefined {
   if (!options.featureGates.enabled("GracefulNodeShutdown")) return undefined;
   const { shutdownGroups, shutdownGraceMs, shutdownGraceCriticalMs } = options.config;

@@ -1,12 +1,8 @@
-/** How long Pods of a priority, and above up to the next group's, have to end. */
-export interface ShutdownGroup {
-  priority: number;
-  shutdownGracePeriodSeconds: number;
-}
+import type { ShutdownGroup } from "../agent-config.ts";
 
 const systemCritical = 2_000_000_000;
 
-/** Pure: the two fields of the configuration as groups; none when there is nothing to wait for. */
+/** Pure: the two grace period settings as groups; empty when no delay is configured. */
 export function groupsOf(totalMs: number, criticalMs: number): ShutdownGroup[] {
   if (totalMs === 0 || criticalMs > totalMs) return [];
   return [
@@ -16,8 +12,8 @@ export function groupsOf(totalMs: number, criticalMs: number): ShutdownGroup[] {
 }
 
 /**
- * Pure: Pods by group, those first that end first. A Pod belongs to the highest group that is not above it, else to the
- * lowest. Source: pkg/kubelet/nodeshutdown groupByPriority
+ * Pure: Pods by group, in the order of termination. A Pod belongs to the group with the highest priority that does not exceed
+ * its own, else to the lowest. Source: pkg/kubelet/nodeshutdown groupByPriority
  */
 export function byGroup<T extends { spec: { priority?: number } }>(
   groups: readonly ShutdownGroup[],

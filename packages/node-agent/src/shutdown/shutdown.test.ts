@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import type { Logind } from "./logind.ts";
 import { newNodeShutdown } from "./node-shutdown.ts";
@@ -34,7 +34,7 @@ test("a pod belongs to the highest group that is not above it", () => {
   );
 });
 
-/** A node over a logind of the test's. */
+/** A node with a fake logind. */
 function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number } = {}) {
   let isAway = false;
   const clock = newFakeClock();
@@ -90,7 +90,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
     },
     connections: () => connections,
     end: (name: string) => ending.get(name)?.(),
-    /** What ends the pod that is being ended now, for later. */
+    /** A function that ends the current termination of a Pod later. */
     takeEnd: (name: string) => ending.get(name) ?? (() => undefined),
     delayMs: () => delayMs,
   };

@@ -14,22 +14,25 @@ import {
   secrets,
   serviceAccounts,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { IssuedToken, PodObjects, TokenRequestOptions } from "./pod-objects.ts";
+import type { IssuedToken, PodObjects, TokenRequestOptions } from "../pod/pod-objects.ts";
 
-/** So many Pods that refer to one object ask for it once; short, so that a change shows at the next look. */
+/** Deduplicates reads by many Pods; short, so that changes are visible at the next sync. */
 const keepMs = 5_000;
 const maxKept = 1_000;
 const maxTokenAgeMs = 24 * 3600_000;
 const tokenRefreshJitterMs = 10_000;
 
-/** An object as it was read last: good for containers that start while the API server is away. */
+/** A cached object; the last successful read is used while the API server is unavailable. */
 interface Kept {
   at: number;
   object: Promise<KubeObject>;
   last: KubeObject | undefined;
 }
 
-/** Reads from the API server. Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go */
+/**
+ * Reads objects from the API server with a short-lived cache.
+ * Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go
+ */
 export function newApiObjects(client: Client, clock: Clock): PodObjects {
   const kept = new Map<string, Kept>();
   const tokens = new Map<string, { issued: IssuedToken; requestedAt: number; expiresAt: number }>();
@@ -47,7 +50,7 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
         return object;
       },
       (err) => {
-        // A failure is not kept: the object may be made at the next moment.
+        // Failures are not cached: the object may be created any time.
         entry.at = Number.NEGATIVE_INFINITY;
         const isGone = isNotFound(err) || isForbidden(err);
         if (isGone) kept.delete(key);
@@ -78,13 +81,13 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
         return issued;
       } catch (err) {
         if (found === undefined || found.expiresAt <= now) throw err;
-        return found.issued; // still good for a while
+        return found.issued; // not expired yet
       }
     },
   };
 }
 
-/** Events say `configmap "x" not found`, in the singular. */
+/** Error messages use the singular: `configmap "x" not found`. */
 async function named<T>(singular: string, name: string, reading: Promise<T>): Promise<T> {
   try {
     return await reading;
@@ -114,7 +117,7 @@ function requestToken(client: Client, request: TokenRequestOptions): Promise<Tok
   return client.create<TokenRequest>(serviceAccounts, body, { namespace, name: serviceAccount, subresource: "token" });
 }
 
-/** Without an API server there are no such objects. */
+/** Standalone mode: no object exists. */
 export const noObjects: PodObjects = {
   configMap: async (_, name) => Promise.reject(notFound({ group: "", resource: "configmap" }, name)),
   secret: async (_, name) => Promise.reject(notFound({ group: "", resource: "secret" }, name)),

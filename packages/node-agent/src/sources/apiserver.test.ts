@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configSeenAnnotation, configSourceAnnotation, isCriticalPod, isStaticPod, type NodePod } from "../pods/pod.ts";
+import { configSeenAnnotation, configSourceAnnotation, isCriticalPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { followApiserver } from "./apiserver.ts";
 import { newPodSources } from "./merge.ts";
@@ -46,4 +46,22 @@ test("another pod under the name of one takes its place", () => {
   handler.updated(aNodePod(), aNodePod({}, { uid: "uid-2" }));
   handler.deleted(aNodePod({}, { uid: "uid-2" }));
   assert.deepEqual(heard, ["added uid-1", "removed uid-1", "added uid-2", "removed uid-2"]);
+});
+
+test("a pod that is not whole yet is not wanted, and does not end the one before it", () => {
+  const { heard, handler } = follow();
+  const { spec: _, ...bare } = aNodePod();
+  for (const metadata of [
+    { namespace: "default", uid: "u" },
+    { name: "web", uid: "u" },
+    { name: "web", namespace: "default" },
+  ])
+    handler.added({ ...aNodePod(), metadata });
+  handler.added(bare as Pod);
+  handler.deleted({ ...aNodePod(), metadata: { name: "web" } });
+  assert.deepEqual(heard, []);
+  handler.added(aNodePod());
+  handler.updated(aNodePod(), bare as Pod);
+  handler.updated(aNodePod(), aNodePod({}, { labels: { a: "b" } }));
+  assert.deepEqual(heard, ["added uid-1", "updated uid-1"]);
 });

@@ -1,12 +1,11 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pods/pod.ts";
+import { configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
 
 /**
- * Pods that were bound to this node: an informer over `spec.nodeName=<node>`. The source counts as heard when the
- * informer has its first list.
+ * Pods bound to this node, from an informer with `spec.nodeName=<node>`. The caller marks the source as synced.
  * Source: pkg/kubelet/config/apiserver.go
  */
 export function followApiserver(informer: SharedInformer<Pod>, sources: PodSources, clock: Clock): void {
@@ -27,8 +26,8 @@ export function followApiserver(informer: SharedInformer<Pod>, sources: PodSourc
 }
 
 /**
- * Where a Pod comes from is ours to say, whatever its author wrote: who could call a Pod static would have one that no
- * pressure turns away or evicts. Source: pkg/kubelet/config/config.go merge
+ * The source annotation is set by the kubelet, whatever the object contains: static Pods are exempt from admission under
+ * pressure and from eviction. Source: pkg/kubelet/config/config.go merge
  */
 function marked(pod: NodePod, seen: string): NodePod {
   const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: "api", [configSeenAnnotation]: seen };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newPodSources } from "./merge.ts";
 
-const all = 9223372036854775807n as unknown as number; // as it is read
+const all = 9223372036854775807n as unknown as number; // as decoded
 
 for (const source of ["api", "file"] as const) {
   test(`a pod of ${source} may ask for as much time as it likes, and gets what can be reckoned with`, () => {
@@ -30,3 +30,14 @@ for (const source of ["api", "file"] as const) {
     assert.equal(sources.get("uid-1"), usual);
   });
 }
+
+test("as much as thirty years is left as it is, on its own and beside what is longer", () => {
+  const sources = newPodSources(["api"], { added() {}, updated() {}, removed() {} });
+  const most = aNodePod({ terminationGracePeriodSeconds: 1e9, activeDeadlineSeconds: -1e9 });
+  sources.upsert("api", most);
+  assert.equal(sources.get("uid-1"), most);
+  const containers = [aContainer(), aContainer({ livenessProbe: { terminationGracePeriodSeconds: all } })];
+  sources.upsert("api", aNodePod({ terminationGracePeriodSeconds: 7, containers }));
+  assert.partialDeepStrictEqual(sources.get("uid-1")?.spec, { terminationGracePeriodSeconds: 7 });
+  assert.equal(sources.get("uid-1")?.spec.containers[1]?.livenessProbe?.terminationGracePeriodSeconds, 1e9);
+});

@@ -1,12 +1,12 @@
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { containersOf, type NodePod } from "../pods/pod.ts";
+import { containersOf, type NodePod } from "../pod/pod.ts";
 
 const mostSeconds = 1e9;
 
 /**
- * Users may write all of 64 bits of seconds (which are read as a bigint), with which nobody can reckon, the runtime
- * neither. Thirty years do as well.
- * @returns the Pod itself where no time is longer
+ * Limits durations in seconds. The API allows any int64 (decoded as bigint), which overflows timers and arithmetic here and
+ * in the runtime.
+ * @returns the same object when all durations are within the limit of about thirty years
  */
 export function withBoundedTimes(pod: NodePod): NodePod {
   if (!timesOf(pod).some(isLong)) return pod;

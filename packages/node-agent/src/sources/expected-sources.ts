@@ -1,7 +1,7 @@
-import type { AgentConfig } from "../config.ts";
+import type { AgentConfig } from "../agent-config.ts";
 import type { SourceName } from "./merge.ts";
 
-/** Pure: what has to be heard before anything is taken for unwanted. */
+/** Pure: the sources that have to report before any Pod may be considered unwanted. */
 export function expectedSources(
   config: Pick<AgentConfig, "staticPodPath" | "staticPodUrl">,
   hasApiserver: boolean,

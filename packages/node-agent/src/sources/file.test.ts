@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -13,7 +13,7 @@ const manifest = (image: string): string =>
   JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "c", image }] } });
 const frequencyMs = 20_000;
 
-/** A folder that is followed. */
+/** Follows a directory. */
 async function following(t: TestContext) {
   const path = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(path, { recursive: true, force: true }));
@@ -68,4 +68,71 @@ test("a file that is half written ends no pod, one that stays so does", async (t
   assert.deepEqual([...did], ["removed i:1"]);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
+});
+
+/** Follows a path with a polling interval that the test controls. */
+async function polling(t: TestContext, path: string) {
+  const clock = newFakeClock();
+  const told: string[] = [];
+  const sources = newPodSources(["file"], {
+    added: ({ metadata }) => void told.push(`added ${metadata.name}`),
+    updated: ({ metadata }) => void told.push(`updated ${metadata.name}`),
+    removed: ({ metadata }) => void told.push(`removed ${metadata.name}`),
+  });
+  const failed: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void failed.push(message) };
+  const stop = new AbortController();
+  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, log }, stop.signal);
+  t.after(async () => {
+    stop.abort();
+    await running;
+  });
+  await waitFor(() => clock.waiting > 0);
+  const look = async (condition: () => boolean) =>
+    waitFor(() => {
+      void clock.advance(frequencyMs);
+      return condition();
+    });
+  return { told, failed, sources, look };
+}
+
+const named = (name: string): string => manifest("i:1").replace('"web"', JSON.stringify(name));
+
+test("of a folder all files are pods, in order; hidden ones and folders are passed over, one that is none stops no other", async (t) => {
+  const path = await mkdtemp(join(tmpdir(), "cox-manifests-"));
+  t.after(() => rm(path, { recursive: true, force: true }));
+  await mkdir(join(path, "a"));
+  for (const name of ["c", "b", ".hidden"]) await writeFile(join(path, name), named(`from-${name}`.replace(".", "")));
+  await writeFile(join(path, "bad"), "kind: [");
+  const { told, failed, sources } = await polling(t, path);
+  assert.deepEqual(told, ["added from-b-n1", "added from-c-n1"]);
+  assert.deepEqual(failed, ["Can't process manifest file"]);
+  assert.equal(sources.allSynced(), true);
+});
+
+test("a path that is not there yet wants no pod; one that goes away ends them", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "web.yaml");
+  const { told, failed, sources, look } = await polling(t, path);
+  assert.deepEqual([sources.allSynced(), sources.list(), failed], [true, [], []]);
+  await writeFile(join(dir, "new"), named("web"));
+  await rename(join(dir, "new"), path);
+  await look(() => told.includes("added web-n1"));
+  await rm(path);
+  await look(() => told.includes("removed web-n1"));
+});
+
+test("a path that cannot be looked at keeps what it said", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "pods", "web.yaml");
+  await mkdir(join(dir, "pods"));
+  await writeFile(path, named("web"));
+  const { told, failed, sources, look } = await polling(t, path);
+  assert.deepEqual(told, ["added web-n1"]);
+  await rename(join(dir, "pods"), join(dir, "away"));
+  await writeFile(join(dir, "pods"), "a file where the folder was");
+  await look(() => failed.includes("Unable to read config path"));
+  assert.equal(sources.list().length, 1);
 });

@@ -3,12 +3,12 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
 import { staticPod } from "./static-pod.ts";
 
 export interface FileSourceOptions {
-  /** A file, or a folder whose files are Pods; those that begin with a dot are passed over. */
+  /** A file, or a directory of manifests; names that begin with a dot are ignored. */
   path: string;
   nodeName: string;
   frequencyMs: number;
@@ -17,14 +17,14 @@ export interface FileSourceOptions {
   log: Logger;
 }
 
-/** Reads static Pods at once, then whenever the folder changes and every `frequencyMs`. Source: pkg/kubelet/config/file.go */
+/** Reads static Pods now, on changes of the path, and every `frequencyMs`. Source: pkg/kubelet/config/file.go */
 export async function runFileSource(options: FileSourceOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, path } = options;
-  /** Pods by file and content, so that a file that did not change gives the same object. */
+  /** Pods by file and contents: an unchanged file yields the same object. */
   const known = new Map<string, { text: string; pod: NodePod }>();
   let isChanging = false;
   while (!signal.aborted) {
-    // From before it is read: what is written meanwhile is a reason to read again.
+    // Start watching before reading, so that concurrent changes trigger another read.
     const watched = watchFor(path);
     try {
       options.sources.set("file", await readAll(options, known, isChanging));
@@ -38,7 +38,7 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
   }
 }
 
-/** @param isChanging somebody is writing: a file that cannot be read may be half of one, and its Pod is still wanted */
+/** @param isChanging true after a change event: an unreadable file may be partially written, so that its last Pod is kept */
 async function readAll(
   options: FileSourceOptions,
   known: Map<string, { text: string; pod: NodePod }>,
@@ -81,7 +81,7 @@ function watchFor(path: string): { change: AbortSignal; close(): void } {
     watcher = watch(path, () => change.abort());
     watcher.on("error", () => change.abort());
   } catch {
-    // not there yet: the timer will see it
+    // the path does not exist yet: rely on the timer
   }
   return { change: change.signal, close: () => watcher?.close() };
 }

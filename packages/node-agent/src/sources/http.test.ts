@@ -34,7 +34,7 @@ test("pods of a URL are polled for; a URL that fails keeps those it gave last", 
     { url, headers, nodeName: "n1", frequencyMs: 20_000, sources, clock, log: discardLogger },
     stop.signal,
   );
-  /** Lets the source ask once more and sleep again. */
+  /** Waits until the source has polled once more. */
   const nextPoll = async (next: typeof answer): Promise<string[]> => {
     const before = asked.length;
     answer = next;
@@ -50,10 +50,13 @@ test("pods of a URL are polled for; a URL that fails keeps those it gave last", 
   });
   assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same again");
   assert.deepEqual(await nextPoll({ status: 500, text: manifest("other") }), []);
+  const huge = JSON.stringify({ ...JSON.parse(manifest("huge")), note: "x".repeat(3 * 1024 * 1024) });
+  assert.deepEqual(await nextPoll({ status: 200, text: huge }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: "" }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: "{" }), []);
   const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: ["a", "b"].map((name) => JSON.parse(manifest(name))) });
   assert.deepEqual(await nextPoll({ status: 200, text: list }), ["removed web-n1", "added a-n1", "added b-n1"]);
+  assert.deepEqual(await nextPoll({ status: 200, text: `null\n---\n${manifest("a")}\n` }), ["removed b-n1", "updated a-n1"]);
   stop.abort();
   await running;
 });

@@ -1,30 +1,32 @@
-import { fullName, type NodePod } from "../pods/pod.ts";
+import { fullName, type NodePod } from "../pod/pod.ts";
 import { withBoundedTimes } from "./bounded-times.ts";
 
 export type SourceName = "api" | "file" | "http";
 
+/** Receives the changes of the merged Pods. */
 export interface SourceHandler {
   added(pod: NodePod): void;
   updated(pod: NodePod, previous: NodePod): void;
   removed(pod: NodePod): void;
-  /** A source says two Pods of one name: the second is not wanted. */
+  /** A source listed two Pods with one name: the second one is ignored. */
   duplicate?(pod: NodePod, source: SourceName): void;
 }
 
+/** The wanted Pods of all sources. */
 export interface PodSources {
-  /** A source says all the Pods it wants. */
+  /** Replaces all Pods of a source and marks it as synced. */
   set(source: SourceName, pods: readonly NodePod[]): void;
-  /** A source says what became of one Pod. */
+  /** Adds or updates one Pod of a source. */
   upsert(source: SourceName, pod: NodePod): void;
   remove(source: SourceName, uid: string): void;
   markSynced(source: SourceName): void;
-  /** Whether every source has said once what it wants: before that nothing may be taken for unwanted. */
+  /** True when every expected source has reported; before that no Pod may be considered unwanted. */
   allSynced(): boolean;
   list(): NodePod[];
   get(uid: string): NodePod | undefined;
 }
 
-/** One feed of what all sources want. Source: pkg/kubelet/config/config.go */
+/** Merges the Pods of all sources. Source: pkg/kubelet/config/config.go */
 export function newPodSources(expected: readonly SourceName[], handler: SourceHandler): PodSources {
   const bySource = new Map<SourceName, Map<string, NodePod>>(expected.map((source) => [source, new Map()]));
   const synced = new Set<SourceName>();

@@ -10,7 +10,8 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 
 /**
- * Pure: what keeps the agent from running a Pod that no API server has looked at. Names become parts of paths.
+ * Pure: errors in a static Pod that would break the agent; static Pods bypass the API server's validation, and names become
+ * path components.
  * Source: pkg/apis/core/validation ValidatePodCreate, as far as the agent depends on it
  */
 export function staticPodProblems({ metadata, spec }: Pod): FieldError[] {

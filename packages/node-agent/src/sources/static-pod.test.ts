@@ -42,6 +42,51 @@ for (const { name, text, want } of [
     text: manifest({}, { name: "a/../../b" }),
     want: /spec\.containers\[0\]\.name: Invalid value/,
   },
+  {
+    name: "an image missing in the second container",
+    text: manifest(spec({ containers: [{ name: "a", image: "i" }, { name: "b" }] })),
+    want: /spec\.containers\[1\]\.image: Required value/,
+  },
+  {
+    name: "an init container that is a path",
+    text: manifest(
+      spec({
+        initContainers: [
+          { name: "a", image: "i" },
+          { name: "..", image: "i" },
+        ],
+      }),
+    ),
+    want: /spec\.initContainers\[1\]\.name: Invalid value/,
+  },
+  {
+    name: "two volumes of one name",
+    text: manifest(
+      spec({
+        volumes: [
+          { name: "v", emptyDir: {} },
+          { name: "v", emptyDir: {} },
+        ],
+      }),
+    ),
+    want: /spec\.volumes\[1\]\.name: Duplicate value: "v"/,
+  },
+  {
+    name: "a volume without a name",
+    text: manifest(spec({ volumes: [{ emptyDir: {} }] })),
+    want: /spec\.volumes\[0\]\.name: Required value/,
+  },
+  {
+    name: "a second mount that says no path",
+    text: manifest({
+      spec: {
+        volumes: [{ name: "v", emptyDir: {} }],
+        containers: [{ name: "main", image: "i", volumeMounts: [{ name: "v", mountPath: "/v" }, { name: "v" }] }],
+      },
+    }),
+    want: /^\w*:? ?invalid pod: spec\.containers\[0\]\.volumeMounts\[1\]\.mountPath: Required value$/,
+  },
+  { name: "no name", text: manifest({ metadata: {} }), want: /metadata\.name: Required value/ },
   { name: "no container", text: manifest({ spec: {} }), want: /spec\.containers: Required value/ },
   { name: "no image", text: manifest({}, { image: "" }), want: /spec\.containers\[0\]\.image: Required value/ },
   {
@@ -67,3 +112,75 @@ for (const { name, text, want } of [
 ]) {
   test(`a manifest with ${name} is refused`, () => assert.throws(() => read(text), want));
 }
+
+test("a pod has the defaults that the API server would have set, and what it says itself stays", () => {
+  const probe = { httpGet: { port: 80 } };
+  const given = {
+    hostNetwork: true,
+    tolerations: [{ key: "a", operator: "Exists" }],
+    initContainers: [{ name: "init", image: "i@sha256:1" }],
+    containers: [
+      {
+        name: "main",
+        image: "registry:5000/i",
+        resources: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1" } },
+        ports: [{ containerPort: 80 }, { containerPort: 81, hostPort: 8081, protocol: "UDP" }],
+        livenessProbe: probe,
+        readinessProbe: { ...probe, periodSeconds: 3 },
+        startupProbe: { httpGet: { path: "/up", scheme: "HTTPS", port: 1 } },
+      },
+      { name: "second", image: "i:latest", imagePullPolicy: "Never", terminationMessagePolicy: "FallbackToLogsOnError" },
+      { name: "third", image: "i:1", resources: { requests: { cpu: "1" } } },
+      { name: "fourth", image: "i:latest" },
+    ],
+  };
+  const { spec } = read(manifest({ spec: given }));
+  assert.partialDeepStrictEqual(spec, {
+    nodeName: "Node1",
+    dnsPolicy: "ClusterFirst",
+    restartPolicy: "Always",
+    terminationGracePeriodSeconds: 30,
+    enableServiceLinks: true,
+    schedulerName: "default-scheduler",
+    securityContext: {},
+    tolerations: [
+      { key: "a", operator: "Exists" },
+      { operator: "Exists", effect: "NoExecute" },
+    ],
+  });
+  assert.deepEqual(
+    [...(spec.initContainers ?? []), ...spec.containers].map(({ imagePullPolicy }) => imagePullPolicy),
+    ["IfNotPresent", "Always", "Never", "IfNotPresent", "Always"],
+  );
+  const [main, second, third] = spec.containers;
+  const times = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
+  assert.partialDeepStrictEqual(main, {
+    terminationMessagePath: "/dev/termination-log",
+    terminationMessagePolicy: "File",
+    resources: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1", memory: "1Gi" } },
+    ports: [
+      { containerPort: 80, hostPort: 80, protocol: "TCP" },
+      { containerPort: 81, hostPort: 8081, protocol: "UDP" },
+    ],
+    livenessProbe: { ...times, httpGet: { path: "/", scheme: "HTTP", port: 80 } },
+    readinessProbe: { ...times, periodSeconds: 3, httpGet: { path: "/", scheme: "HTTP", port: 80 } },
+    startupProbe: { ...times, httpGet: { path: "/up", scheme: "HTTPS", port: 1 } },
+  });
+  assert.equal(second?.terminationMessagePolicy, "FallbackToLogsOnError");
+  assert.deepEqual(third?.resources, { requests: { cpu: "1" } });
+});
+
+test("a pod keeps a uid, a namespace and the name of its node that it brings; ports of its own network are not the host's", () => {
+  const metadata = { name: "web-node1", namespace: "prod", uid: "own", annotations: { a: "b" } };
+  const { metadata: made, spec } = read(manifest({ metadata }, { ports: [{ containerPort: 80 }] }));
+  assert.partialDeepStrictEqual(made, metadata);
+  assert.equal(made.annotations?.["kubernetes.io/config.hash"], "own");
+  assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, protocol: "TCP" }]);
+});
+
+test("pods of two nodes, files or sources are different ones, though they say the same", () => {
+  const uidOf = (source: "file" | "http", origin: string, node: string) =>
+    staticPod(manifest(), source, origin, node, 0).metadata.uid;
+  const uids = [uidOf("file", "/a", "n"), uidOf("file", "/b", "n"), uidOf("file", "/a", "m"), uidOf("http", "/a", "n")];
+  assert.equal(new Set(uids).size, 4);
+});

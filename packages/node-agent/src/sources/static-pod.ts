@@ -4,22 +4,22 @@ import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Container, Pod, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pods/pod.ts";
+import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { staticPodProblems } from "./static-pod-validation.ts";
 
 const podKind = { group: "", version: "v1", kind: "Pod" };
 
 /**
- * Makes a wanted Pod of what stands in a file or at a URL: uid, name, namespace, node and defaults.
- * @param origin the file's path or the URL
- * @throws Error when the text is not a Pod
+ * Parses a manifest and sets UID, name, namespace, node and defaults.
+ * @param origin path of the file, or the URL
+ * @throws Error when the text is not a valid Pod
  * Source: pkg/kubelet/config/common.go
  */
 export function staticPod(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod {
   return applyStaticDefaults(decodeManifest(parseYaml(text)), source, origin, nodeName, now);
 }
 
-/** A URL may give one Pod or a PodList. */
+/** Parses YAML documents that contain Pods or PodLists. @throws Error when one of them is invalid */
 export function staticPods(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod[] {
   const pods: NodePod[] = [];
   for (const document of yamlDocuments(text)) {
@@ -75,7 +75,7 @@ function applyStaticDefaults(pod: Pod, source: "file" | "http", origin: string, 
   } as NodePod;
 }
 
-/** The defaults that the API server would have set, as far as the agent acts on them. Source: pkg/apis/core/v1/defaults.go */
+/** The API server's defaults, as far as the agent depends on them. Source: pkg/apis/core/v1/defaults.go */
 function withDefaults(spec: NodePod["spec"]): NodePod["spec"] {
   return {
     dnsPolicy: "ClusterFirst",

@@ -1,9 +1,9 @@
+import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
-import type { AgentConfig } from "../config.ts";
 import { runFileSource } from "./file.ts";
 import { type HttpSourceOptions, runHttpSource } from "./http.ts";
 
-/** Follows the files and the URL that say which static Pods this node has. */
+/** Starts the file and HTTP sources of static Pods. */
 export function followStaticPods(
   config: AgentConfig,
   source: Pick<HttpSourceOptions, "sources" | "nodeName" | "clock" | "log">,

@@ -2,8 +2,8 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { OwnNode } from "../node/own-node.ts";
-import { type MirrorPods, newMirrorPods } from "../pods/mirror-pods.ts";
-import { isStaticPod, type NodePod } from "../pods/pod.ts";
+import { isStaticPod, type NodePod } from "../pod/pod.ts";
+import { type MirrorPods, newMirrorPods } from "./mirror-pods.ts";
 import { newStatusManager, type StatusManager } from "./status-manager.ts";
 
 export interface OpenStatusesOptions {
@@ -13,13 +13,14 @@ export interface OpenStatusesOptions {
   log: Logger;
 }
 
+/** The status manager and the mirror Pods. */
 export interface OpenedStatuses {
   status: StatusManager;
-  /** Undefined in standalone mode: nobody sees static Pods there. */
+  /** Undefined in standalone mode. */
   mirrors: MirrorPods | undefined;
 }
 
-/** Makes what the API server is shown of Pods: the status of each, where a static one is seen by its mirror. */
+/** Creates the status manager and the mirror Pods. The status of a static Pod is written to its mirror Pod. */
 export function openStatuses({ api, node, clock, log }: OpenStatusesOptions): OpenedStatuses {
   const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []) as NodePod[];
   const mirrors = api && newMirrorPods({ client: api.client, log, apiPods, node: async () => node.registered() });

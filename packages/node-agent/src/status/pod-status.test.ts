@@ -222,3 +222,12 @@ test("a pod that the node does not take says why, and nothing else", () => {
   const started = aNodePod({}, {}, { startTime: "2025-01-01T00:00:00Z" });
   assert.equal(rejectedStatus(started, rejection, now).startTime, "2025-01-01T00:00:00Z");
 });
+
+test("a pod without init containers and ephemeral ones says nothing of them", () => {
+  const status = make({ containers: [{}] });
+  assert.deepEqual(
+    [Object.hasOwn(status, "initContainerStatuses"), Object.hasOwn(status, "ephemeralContainerStatuses")],
+    [false, false],
+  );
+  assert.equal(Object.hasOwn(make({ spec: { containers: [] }, containers: [] }), "containerStatuses"), false);
+});

@@ -1,26 +1,27 @@
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Rejection } from "../pods/admit.ts";
-import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pods/pod.ts";
-import { shouldRestart } from "../pods/sync-pod.ts";
+import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pod/pod.ts";
+import type { Rejection } from "../pod/pod-verdict.ts";
 import type { ProbeResults } from "../probes/results.ts";
 import { type ContainerRecord, newestContainer, type PodRecord, podIps } from "../runtime/pod-record.ts";
+import { shouldRestart } from "../runtime/should-restart.ts";
 
+/** Inputs of the status of a Pod. */
 export interface StatusInput {
   pod: NodePod;
   record: PodRecord;
-  /** What was last told to the API server, or made for it. */
+  /** The last status computed for the Pod. */
   previous: PodStatus | undefined;
   hostIps: readonly string[];
   probes: ProbeResults;
-  /** Why a container could not be started the last time it was tried. */
+  /** Why the last attempt to start a container failed. */
   startFailure: (container: string) => { reason: string; message: string } | undefined;
   runtimeName: string;
   now: number;
 }
 
-/** Pure: what the API server is told about a Pod. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus */
+/** Pure: the status of a Pod. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus */
 export function podStatus(input: StatusInput): PodStatus {
   const { pod, record, previous } = input;
   const before = previous ?? pod.status ?? {};
@@ -34,7 +35,7 @@ export function podStatus(input: StatusInput): PodStatus {
   );
 
   let phase = phaseOf(pod, containerStatuses, initContainerStatuses);
-  // A Pod that has ended stays ended as it did, even when nothing of it is left to see.
+  // A terminal phase never changes, even when the containers were removed.
   if (isEnd(pod.status?.phase)) phase = pod.status.phase;
   else if (!isEnd(phase) && isEnd(before.phase)) phase = before.phase;
   const status: PodStatus = { phase };
@@ -67,7 +68,7 @@ function isEnd(phase: string | undefined): phase is "Failed" | "Succeeded" {
   return phase === "Failed" || phase === "Succeeded";
 }
 
-/** The sandbox of a Pod that has ended is stopped and has no address any more; what it was is kept. */
+/** A stopped sandbox has no IP; a terminated Pod keeps its last IPs. */
 function keptIps(phase: string, before: PodStatus): readonly string[] {
   if (phase === "Pending") return [];
   return (before.podIPs ?? []).map((entry) => entry.ip ?? "").filter((ip) => ip !== "");
@@ -112,7 +113,7 @@ function withoutRecord(container: AnyContainer, old: ContainerStatus | undefined
   status.restartCount = old.restartCount ?? 0;
   status.lastState = old.lastState ?? {};
   if (old.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
-  // It ran, and nothing is left that says how it ended.
+  // The container was running, and the runtime has no record of how it ended.
   status.lastState = {
     terminated: {
       reason: "ContainerStatusUnknown",
@@ -169,7 +170,7 @@ function fromRecord(record: ContainerRecord, old: ContainerStatus | undefined, r
   return status;
 }
 
-/** A container that waits for its next try says why, and what became of the one before. */
+/** Shows why a container is waiting for its next start, and the result of the previous one as last state. */
 function withStartFailure(
   status: ContainerStatus,
   container: AnyContainer,
@@ -210,7 +211,7 @@ function setReadiness(
   for (const status of inits) status.ready = status.state?.terminated?.exitCode === 0;
 }
 
-/** Pure. Source: kubelet_pods.go getPhase */
+/** Pure: the phase of a Pod. Source: kubelet_pods.go getPhase */
 function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: readonly ContainerStatus[]): string {
   let pendingInit = 0;
   let failedInit = 0;
@@ -269,7 +270,7 @@ function conditionsOf(
       old?.status === verdict.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(now);
     return { type, ...verdict, lastProbeTime: null, lastTransitionTime } as PodCondition;
   });
-  // Conditions of others (readiness gates) are theirs to change.
+  // Conditions set by others (readiness gates) are kept.
   const foreign = (pod.status?.conditions ?? []).filter(({ type }) => !ownConditions.includes(type));
   return [...conditions, ...foreign];
 }
@@ -329,15 +330,15 @@ function readyVerdict(pod: NodePod, containersReady: Verdict, before: readonly P
     : { status: "False", reason: "ReadinessGatesNotReady", message: messages.join(", ") };
 }
 
-/** Pure: a Pod that this node does not take says why, and nothing else. Source: pkg/kubelet/kubelet.go rejectPod */
+/** Pure: the status of a Pod that the node rejected. Source: pkg/kubelet/kubelet.go rejectPod */
 export function rejectedStatus(pod: NodePod, { reason, message }: Rejection, now: number): PodStatus {
   return { phase: "Failed", reason, message: `Pod ${message}`, startTime: pod.status?.startTime ?? formatTime(now) };
 }
 
-/** Conditions that are the agent's to set. Source: pkg/kubelet/types/pod_status.go */
+/** Conditions owned by the kubelet. Source: pkg/kubelet/types/pod_status.go */
 export const ownConditions: readonly string[] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
-/** Pure: every container that has not ended by now is said to have ended: nothing of the Pod runs any more. */
+/** Pure: marks every container that is neither terminated nor waiting as terminated, once nothing of the Pod runs. */
 export function terminatedStatus(status: PodStatus, pod: NodePod): PodStatus {
   const finish = (list: readonly ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
     list?.map((container) => {

@@ -16,7 +16,7 @@ function managing(pod: Pod) {
   client.put(pods, pod);
   let stored: Pod = pod;
   const status = newStatusManager({ client, clock, log: discardLogger, apiPodOf: () => stored });
-  /** The agent hears of what the server has. */
+  /** Updates the agent's cache from the server. */
   const hear = async (change: Partial<NonNullable<Pod["status"]>> = {}): Promise<void> => {
     await settle();
     const { name = "", namespace = "" } = pod.metadata;

@@ -5,26 +5,29 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { describePod, type NodePod } from "../pods/pod.ts";
+import { describePod, type NodePod } from "../pod/pod.ts";
 import { ownConditions } from "./pod-status.ts";
 
 export interface StatusManagerOptions {
-  /** Undefined without an API server: statuses are kept for the agent's own API. */
+  /** Undefined in standalone mode: statuses are only kept in memory. */
   client: Client | undefined;
   clock: Clock;
   log: Logger;
-  /** Whose status is written: the Pod itself, or for a static one its mirror; undefined while there is none. */
+  /**
+   * The Pod object whose status is written: the Pod itself, or the mirror Pod of a static Pod; undefined when it does not exist.
+   */
   apiPodOf: (pod: NodePod) => Pod | undefined;
 }
 
+/** Current statuses of Pods, and their synchronization with the API server. */
 export interface StatusManager {
   get(uid: string): PodStatus | undefined;
-  /** Keeps the status and, when it differs from what was written last, writes it soon. */
+  /** Stores the status; writes it asynchronously when it has changed. */
   set(pod: NodePod, status: PodStatus): void;
-  /** Nothing of the Pod is left: its last status is written, then the object is deleted. Retries until that is done. */
+  /** Writes the last status of a Pod of which nothing is left, then deletes the object. Retries until that succeeds. */
   finish(pod: NodePod): Promise<void>;
   forget(uid: string): void;
-  /** Writes again what a server that was away has missed, or another has overwritten; of one Pod, or of all. */
+  /** Writes the status of one Pod or of all Pods again where the API server's copy differs. */
   resync(uid?: string): void;
   stop(): void;
 }
@@ -41,7 +44,10 @@ interface Entry {
 
 const retryMs = 1_000;
 
-/** Source: pkg/kubelet/status/status_manager.go */
+/**
+ * Failed writes are retried every second until they succeed or `stop` is called.
+ * Source: pkg/kubelet/status/status_manager.go
+ */
 export function newStatusManager(options: StatusManagerOptions): StatusManager {
   const { client, clock, log } = options;
   const entries = new Map<string, Entry>();
@@ -72,7 +78,7 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
     }
   }
 
-  /** @returns true when there is no such object any more. */
+  /** @returns true when the Pod no longer exists */
   async function write(api: Client, entry: Entry): Promise<boolean> {
     const target = options.apiPodOf(entry.pod);
     if (target === undefined) return true;
@@ -88,7 +94,7 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
       );
       return false;
     } catch (err) {
-      // Another Pod has the name by now, or the Pod is not ours any more.
+      // The Pod was deleted or replaced by another one with the same name.
       if (isNotFound(err) || isConflict(err)) return true;
       if (isForbidden(err)) {
         log.warn("the status of a pod may not be written", { pod: describePod(entry.pod), reason: (err as Error).message });
@@ -116,7 +122,7 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
     set(pod, status) {
       const { uid } = pod.metadata;
       const entry = entries.get(uid);
-      // One that is finished with made room for another under its uid: a static Pod's file that was put back.
+      // A finishing entry is replaced: a new Pod has the same UID, e.g. from a static Pod's file that was restored.
       if (entry === undefined || entry.finishing) {
         const made = { pod, status, version: 1, written: 0, finishing: false, done: [], working: false };
         entries.set(uid, made);
@@ -165,14 +171,14 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
   };
 }
 
-/** Fields that are ours; what others write (readiness gates, the nominated node) is not compared. */
+/** Compares the fields owned by the kubelet; readiness gates and the nominated node are written by others. */
 function isUpToDate(target: Pod, status: PodStatus): boolean {
   const present = target.status ?? {};
   const types = new Set((status.conditions ?? []).map((condition) => condition.type));
   const conditions = (present.conditions ?? []).filter((condition) => types.has(condition.type));
   const { conditions: wanted = [], nominatedNodeName: _, ...fields } = status;
   const { conditions: __, nominatedNodeName: ___, qosClass, ...rest } = present;
-  // A server may keep the class of a rejected Pod, which is left out.
+  // The status of a rejected Pod has no QoS class, but the API server may keep the one set on creation.
   const presentFields = fields.qosClass === undefined ? rest : { ...rest, qosClass };
   const byType = (a: { type: string }, b: { type: string }): number => (a.type < b.type ? -1 : 1);
   return semanticEqual(fields, presentFields) && semanticEqual(wanted.toSorted(byType), conditions.toSorted(byType));
@@ -190,8 +196,8 @@ const removable = [
 ] as const;
 
 /**
- * A strategic merge patch: conditions are merged by type, addresses replaced, what is gone is null. Where there are no
- * addresses to replace, the order to do so would be taken for one.
+ * A strategic merge patch: conditions are merged by type, pod IPs replaced, removed fields set to null. Without pod IPs to
+ * replace, the directive itself would be stored as a pod IP.
  */
 export function statusPatch(present: PodStatus | undefined, status: PodStatus): Record<string, unknown> {
   const { nominatedNodeName: _, podIPs, ...fields } = status;

@@ -7,7 +7,7 @@ import type { Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newStatusManager, statusPatch } from "./status-manager.ts";
 
@@ -16,11 +16,11 @@ const deleting = (pod: NodePod): NodePod => ({
   metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
 });
 
-/** A manager over a server that has these pods; a test may change what the agent has heard of them, or hold a patch. */
+/** A status manager with an API server that has these Pods; tests can change the agent's cache or hold a patch. */
 function writing(...stored: NodePod[]) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
-  // The server ends a deletion that nothing holds up with the next write.
+  // Stored without deletionTimestamp: the server would complete the deletion on the next write.
   client.put(pods, ...stored.map(({ metadata: { deletionTimestamp: _, ...metadata }, ...pod }) => ({ ...pod, metadata })));
   const heard = new Map<string, Pod | undefined>(stored.map((pod) => [pod.metadata.uid, pod]));
   const failures: Error[] = [];

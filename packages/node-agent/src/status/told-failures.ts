@@ -1,8 +1,8 @@
-import type { AgentEvents } from "./events.ts";
+import type { AgentEvents } from "../events.ts";
 
 /**
- * Work whose failures the node tells of, when it has failed more often than it may without a success between.
- * @param tolerated failures that are nobody's business: what is measured may not be known yet
+ * Wraps a periodic task: records a node event when it fails, after `tolerated` consecutive failures.
+ * @param tolerated consecutive failures without event, e.g. while statistics are not available yet
  */
 export function withToldFailures(
   work: () => Promise<void>,

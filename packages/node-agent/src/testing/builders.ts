@@ -1,5 +1,5 @@
 import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { ContainerRecord, PodRecord, SandboxRecord } from "../runtime/pod-record.ts";
 
 export function aContainer(overrides: Partial<Container> = {}): Container {
@@ -20,7 +20,7 @@ export function aNodePod(
   };
 }
 
-/** A Pod whose one container mounts all of these. */
+/** A Pod with one container that mounts all of these volumes. */
 export function aPodWithVolumes(
   volumes: readonly Volume[],
   spec: Partial<PodSpec> = {},

@@ -13,7 +13,7 @@ export interface RunningContainerd {
   dir: string;
   pid: number;
   log(): Promise<string>;
-  /** Ends every container, then containerd and its shims, takes mounts away and removes the directory. */
+  /** Stops all containers, containerd and its shims, unmounts and removes the directory. */
   stop(): Promise<void>;
 }
 
@@ -21,8 +21,8 @@ const pauseImage = "registry.test/pause:1";
 export const busyboxImage = "registry.test/busybox:1";
 
 /**
- * A containerd of one's own with two images (pause, busybox), a bridge network and nothing shared with the machine's.
- * Needs root, containerd, runc and the CNI plugins of /usr/lib/cni or /opt/cni/bin.
+ * Starts a private containerd with two images (pause, busybox) and its own bridge network, isolated from the machine's.
+ * Needs root, containerd, runc and the CNI plugins in /usr/lib/cni or /opt/cni/bin.
  */
 export async function startContainerd(
   options: { subnet?: string; images?: readonly ImageSpec[] } = {},
@@ -101,7 +101,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   return running;
 }
 
-/** Root, the binaries, a busybox to make images of: what a container needs. */
+/** True when run as root with the required binaries and a busybox to build images from. */
 export async function canRunContainerd(): Promise<boolean> {
   if (process.getuid?.() !== 0) return false;
   try {
@@ -113,12 +113,13 @@ export async function canRunContainerd(): Promise<boolean> {
   }
 }
 
+/** Runs `ctr` in the namespace of the CRI. */
 export function ctr(socket: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return run("ctr", ["-a", socket, "-n", "k8s.io", ...args], { maxBuffer: 16 * 1024 * 1024 });
 }
 
 async function untilServing(socket: string, child: ChildProcess): Promise<void> {
-  const deadline = Date.now() + 120_000; // it loads its plugins one by one, each from the disk
+  const deadline = Date.now() + 120_000; // loading the plugins from a cold disk is slow
   for (;;) {
     if (child.exitCode !== null) throw new Error(`containerd exited with ${child.exitCode}`);
     try {
@@ -136,10 +137,10 @@ async function stop(child: ChildProcess, socket: string, dir: string, runDir: st
     try {
       await work;
     } catch {
-      // what is gone already needs no taking away
+      // already gone
     }
   };
-  // Shims outlive containerd: end the tasks through it while it still answers.
+  // Shims outlive containerd: stop the tasks while containerd still responds.
   try {
     const { stdout } = await ctr(socket, "tasks", "ls", "-q");
     for (const id of stdout.split("\n").filter((line) => line !== "")) {
@@ -147,7 +148,7 @@ async function stop(child: ChildProcess, socket: string, dir: string, runDir: st
       await quietly(ctr(socket, "tasks", "rm", "-f", id));
     }
   } catch {
-    // containerd is gone: its shims are ended below
+    // containerd is gone: its shims are killed below
   }
   if (child.exitCode === null && child.pid !== undefined) {
     const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -160,18 +161,18 @@ async function stop(child: ChildProcess, socket: string, dir: string, runDir: st
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // ended by itself
+      // already exited
     }
   }
   const mounts = (await readFile("/proc/self/mountinfo", "utf8")).split("\n").map((line) => line.split(" ")[4] ?? "");
   const ours = mounts.filter((path) => path.startsWith(dir) || path.startsWith(runDir));
   for (const path of ours.reverse()) await quietly(run("umount", ["-l", path]));
   await quietly(run("ip", ["link", "del", bridge]));
-  // A shim that was killed just now may still write: then a folder is not empty when it is its turn.
+  // A killed shim may still be writing: retry while directories are not empty.
   for (const path of [dir, runDir]) await rm(path, { recursive: true, force: true, maxRetries: 10 });
 }
 
-/** Processes whose command line names our socket: the shims of this containerd and no other. */
+/** PIDs of the shims of this containerd: their command lines contain its socket path. */
 async function shimsOf(socket: string): Promise<number[]> {
   const pids = (await readdir("/proc")).filter((entry) => /^\d+$/.test(entry));
   const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")));

@@ -12,9 +12,9 @@ import type { CSIDriver, CSIDriverSpec, VolumeAttachment } from "@coxswain/apima
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newPluginRegistry, type PluginRegistry } from "../plugins/plugin-registry.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import { noObjects } from "../sources/api-objects.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
 import { type Csi, newCsi } from "../volumes/csi/csi.ts";
 import { systemMounter } from "../volumes/mount.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
@@ -30,16 +30,16 @@ export interface CsiBench {
   csi: Csi;
   client: ReturnType<typeof newFakeClient>;
   events: string[];
-  /** What was observed: plugin, operation, how it ended. */
+  /** Observed operations: plugin, operation, result. */
   operations: string[];
   driver: TestDriver;
   clock: ReturnType<typeof newFakeClock>;
-  /** What the cluster says of the driver. */
+  /** Sets the spec of the CSIDriver object; undefined deletes it. */
   describe(spec: Partial<CSIDriverSpec> | undefined): void;
-  /** The controller's part: the volume is attached, and node and attachment say so. */
+  /** Acts as the attach/detach controller: updates VolumeAttachment and node status. */
   attach(): void;
   startDriver(options?: Partial<TestDriverOptions>): Promise<TestDriver>;
-  /** A new agent over the same disk. */
+  /** A restarted agent on the same disk. */
   restart(): Promise<Csi>;
   mounts(): Promise<string[]>;
 }
@@ -56,10 +56,10 @@ const objects: PodObjects = {
   }),
 };
 
-/** After that a plugin that could not be asked is asked again, however often it could not be. */
+/** Longer than the maximum back-off of the plugin registry. */
 const longestRetryMs = 122_001;
 
-/** A node with one driver that has registered, over a fake API server and real mounts. */
+/** A node with one registered driver, a fake API server and real mounts. */
 export async function csiBench(
   t: { after(fn: () => Promise<void>): void },
   {
@@ -77,7 +77,7 @@ export async function csiBench(
   let described: CSIDriver | undefined;
   const running: { csi?: Csi; driver?: TestDriver; registry?: PluginRegistry } = {};
   const registryDir = join(dir, "plugins_registry");
-  /** Of its own: the volumes' time stands still while a registration is tried again. */
+  /** A separate clock, so that registration retries do not advance the volumes' time. */
   const registryClock = newFakeClock();
   const registryOf = (csi: Csi): PluginRegistry =>
     newPluginRegistry({ dir: registryDir, handlers: { CSIPlugin: csi.handler }, clock: registryClock, log: discardLogger });
@@ -111,7 +111,7 @@ export async function csiBench(
     return running.csi;
   };
   const register = async (): Promise<void> => {
-    // A driver has one real second to say what it is; on a busy machine it takes more than one look, as in an agent's life.
+    // The registration has a real timeout of one second; on a loaded machine it may need several attempts.
     const answered = async (): Promise<number | undefined> => {
       await running.registry?.reconcile();
       await registryClock.advance(longestRetryMs);
@@ -193,6 +193,7 @@ export const aClaim = (capacity = "2Gi"): PersistentVolumeClaim => ({
 export const mountIn = (uid: string): string => `pods/${uid}/volumes/kubernetes.io~csi/pv1/mount`;
 export const globalMount = "plugins/kubernetes.io/csi/pv/pv1/globalmount";
 
+/** Sets up a volume of `pod`, with a bound claim. */
 export async function up({ csi }: { csi: Csi }, pod: NodePod = aNodePod(), volume = aVolume()): Promise<SetUpVolume> {
   const made = await csi.persistent(pod, volume, aClaim(), false);
   assert.ok(made);

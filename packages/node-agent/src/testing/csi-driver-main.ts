@@ -1,6 +1,6 @@
 import { startCsiDriver } from "./csi-driver.ts";
 
-/** `csi-driver-main.ts <name> <registry folder> <own folder>`: a CSI driver in a process; prints a line of JSON for each call. */
+/** `csi-driver-main.ts <name> <registry directory> <own directory>`: a CSI driver process that prints each call as JSON line. */
 const [name = "", registryDir = "", dir = ""] = process.argv.slice(2);
 await startCsiDriver({
   name,

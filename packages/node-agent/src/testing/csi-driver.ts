@@ -9,36 +9,36 @@ import { isMounted, type Mounter, systemMounter } from "../volumes/mount.ts";
 
 export interface TestDriverOptions {
   name: string;
-  /** Where agents look for sockets. */
+  /** The kubelet's plugin registration directory. */
   registryDir: string;
-  /** The driver's own: its socket, and a folder for each volume. */
+  /** The driver's own directory: its socket, and a directory per volume. */
   dir: string;
   nodeId?: string;
   maxVolumes?: number;
   topology?: Readonly<Record<string, string>>;
   capabilities?: readonly NodeCapability[];
   versions?: readonly string[];
-  /** What it says of each volume's health. */
+  /** The volume condition that is reported for every volume. */
   condition?: { abnormal: boolean; message: string };
   mounter?: Mounter;
   onCall?: (method: string, request: Record<string, unknown>) => void;
 }
 
-/** A CSI driver whose volumes are folders that it binds to where they are asked for. */
+/** A CSI driver whose volumes are directories that it bind-mounts to the target path. */
 export interface TestDriver {
-  /** Calls that change something, with what they were asked, in order. */
+  /** Mutating calls and their requests, in order. */
   readonly calls: { method: string; request: Record<string, unknown> }[];
-  /** What the agent said to the registration. */
+  /** NotifyRegistrationStatus requests from the kubelet. */
   readonly verdicts: { pluginRegistered: boolean; error: string }[];
-  /** The next calls of that method are answered so. */
+  /** Errors for the next calls of a method. */
   failures: Map<string, { code: number; details: string }[]>;
-  /** Where a volume's files are. */
+  /** The directory of a volume's files. */
   volumeDir(handle: string): string;
-  /** Ends the driver as if it were killed; mounts stay. */
+  /** Stops the driver as if it was killed; mounts stay. */
   stop(): Promise<void>;
 }
 
-/** What its volumes are that have no file system. */
+/** The device of block volumes. */
 const device = "/dev/zero";
 
 type Answer = (request: Record<string, string>) => object | Promise<object>;
@@ -169,11 +169,11 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
   };
 }
 
-/** Messages that are not named after their method. */
+/** Message names that differ from `<method>Request` and `<method>Response`. */
 const messageNames: Readonly<Record<string, { Request: string; Response: string }>> = {
   GetInfo: { Request: "InfoRequest", Response: "PluginInfo" },
   NotifyRegistrationStatus: { Request: "RegistrationStatus", Response: "RegistrationStatusResponse" },
 };
 
-/** Calls that change nothing. */
+/** Calls without side effects; not recorded. */
 const quiet = ["GetInfo", "NotifyRegistrationStatus", "NodeGetInfo", "NodeGetCapabilities", "NodeGetVolumeStats"];

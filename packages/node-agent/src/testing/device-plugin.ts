@@ -10,14 +10,14 @@ import {
 } from "@grpc/grpc-js";
 import { type DeviceAccess, type PluginDevice, pluginMessages } from "../resources/devices/plugin-schema.ts";
 
-/** A device plugin in this process, behind a socket of its own. */
+/** A device plugin in the test process, with its own socket. */
 export interface TestPlugin {
-  /** Every call but the watch, with the devices it named. */
+  /** All calls except ListAndWatch, with their device IDs. */
   readonly calls: string[];
-  /** Tells the agent of other devices. */
+  /** Sends a new device list to the kubelet. */
   setDevices(devices: readonly PluginDevice[]): void;
   register(overrides?: { version?: string; resourceName?: string; endpoint?: string }): Promise<void>;
-  /** What the plugin would rather give. */
+  /** The result of GetPreferredAllocation. */
   prefers: (available: readonly string[]) => readonly string[];
   failNext: string | undefined;
   stop(): void;
@@ -29,7 +29,7 @@ export const aDevice = (ID: string, ...nodes: number[]): PluginDevice => ({
   topology: nodes.length === 0 ? null : { nodes: nodes.map((node) => ({ ID: node })) },
 });
 
-/** @param dir where the agent's `kubelet.sock` is, and the plugin's own socket */
+/** @param dir directory of the kubelet's registration socket and of the plugin's own socket */
 export async function startPlugin(
   dir: string,
   resource: string,

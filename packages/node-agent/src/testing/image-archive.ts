@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 
 export interface ImageSpec {
-  /** `docker.io/library/busybox:1.36`: the whole reference. */
+  /** Full reference: `docker.io/library/busybox:1.36`. */
   name: string;
   entrypoint?: readonly string[];
   cmd?: readonly string[];
@@ -13,12 +13,12 @@ export interface ImageSpec {
 export interface ArchiveEntry {
   path: string;
   mode?: number;
-  /** Leave out for a directory. */
+  /** Omitted for a directory. */
   content?: Buffer | string;
   linkTo?: string;
 }
 
-/** Writes images as one archive in the form that `docker save` makes and `ctr images import` reads; no registry needed. */
+/** Writes an archive in the format of `docker save`, for `ctr images import`. */
 export async function writeImageArchive(file: string, images: readonly ImageSpec[]): Promise<void> {
   const entries: ArchiveEntry[] = [];
   const manifest: unknown[] = [];
@@ -49,7 +49,7 @@ export async function writeImageArchive(file: string, images: readonly ImageSpec
   await writeFile(file, tar(entries));
 }
 
-/** A static busybox with its applets as links, and /etc/passwd; from the machine's own binary. */
+/** A static busybox with links for its applets, and /etc/passwd; copies the machine's binary. */
 export async function busyboxFiles(): Promise<ArchiveEntry[]> {
   const applets = ["sh", "sleep", "cat", "echo", "ls", "id", "env", "true", "false", "touch", "mkdir", "rm", "hostname", "wget"];
   const more = [

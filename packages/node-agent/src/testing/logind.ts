@@ -9,7 +9,7 @@ import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
 
 const logindProgram = "/lib/systemd/systemd-logind";
 const busProgram = "/usr/bin/dbus-daemon";
-/** Why there can be no `startLogind`: it needs root, for namespaces of its own, and what a machine with systemd has. */
+/** The reason to skip tests with a real logind: they need root for namespaces, and systemd's binaries. */
 export const whyNoLogind: string | undefined =
   process.getuid?.() !== 0
     ? "needs root"
@@ -24,18 +24,18 @@ const busConfig = (socket: string): string => `<!DOCTYPE busconfig PUBLIC "-//fr
 <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/></policy></busconfig>`;
 
 export interface PlayedMachine {
-  /** Of the bus. */
+  /** Address of the bus. */
   address: string;
-  /** Where logind reads overrides. */
+  /** Directory of logind's configuration drop-ins. */
   configDir: string;
-  /** Units that systemd, which is played, was asked to start. */
+  /** Units that logind started through the fake systemd. */
   units: string[];
   powerOff(): Promise<unknown>;
-  /** Who holds the shutdown up: what, who, why, mode, user, process. */
+  /** Active inhibitors: what, who, why, mode, UID, PID. */
   inhibitors(): Promise<string[][]>;
 }
 
-/** A bus of the test's with a real logind on it, which sees nothing of the machine's own state. */
+/** A private bus with a real logind that is isolated from the machine's state. */
 export async function startLogind(t: { after(fn: () => Promise<void>): void }): Promise<PlayedMachine> {
   const dir = await mkdtemp(join(tmpdir(), "cox-logind-"));
   const children: ChildProcess[] = [];
@@ -56,7 +56,7 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
   await writeFile(join(dir, "bus.conf"), busConfig(socket));
   run(busProgram, [`--config-file=${join(dir, "bus.conf")}`, "--nofork", "--nopidfile"]);
   const address = `unix:path=${socket}`;
-  // Its socket's file is there before it listens.
+  // The socket file exists before dbus-daemon listens.
   const connected = await waitFor(() => connectToBus(address), { what: "the bus", retry: isNotListening });
   bus = connected;
   const configDir = join(dir, "systemd/logind.conf.d");
@@ -64,10 +64,10 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
   const script = `mount -t tmpfs tmpfs /run && mkdir -p /run/systemd && mount --bind ${join(dir, "systemd")} /etc/systemd && exec ${logindProgram}`;
   const logind = run("unshare", ["-m", "sh", "-c", script], { DBUS_SYSTEM_BUS_ADDRESS: address });
 
-  // systemd itself is played: it is asked to reload logind, and to start the unit that ends the machine.
+  // A fake systemd: logind's clients reload it through systemd, and logind starts the shutdown unit there.
   const units: string[] = [];
   connected.answer(({ member, body }) => {
-    if (member === "Get") return { signature: "v", body: [{ type: "s", value: "loaded" }] }; // of the unit it will start
+    if (member === "Get") return { signature: "v", body: [{ type: "s", value: "loaded" }] }; // properties of the unit to start
     if (member === "KillUnit") {
       process.kill(logind.pid as number, "SIGHUP");
       return { signature: "", body: [] };

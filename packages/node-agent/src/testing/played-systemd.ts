@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { DbusError } from "../dbus/connection.ts";
 import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage, type Variant } from "../dbus/message.ts";
 
-/** Plays the manager of units at systemd's own socket, without a bus, in the protocol that it speaks there. */
+/** A fake systemd manager at a private socket, using the peer-to-peer D-Bus protocol of systemd's own socket. */
 export interface PlayedSystemd {
   address: string;
   /** Properties by unit. */
   units: Map<string, Map<string, DbusValue>>;
-  /** Members in the order in which they were called, with their unit: `StopUnit a.slice`. */
+  /** Calls in order, as method and unit: `StopUnit a.slice`. */
   calls: string[];
-  /** How the next job ends, in place of `done`; `"never"` for one that does not end. */
+  /** Result of the next job instead of `done`; `"never"` for a job that does not finish. */
   nextResult: string | undefined;
-  /** How many calls are cut off from now on, before they are heard or before they are answered. */
+  /** Number of calls whose connection is closed before the call is executed, or before it is answered. */
   cutOff: { unheard: number; unanswered: number };
-  /** Goes away with all connections, and comes back. */
+  /** Closes all connections and stops listening. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -91,7 +91,7 @@ export async function playSystemd(
     played.units.set(unit, known);
   }
 
-  /** @returns whether a job is made of it. @throws DbusError */
+  /** @returns whether the call creates a job. @throws DbusError */
   function obey(member: string, unit: string, properties: DbusValue | undefined): boolean {
     const there = played.units.has(unit);
     switch (member) {
@@ -149,7 +149,7 @@ export async function playSystemd(
     const removed = { kind: "signal", path: object, interface: `${service}.Manager`, member: "JobRemoved" } as const;
     const end = { ...removed, signature: "uoss", body: [id, `${object}/job/${id}`, unit, result] } as const;
     const messages = result === "never" ? [reply] : [reply, end];
-    // The end of a job may be told before the job is.
+    // systemd may send JobRemoved before the method return.
     for (const message of id % 2 === 0 ? messages.toReversed() : messages) send(message);
   }
 }

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../pods/pod.ts";
-import { newPodRunner, type PodRunner, type PodRunnerOptions } from "../pods/pod-runner.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { newPodRunner, type PodRunner } from "../pods/pod-runner.ts";
+import type { PodRunnerOptions } from "../pods/pod-runner-options.ts";
 import { newHookRunner } from "../probes/lifecycle-hooks.ts";
 import { newProbeManager } from "../probes/probe-manager.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
@@ -40,7 +41,7 @@ export const noCgroups: Cgroups = {
 
 const noMounts: Mounter = { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] };
 
-/** A runner over any runtime, with everything it has of its own below a folder of the test's. */
+/** A Pod runner on any runtime; its files are in a temporary directory. */
 export async function newTestRunner(
   t: { after(fn: () => Promise<void>): void },
   runtime: ContainerRuntime,

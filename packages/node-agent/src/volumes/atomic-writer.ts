@@ -15,15 +15,16 @@ import {
 import { dirname, join, normalize } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
+/** Contents and attributes of a file. */
 export interface PayloadFile {
   data: Buffer;
   /** Permission bits. */
   mode: number;
-  /** Owner of this file alone. */
+  /** Owner of the file; the directory's owner when undefined. */
   uid?: number | undefined;
 }
 
-/** Relative path → file; a path may have folders: `etc/app/config`. */
+/** Relative path → file; paths may contain directories: `etc/app/config`. */
 export type Payload = ReadonlyMap<string, PayloadFile>;
 
 const dataLink = "..data";
@@ -32,10 +33,10 @@ const maxFileNameLength = 255;
 const maxPathLength = 4096;
 
 /**
- * Makes the files of `dir` be the payload, all at once: readers see the old set or the new, never a mixture. Files stand
- * in a folder `..<time>`, `..data` links to it, and what the user sees links to `..data/<name>`.
+ * Replaces the files in `dir` with the payload atomically: readers see either the old or the new set. The files are in a
+ * directory `..<time>`, `..data` links to it, and user-visible names link to `..data/<name>`.
  * @returns whether anything changed
- * @throws Error for a path that is absolute, leaves the folder, or begins with `..`
+ * @throws Error for a path that is absolute, leaves the directory, or begins with `..`
  * Source: pkg/volume/util/atomic_writer.go
  */
 export async function writeAtomically(dir: string, payload: Payload, now: number): Promise<boolean> {
@@ -55,13 +56,13 @@ export async function writeAtomically(dir: string, payload: Payload, now: number
       await chmod(join(dir, folder), 0o755);
       for (const [path, file] of payload) await writeOne(join(dir, folder, path), file);
     } catch (err) {
-      // It is tried again and again: each try would leave a folder, in memory mostly.
+      // Failed updates are retried forever: each would leave a directory, usually in tmpfs.
       await rm(join(dir, folder), { recursive: true, force: true });
       throw err;
     }
     await rm(join(dir, newDataLink), { force: true });
     await symlink(folder, join(dir, newDataLink));
-    // The one step that readers see.
+    // The atomic switch.
     await rename(join(dir, newDataLink), join(dir, dataLink));
   }
   for (const name of visible) {
@@ -91,7 +92,7 @@ function checkPath(path: string): void {
 async function writeOne(path: string, file: PayloadFile): Promise<void> {
   await makeFolder(dirname(path), 0o755);
   await writeFile(path, file.data, { mode: file.mode });
-  await chmod(path, file.mode); // the umask does not apply
+  await chmod(path, file.mode); // writeFile's mode is subject to the umask
   if (file.uid !== undefined) await chown(path, file.uid, -1);
 }
 
@@ -112,7 +113,7 @@ async function linksPresent(dir: string, names: ReadonlySet<string>): Promise<bo
   return true;
 }
 
-/** Same files, same bytes. Modes are set when a file is written and may have been widened for a group since. */
+/** Compares paths and contents. Modes are ignored: they may have been widened for the fsGroup after writing. */
 async function hasExactly(folder: string, payload: Payload): Promise<boolean> {
   const present = await filesBelow(folder, "");
   if (present === undefined || present.length !== payload.size) return false;

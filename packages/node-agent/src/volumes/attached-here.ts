@@ -2,10 +2,10 @@ import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/c
 import { VolumeWaits } from "./volume.ts";
 
 /**
- * A disk that has to be attached to this node is used only when the controller knows that it is in use, and says that it
- * is attached: so it is never taken away while it is mounted.
- * @param node as the API server has it
- * @param id as the node's status lists it
+ * The attached volume from the node's status. A volume is used only when the status lists it both as in use and as
+ * attached: otherwise the attach/detach controller could detach it while it is mounted.
+ * @param node as stored in the API server
+ * @param id as listed in the node's status
  * @throws VolumeWaits
  * Source: pkg/volume/util/operationexecutor GenerateVerifyControllerAttachedVolumeFunc
  */

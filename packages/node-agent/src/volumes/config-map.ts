@@ -2,10 +2,10 @@ import { writeAtomically } from "./atomic-writer.ts";
 import { openDir } from "./empty-dir.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { configMapFiles } from "./payload.ts";
-import type { VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** Source: pkg/volume/configmap */
+/** ConfigMap volumes; refreshed when the object changes. Source: pkg/volume/configmap */
 export const configMap: VolumePlugin = {
   name: "kubernetes.io~configmap",
   refreshed: true,

@@ -1,7 +1,7 @@
 import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
-import type { VolumePlugin } from "./volume.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** A volume of a driver that stands in the Pod: made for it alone, or a disk of an in-tree plugin. Source: pkg/volume/csi */
+/** CSI volumes in the Pod's spec: ephemeral volumes, and in-tree volumes that are migrated to CSI. Source: pkg/volume/csi */
 export const csiInline: VolumePlugin = {
   name: "kubernetes.io~csi",
   supports: (volume) =>

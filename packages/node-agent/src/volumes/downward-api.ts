@@ -2,10 +2,10 @@ import { writeAtomically } from "./atomic-writer.ts";
 import { memoryDir } from "./empty-dir.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { downwardFiles } from "./payload.ts";
-import type { VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** Source: pkg/volume/downwardapi */
+/** Downward API volumes, on tmpfs; refreshed when the Pod changes. Source: pkg/volume/downwardapi */
 export const downwardApi: VolumePlugin = {
   name: "kubernetes.io~downward-api",
   refreshed: true,

@@ -1,15 +1,15 @@
 import { chmod, stat } from "node:fs/promises";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { podLimits } from "../resources/cgroups.ts";
-import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
 import { isMounted, type Mounter } from "./mount.ts";
 import { setVolumeOwnership } from "./ownership.ts";
-import type { VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** Scratch space that lives as long as its Pod. Source: pkg/volume/emptydir */
+/** Scratch space with the lifetime of its Pod. Source: pkg/volume/emptydir */
 export const emptyDir: VolumePlugin = {
   name: "kubernetes.io~empty-dir",
   supports: (volume) => volume.emptyDir !== undefined,
@@ -33,19 +33,19 @@ export const emptyDir: VolumePlugin = {
   },
 };
 
-/** Of its own, or with all that the Pod writes. */
+/** True when the volume has a size limit, or the Pod's total ephemeral storage is limited. */
 function isLimited(pod: NodePod, sizeLimit: string | undefined): boolean {
   const ofVolume = sizeLimit === undefined ? 0 : Number(Quantity.parse(String(sizeLimit)).value());
   return ofVolume > 0 || Number(podResources(pod, "limits").get("ephemeral-storage")?.value() ?? 0) > 0;
 }
 
-/** A folder that everybody may write to, whatever our umask is. */
+/** Creates a world-writable directory, regardless of the umask. */
 export async function openDir(dir: string): Promise<void> {
   await makeFolder(dir, 0o777);
   if (((await stat(dir)).mode & 0o777) !== 0o777) await chmod(dir, 0o777);
 }
 
-/** Pure: the least of what the node has, what the Pod may use, and what is said of the volume. */
+/** Pure: the smallest of the node's allocatable memory, the Pod's memory limit and the volume's size limit; 0 for no limit. */
 export function memorySize(pod: NodePod, sizeLimit: string | undefined, allocatable: ResourceList): number {
   const ofPod = podLimits(pod, { cfsQuota: false, cfsPeriodUs: 0, podPidsLimit: 0 }).memoryBytes;
   const sizes = [quantityOf(allocatable, "memory").value(), ofPod ?? 0, quantityOf({ size: sizeLimit }, "size").value()];
@@ -54,8 +54,8 @@ export function memorySize(pod: NodePod, sizeLimit: string | undefined, allocata
 }
 
 /**
- * A folder in memory: what secrets and tokens are written to never reaches a disk.
- * @param sizeBytes 0 for what the kernel lets it have: half of the machine's memory
+ * Mounts a tmpfs, so that secrets and tokens are never written to disk.
+ * @param sizeBytes 0 for the kernel's default: half of the machine's memory
  */
 export async function memoryDir(dir: string, mounter: Mounter, sizeBytes = 0): Promise<void> {
   await openDir(dir);

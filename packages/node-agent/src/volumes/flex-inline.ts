@@ -1,6 +1,6 @@
-import type { VolumePlugin } from "./volume.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** A volume that a third party's program mounts. Source: pkg/volume/flexvolume */
+/** FlexVolumes in the Pod's spec. Source: pkg/volume/flexvolume */
 export const flexInline: VolumePlugin = {
   name: "kubernetes.io~flexvolume",
   supports: (volume) => volume.flexVolume !== undefined,

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import type { Mounter } from "./mount.ts";
 
-/** A program and how it ended; its output is all that it wrote. */
+/** Executes a program; resolves to its exit code and combined output. */
 export type RunTool = (program: string, args: readonly string[]) => Promise<{ code: number; output: string }>;
 
+/** A block device to mount. */
 export interface DiskMount {
   readonly device: string;
   readonly target: string;
@@ -13,8 +14,8 @@ export interface DiskMount {
 }
 
 /**
- * Mounts a disk with a file system on it: one that is empty gets one, others are checked first.
- * @throws Error in upstream's words
+ * Mounts a block device. An empty device is formatted first, others are checked with fsck.
+ * @throws Error with upstream's message
  * Source: k8s.io/mount-utils mount_linux.go formatAndMount
  */
 export async function formatAndMount(
@@ -23,7 +24,7 @@ export async function formatAndMount(
   run: RunTool = runTool,
 ): Promise<void> {
   const fsType = wanted || "ext4";
-  // It is a part of a program's name.
+  // Used in the program name `mkfs.<fsType>`.
   if (!/^[A-Za-z0-9_.-]+$/.test(fsType)) throw new Error(`${JSON.stringify(fsType)} is no file system`);
   const access = readOnly ? "ro" : "rw";
   if (await isEmptyDisk(device, run)) {
@@ -50,7 +51,7 @@ async function format(device: string, fsType: string, target: string, run: RunTo
   throw new Error(`format of disk "${device}" failed: ${what} errcode:(exit status ${code}) output:(${output}) `);
 }
 
-/** Some errors cannot be mended; what else `fsck` says stands in nobody's way. */
+/** Fails only when fsck leaves errors uncorrected; other failures are ignored. */
 async function repair(device: string, run: RunTool): Promise<void> {
   const { code, output } = await run("fsck", ["-a", device]);
   if (code === errorsLeft) throw new Error(`'fsck' found errors on device ${device} but could not correct them: ${output}`);

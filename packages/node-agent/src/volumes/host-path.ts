@@ -1,8 +1,8 @@
 import { open, stat } from "node:fs/promises";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { VolumePlugin } from "./volume.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** A file or folder of the node. Source: pkg/volume/hostpath */
+/** A file or directory of the host. Source: pkg/volume/hostpath */
 export const hostPath: VolumePlugin = {
   name: "kubernetes.io~host-path",
   supports: (volume) => volume.hostPath !== undefined,
@@ -13,7 +13,7 @@ export const hostPath: VolumePlugin = {
   },
 };
 
-/** @throws Error when the path is not what `type` says; makes it for the types that end in OrCreate. */
+/** Creates the path for the `…OrCreate` types. @throws Error when the path is not of the given type */
 export async function checkHostPath(path: string, type: string): Promise<void> {
   if (type === "") return;
   const info = await stat(path).catch(() => undefined);

@@ -1,8 +1,8 @@
-import { filesystemOf } from "../node/machine.ts";
+import { filesystemOf } from "../resources/machine.ts";
 import { usageBelow } from "../resources/usage.ts";
 import type { FolderQuotas } from "./quota/folder-quotas.ts";
 
-/** How full a volume is, and the file system that it is on. */
+/** Usage of a volume and size of its file system. */
 export interface VolumeSize {
   usedBytes: number;
   inodesUsed: number;
@@ -12,14 +12,14 @@ export interface VolumeSize {
   inodesFree: number;
 }
 
-/** What a look at a volume has found. */
+/** Result of a measurement. */
 export interface MeasuredVolume extends VolumeSize {
-  /** What the driver says is wrong with it. */
+  /** The driver's message when it reports the volume as abnormal. */
   abnormal?: string;
 }
 
 /**
- * A folder that shares its file system with others: what is in it is counted, if not by the file system.
+ * Usage of a directory that shares its file system, from quotas or by walking.
  * Source: pkg/volume/metrics_du.go
  */
 export async function walked(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<VolumeSize> {
@@ -30,7 +30,7 @@ export async function walked(path: string, quotas?: Pick<FolderQuotas, "usage">)
   return { usedBytes: bytes, inodesUsed: inodes, availableBytes, capacityBytes, inodes: all, inodesFree };
 }
 
-/** A folder that has its file system to itself. Source: pkg/volume/metrics_statfs.go */
+/** Usage of a directory with a file system of its own. Source: pkg/volume/metrics_statfs.go */
 export async function filesystemSize(path: string): Promise<VolumeSize> {
   const { capacityBytes, availableBytes, inodes, inodesFree } = await filesystemOf(path);
   return {

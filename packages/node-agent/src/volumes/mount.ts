@@ -4,14 +4,15 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Mounts and what is mounted; a fake in tests that may not mount. */
+/** Mount operations; faked in tests that run unprivileged. */
 export interface Mounter {
   mount(source: string, target: string, options: { type?: string; options?: readonly string[] }): Promise<void>;
   unmount(target: string): Promise<void>;
-  /** Every mount point below `prefix`, or at it, the last mounted first. */
+  /** Mount points at or below `prefix`, the last mounted first. */
   mountsBelow(prefix: string): Promise<string[]>;
 }
 
+/** Executes mount(8) and umount(8), and reads /proc/self/mountinfo. */
 export const systemMounter: Mounter = {
   async mount(source, target, { type, options }) {
     const args: string[] = [];
@@ -27,11 +28,12 @@ export const systemMounter: Mounter = {
   },
 };
 
+/** True when `path` itself is a mount point. */
 export async function isMounted(path: string, mounter: Pick<Mounter, "mountsBelow">): Promise<boolean> {
   return (await mounter.mountsBelow(path)).includes(path);
 }
 
-/** Pure; the kernel writes space, tab, newline and backslash as octal escapes. */
+/** Pure: see `Mounter.mountsBelow`. The kernel writes space, tab, newline and backslash as octal escapes. */
 export function mountPoints(mountInfo: string, prefix: string): string[] {
   const found: string[] = [];
   for (const line of mountInfo.split("\n")) {

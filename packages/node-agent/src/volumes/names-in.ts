@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 
 /**
- * Empty where there is no such folder.
- * @throws Error for one that cannot be read: what is in it must not be taken for gone
+ * Names in a directory; empty when it does not exist.
+ * @throws Error when it cannot be read: its contents must not be treated as deleted
  */
 export const namesIn = (folder: string): Promise<string[]> =>
   readdir(folder).catch((err: NodeJS.ErrnoException) => {

@@ -4,12 +4,12 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { type BeginOperation, newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
+import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
-import type { AgentConfig } from "../config.ts";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { OwnNode } from "../node/own-node.ts";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
 import { type Csi, type CsiOptions, newCsi } from "./csi/csi.ts";
 import { type FlexVolumes, newFlexVolumes } from "./flex/flex.ts";
 import type { Mounter } from "./mount.ts";
@@ -24,7 +24,7 @@ export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">>
   node: Pick<OwnNode, "registered" | "hurry">;
   podsDir: string;
   objects: PodObjects;
-  /** Undefined in standalone mode: then there are no CSI volumes. */
+  /** Undefined in standalone mode, which has no CSI volumes. */
   api: ApiConnection | undefined;
   tellPod: ContainerEvent;
   metrics: MetricsRegistry;
@@ -33,15 +33,16 @@ export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">>
   log: Logger;
 }
 
+/** The volume manager and the volume plugins. */
 export interface OpenedVolumes {
   volumes: VolumeManager;
   csi: Csi | undefined;
   flex: FlexVolumes;
-  /** With the gate LocalStorageCapacityIsolationFSQuotaMonitoring. */
+  /** With the feature gate LocalStorageCapacityIsolationFSQuotaMonitoring. */
   quotas: FolderQuotas | undefined;
 }
 
-/** Makes what mounts volumes; resolves when it knows what an agent before this one has mounted. */
+/** Creates the volume manager and the volume plugins; resolves when the state on disk is restored. */
 export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVolumes> {
   const { config, node, nodeName, podsDir, objects, api, metrics, mounter, clock, log } = options;
   const begin = newOperations(storageOperations(metrics), clock);
@@ -98,16 +99,16 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: Be
 
 const volumeCheckMs = 2_000;
 
-/** Volumes that must stay attached to this node, sorted; undefined while that is not known. */
+/** IDs of volumes that must stay attached to this node, sorted; undefined until CSIDrivers are synced. */
 export function volumesInUse({ csi, flex }: OpenedVolumes): readonly string[] | undefined {
   const known = csi === undefined ? [] : csi.inUse();
   return known === undefined ? undefined : [...known, ...flex.inUse()].toSorted();
 }
 
-/** Tells the cluster of the node's drivers, and takes unused volumes away, until the agent stops. */
+/** Publishes the node's CSI drivers and releases unused volumes until the agent stops. */
 export function startVolumes({ csi, flex }: OpenedVolumes, background: Background): void {
   const { signal } = background;
-  // Nobody waits for a driver that hangs: neither the next look nor the agent's end.
+  // Not awaited: a driver that hangs must delay neither the next pass nor the agent's shutdown.
   background.every(volumeCheckMs, "unused volumes", () => {
     void flex.collect();
     void csi?.collect();

@@ -1,7 +1,7 @@
 import { chmod, lchown, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 
 const readWrite = 0o660;
 const readOnly = 0o440;
@@ -9,9 +9,9 @@ const search = 0o110;
 const setGroupId = 0o2000;
 
 /**
- * Gives a volume's files to the Pod's fsGroup: group owner, group may read (and write), folders hand their group on.
- * With OnRootMismatch nothing is walked when the volume's own folder is right already.
- * @param options.plugin what the walk is observed as
+ * Applies the Pod's fsGroup to a volume's files: sets the group, adds group read (and write) permission, and sets setgid
+ * on directories. With OnRootMismatch the walk is skipped when the volume's root already has the right owner and mode.
+ * @param options.plugin label of the observed operation
  * Source: pkg/volume/volume_linux.go SetVolumeOwnership
  */
 export async function setVolumeOwnership(
@@ -34,14 +34,14 @@ export async function setVolumeOwnership(
 async function walk(path: string, group: number, mask: number): Promise<void> {
   const info = await lstat(path);
   await lchown(path, info.uid, group);
-  if (info.isSymbolicLink()) return; // a mode of a link is that of its target
+  if (info.isSymbolicLink()) return; // chmod would change the target
   const folder = info.isDirectory();
   await chmod(path, (info.mode & 0o7777) | mask | (folder ? search | setGroupId : 0));
   if (!folder) return;
   for (const name of await readdir(path)) await walk(join(path, name), group, mask);
 }
 
-/** The user that all containers of a Pod run as, when it is one and the same: tokens belong to it. */
+/** The user ID that all containers of a Pod run as; undefined when they differ. Token files are owned by it. */
 export function commonUser(pod: NodePod): number | undefined {
   let common: number | undefined;
   for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {

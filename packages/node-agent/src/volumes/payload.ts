@@ -1,17 +1,18 @@
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { KeyToPath } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type DownwardContext, fieldValue, type ResourceFieldRef, resourceValue } from "../environment/downward-api-env.ts";
-import type { NodePod } from "../pods/pod.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
+import type { NodePod } from "../pod/pod.ts";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import type { PayloadFile } from "./atomic-writer.ts";
 
-/** What configMap, secret, projected and downwardAPI volumes have in common: keys become files. */
+/** Fields that configMap and secret volume sources share: a selection of keys that become files. */
 export interface KeyedSource {
   name: string;
   items?: readonly KeyToPath[] | undefined;
   optional?: boolean | undefined;
 }
 
+/** The files of a configMap volume. @throws Error when the object or a selected key is missing and not optional */
 export async function configMapFiles(
   objects: PodObjects,
   namespace: string,
@@ -25,6 +26,7 @@ export async function configMapFiles(
   return project(data, source, defaultMode, "config");
 }
 
+/** The files of a secret volume. @throws Error when the object or a selected key is missing and not optional */
 export async function secretFiles(
   objects: PodObjects,
   namespace: string,
@@ -67,6 +69,7 @@ function project(
   return files;
 }
 
+/** An item of a downwardAPI volume. */
 export interface DownwardItem {
   path: string;
   fieldRef?: { fieldPath: string };
@@ -74,6 +77,7 @@ export interface DownwardItem {
   mode?: number;
 }
 
+/** The files of a downwardAPI volume. */
 export function downwardFiles(
   pod: NodePod,
   items: readonly DownwardItem[],

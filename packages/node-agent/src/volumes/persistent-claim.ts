@@ -1,15 +1,16 @@
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
-import { containersOf, type NodePod } from "../pods/pod.ts";
+import { containersOf, type NodePod } from "../pod/pod.ts";
 import { checkHostPath } from "./host-path.ts";
 import { filesystemSize } from "./measure.ts";
 import { setVolumeOwnership } from "./ownership.ts";
-import { ClaimError, type SetUpVolume, type VolumeContext, VolumeError, type VolumePlugin } from "./volume.ts";
+import { ClaimError, type SetUpVolume, VolumeError } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumeContext, VolumePlugin } from "./volume-plugin.ts";
 
 /**
- * A claim's volume: a folder of this node (hostPath, local), a CSI driver's or a flex volume driver's.
+ * The volume bound to a claim: a local path (hostPath, local), a CSI volume or a FlexVolume.
  * Source: pkg/kubelet/volumemanager/populator
  */
 export const persistentClaim: VolumePlugin = {
@@ -44,7 +45,7 @@ async function provide(context: VolumeContext, claim: PersistentVolumeClaim, bou
   return made;
 }
 
-/** Pure: a file system is mounted, a device is not. */
+/** Pure: the error when a Block volume is listed in volumeMounts, or a Filesystem volume in volumeDevices. */
 function misuse(pod: NodePod, volume: string, mode: string): string | undefined {
   const uses = mode === "Block" ? "volumeMounts" : "volumeDevices";
   for (const { container } of containersOf(pod)) {
@@ -64,7 +65,7 @@ async function findVolume({
   const claim = await objects.claim(namespace, name);
   const foreign = volume.ephemeral === undefined ? undefined : notMadeFor(pod, claim);
   if (foreign !== undefined) throw new Error(foreign);
-  // Without a finalizer it goes at once, whoever uses it.
+  // Without a finalizer, the claim can disappear at any time even though a Pod uses it.
   if (claim.metadata.deletionTimestamp != null && (claim.metadata.finalizers ?? []).length === 0)
     throw new Error("PVC is being deleted");
   const volumeName = claim.spec?.volumeName ?? "";

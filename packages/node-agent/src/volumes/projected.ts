@@ -2,13 +2,13 @@ import { type PayloadFile, writeAtomically } from "./atomic-writer.ts";
 import { memoryDir } from "./empty-dir.ts";
 import { commonUser, setVolumeOwnership } from "./ownership.ts";
 import { configMapFiles, downwardFiles, secretFiles } from "./payload.ts";
-import type { VolumeContext, VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumeContext, VolumePlugin } from "./volume-plugin.ts";
 
 const tokenMode = 0o600;
 const defaultTokenLifeSeconds = 3600;
 
-/** Several sources in one folder; the home of service account tokens. Source: pkg/volume/projected */
+/** Several sources in one directory; contains service account tokens. Source: pkg/volume/projected */
 export const projected: VolumePlugin = {
   name: "kubernetes.io~projected",
   refreshed: true,

@@ -73,3 +73,25 @@ test("what fails is tried again after longer and longer waits, and at once when 
   await look(["a"]);
   assert.equal(tried.length, 6, "waits are short again");
 });
+
+test("looks that come when a try is over wait for the next one, all of them", async () => {
+  for (const fails of [false, true]) {
+    const { clock, serial, look } = bench(async () => {
+      if (fails) throw new Error("not yet");
+    });
+    await look(["a"]);
+    await clock.advance(500);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const work = serial("a", () => promise);
+    let over = 0;
+    const looks = [1, 2].map(() =>
+      look(["a"]).then(() => {
+        over++;
+      }),
+    );
+    await new Promise((next) => setImmediate(next));
+    assert.equal(over, 0);
+    resolve();
+    await Promise.all([work, ...looks]);
+  }
+});

@@ -1,12 +1,12 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { newBackoff } from "../pods/backoff.ts";
+import { newBackoff } from "../pod/backoff.ts";
 import type { Serial } from "./csi/serial.ts";
 
 /**
- * Tries to let go of volumes, all of them at once: one whose driver is slow, or hangs, keeps no other waiting. What fails is
- * tried again at a later call, after longer and longer waits.
- * @returns resolves when these tries have come to their end
+ * Tries to release volumes concurrently, so that a slow driver does not delay other volumes. Failures are retried by later
+ * calls, with exponential backoff per volume.
+ * @returns resolves when these attempts have finished
  */
 export type ReleaseUnused = (names: Iterable<string>) => Promise<void>;
 
@@ -14,22 +14,23 @@ export type ReleaseUnused = (names: Iterable<string>) => Promise<void>;
 const retryInitialMs = 500;
 const retryMaxMs = 122_000;
 
+/** Creates a release function with its own back-off state. */
 export function newReleaseUnused(options: {
   serial: Serial;
-  /** Undoes what was done for all Pods of a volume, if none is left. */
+  /** Releases the volume if no Pod uses it. */
   release(name: string): Promise<void>;
   clock: Clock;
   log: Logger;
 }): ReleaseUnused {
   const { serial, release, clock, log } = options;
   const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
-  /** Tries that have not begun: they will see things as they are then. */
+  /** Attempts that are queued but not started; they read the state when they start. */
   const next = new Map<string, Promise<void>>();
   const running = new Set<string>();
 
   function begin(name: string): Promise<void> | undefined {
     const begun = next.get(name);
-    // Behind one that may hang nobody waits a second time.
+    // An attempt is queued behind a running one, which may hang: do not wait for it.
     if (begun !== undefined) return running.has(name) ? undefined : begun;
     const made = serial(name, () => attempt(name));
     next.set(name, made);

@@ -2,10 +2,10 @@ import { writeAtomically } from "./atomic-writer.ts";
 import { memoryDir } from "./empty-dir.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { secretFiles } from "./payload.ts";
-import type { VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
 
-/** Source: pkg/volume/secret */
+/** Secret volumes, on tmpfs; refreshed when the object changes. Source: pkg/volume/secret */
 export const secret: VolumePlugin = {
   name: "kubernetes.io~secret",
   refreshed: true,

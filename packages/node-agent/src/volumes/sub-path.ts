@@ -4,9 +4,9 @@ import { dirname, join, relative, sep } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { isMounted, type Mounter } from "./mount.ts";
 
-const openOnly = 0o10000000; // O_PATH: a handle on the name, without reading what it names
+const openOnly = 0o10000000; // O_PATH: refers to the path without opening the file
 
-/** @returns what is wrong with a subPath, as upstream words it. */
+/** @returns upstream's error text for an invalid subPath; undefined when it is valid */
 export function checkSubPath(subPath: string): string | undefined {
   if (subPath.startsWith("/")) return `error SubPath \`${subPath}\` must not be an absolute path`;
   if (subPath.split("/").includes("..")) return `unable to provision SubPath \`${subPath}\`: must not contain '..'`;
@@ -14,10 +14,11 @@ export function checkSubPath(subPath: string): string | undefined {
 }
 
 /**
- * Binds one file or folder of a volume, which is there, to a path of ours, which can then be mounted into a container. Each
- * part of the way is opened from the one before it and no link is followed, so that a container that changes its volume at the
- * same moment cannot lead us out of it.
- * @param target below the Pod's folder: `volume-subpaths/<volume>/<container>/<index>`
+ * Bind-mounts an existing file or directory of a volume to a path that can be mounted into a container. Every path component
+ * is opened relative to its parent without following symbolic links, so that a container that modifies the volume at the
+ * same time cannot redirect the mount to a path outside of it.
+ * @param target below the Pod's directory: `volume-subpaths/<volume>/<container>/<index>`
+ * @throws Error when the path leaves the volume
  * Source: k8s.io/mount-utils subpath_linux.go
  */
 export async function bindSubPath(volumeDir: string, subPath: string, target: string, mounter: Mounter): Promise<string> {
@@ -28,7 +29,7 @@ export async function bindSubPath(volumeDir: string, subPath: string, target: st
   const handle = await openWithin(root, relative(root, real));
   try {
     if (await isMounted(target, mounter)) {
-      // The same object is bound already, unless the volume's contents were swapped since.
+      // Already bound, unless the volume's contents were replaced since.
       const [bound, wanted] = await Promise.all([stat(target).catch(() => undefined), handle.stat()]);
       if (bound?.ino === wanted.ino && bound?.dev === wanted.dev) return target;
       await mounter.unmount(target);
@@ -46,7 +47,10 @@ export async function bindSubPath(volumeDir: string, subPath: string, target: st
   }
 }
 
-/** Makes the folders of a subPath that are not there, never through a link that leaves the volume. */
+/**
+ * Creates missing directories of a subPath without following links out of the volume.
+ * @throws Error when the path leaves the volume
+ */
 export async function makeSubPath(volumeDir: string, subPath: string): Promise<void> {
   const root = await realpath(volumeDir);
   const parts = subPath.split("/").filter((part) => part !== "" && part !== ".");
@@ -64,7 +68,7 @@ export async function makeSubPath(volumeDir: string, subPath: string): Promise<v
   }
 }
 
-/** The last one, which a container sees as the volume, may be used by whoever may use the volume, whatever our umask is. */
+/** The last directory gets the mode of the volume's root regardless of the umask: containers see it as the volume. */
 async function makeFolders(root: string, parent: string, names: readonly string[]): Promise<void> {
   const mode = (await stat(root)).mode & 0o7777;
   let handle = await openWithin(root, parent);
@@ -80,7 +84,7 @@ async function makeFolders(root: string, parent: string, names: readonly string[
   }
 }
 
-/** A handle on `path` below `root`, one part after the other. @throws Error when a part is a link. */
+/** A handle for `path` below `root`, opened component by component. @throws Error when a component is a symbolic link */
 async function openWithin(root: string, path: string): Promise<FileHandle> {
   let handle = await open(root, openOnly | constants.O_NOFOLLOW);
   for (const part of path.split("/").filter((name) => name !== "")) {
@@ -93,7 +97,7 @@ async function openWithin(root: string, path: string): Promise<FileHandle> {
   return handle;
 }
 
-/** Takes the place of the parent's handle. @throws Error, and the parent's handle is closed all the same */
+/** Opens an entry of `parent` and closes `parent`, also on failure. @throws Error when there is no such entry */
 async function openBelow(parent: FileHandle, name: string): Promise<FileHandle> {
   try {
     return await open(`/proc/self/fd/${parent.fd}/${name}`, openOnly | constants.O_NOFOLLOW);

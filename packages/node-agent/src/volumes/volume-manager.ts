@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
-import { containersOf, type NodePod, usedVolumes } from "../pods/pod.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
+import { containersOf, type NodePod, usedVolumes } from "../pod/pod.ts";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import { configMap } from "./config-map.ts";
 import type { Csi } from "./csi/csi.ts";
 import { csiInline } from "./csi-inline.ts";
@@ -19,8 +19,9 @@ import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
 import type { FolderQuotas } from "./quota/folder-quotas.ts";
 import { secret } from "./secret.ts";
-import type { SetUpVolume, VolumeContext, VolumePlugin } from "./volume.ts";
+import type { SetUpVolume } from "./volume.ts";
 import { newVolumeOperations, pluginOf, type VolumeOperations } from "./volume-operations.ts";
+import type { VolumeContext, VolumePlugin } from "./volume-plugin.ts";
 
 export interface VolumeManagerOptions {
   /** `/var/lib/kubelet/pods`. */
@@ -34,36 +35,38 @@ export interface VolumeManagerOptions {
   quotas?: FolderQuotas | undefined;
   operations?: VolumeOperations | undefined;
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
-  /** SizeMemoryBackedVolumes; on where nothing is said. */
+  /** Feature gate SizeMemoryBackedVolumes; default true. */
   sizesMemory?: boolean;
 }
 
+/** A volume that could not be set up or refreshed. */
 export interface VolumeFailure {
   volume: string;
   message: string;
   cause: Error;
 }
 
+/** Sets up and tears down the volumes of Pods. */
 export interface VolumeManager {
   /**
-   * Brings every volume of the Pod up, or up to date. Failures are returned, one for each volume; one that is there
-   * though it could not be brought up to date is among the volumes all the same.
+   * Sets up or refreshes every volume of the Pod. Failures are returned per volume. A volume whose refresh failed is still
+   * included in `volumes`.
    */
   setUp(
     pod: NodePod,
     downward: DownwardContext,
   ): Promise<{ volumes: ReadonlyMap<string, SetUpVolume>; failures: readonly VolumeFailure[] }>;
-  /** What was set up of a Pod by this agent. */
+  /** Volumes that this process has set up for a Pod. */
   of(uid: string): ReadonlyMap<string, SetUpVolume>;
-  /** Takes mounts away, then the volumes; what else the Pod has stays (last words of its containers). */
+  /** Unmounts and deletes the volumes; keeps the rest of the Pod's directory (e.g. termination messages). */
   unmount(uid: string): Promise<void>;
-  /** Takes mounts away, then the Pod's whole folder. @throws Error when something is still mounted. */
+  /** Unmounts the volumes and deletes the Pod's directory. @throws Error when a mount is left */
   remove(uid: string): Promise<void>;
-  /** Pods that have a folder here. */
+  /** UIDs of Pods that have a directory. */
   list(): Promise<string[]>;
   exists(uid: string): Promise<boolean>;
   podDir(uid: string): string;
-  /** Whether contents follow objects that may change. */
+  /** Whether the Pod has volumes whose contents follow API objects. */
   isRefreshed(pod: NodePod): boolean;
 }
 
@@ -79,12 +82,13 @@ const plugins: readonly VolumePlugin[] = [
   flexInline,
 ];
 
+/** Creates a volume manager with all volume plugins. */
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
   const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
   const { csi, flex, quotas, nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
 
-  /** Removing below a mount would remove what is mounted, so nothing may be left. */
+  /** Recursive deletion would delete the contents of mounted volumes, so no mount may be left. */
   const unmountAll = (uid: string): Promise<void> => operations.tearDown(uid, () => unmountEach(uid));
 
   async function unmountEach(uid: string): Promise<void> {
@@ -98,7 +102,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
         }
       }
     };
-    // Parts of volumes go before the volumes; what a driver has mounted only the driver takes away.
+    // subPath mounts first; mounts made by drivers are unmounted by the drivers only.
     await unmountBelow(join(dir, "volume-subpaths"));
     await csi?.tearDown(safeName(uid));
     await flex?.tearDown(safeName(uid));
@@ -128,7 +132,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
         usedVolumes(pod).map(async (volume) => {
           const plugin = plugins.find((candidate) => candidate.supports(volume));
           try {
-            // Without any source a volume is an emptyDir, as the API's defaults say.
+            // A volume without source is an emptyDir, as in API defaulting.
             const chosen = plugin ?? (Object.keys(volume).length === 1 ? emptyDir : undefined);
             if (chosen === undefined) throw new Error("no volume plugin matched");
             const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
@@ -192,7 +196,7 @@ function isDevice(pod: NodePod, volume: string): boolean {
   return containersOf(pod).some(({ container }) => (container.volumeDevices ?? []).some(({ name }) => name === volume));
 }
 
-/** Uids and names of volumes become parts of paths; validation allows no slash, but files and URLs are not validated by the API server. */
+/** UIDs and volume names become path components. The API server validates them, but not those of static Pods. */
 function safeName(name: string): string {
   if (name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0")) {
     throw new Error(`${JSON.stringify(name)} cannot be the name of a folder`);

@@ -4,26 +4,26 @@ import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { VolumeWaits } from "./volume.ts";
 
-/** One volume of a Pod. */
+/** A volume of a Pod. */
 export interface VolumeOfPod {
   readonly uid: string;
-  /** In the Pod. */
+  /** Name in the Pod's spec. */
   readonly name: string;
   readonly kind: "mount" | "block";
-  /** As `pluginOf` says. */
+  /** The result of `pluginOf`. */
   readonly plugin: string;
-  /** Its contents are brought up to date though it is there. */
+  /** True when `setUp` also refreshes the contents of a mounted volume. */
   readonly isRefreshed: boolean;
 }
 
-/** Which volumes are wanted and which are there; what is done for them is observed. */
+/** Tracks wanted and mounted volumes, and observes the operations on them for metrics. */
 export interface VolumeOperations {
   setUp<T>(volume: VolumeOfPod, work: () => Promise<T>): Promise<T>;
-  /** Takes away all volumes of a Pod. */
+  /** Wraps the teardown of all volumes of a Pod. */
   tearDown(uid: string, work: () => Promise<void>): Promise<void>;
-  /** For steps on the way. */
+  /** Observes a partial operation. */
   readonly begin: BeginOperation;
-  /** One for each volume, in the words of `volume_manager_total_volumes`. */
+  /** One entry per volume and state, with the labels of `volume_manager_total_volumes`. */
   states(): Iterable<readonly [plugin: string, state: string]>;
 }
 
@@ -78,7 +78,7 @@ export function newVolumeOperations(begin: BeginOperation): VolumeOperations {
   };
 }
 
-/** `volume_manager_total_volumes`, counted when somebody reads it. */
+/** Registers `volume_manager_total_volumes`, computed on collection. */
 export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeOperations, "states">): void {
   registry.gauge({
     name: "volume_manager_total_volumes",
@@ -91,7 +91,7 @@ export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeO
   });
 }
 
-/** In-tree plugins by their fields in volumes. */
+/** Volume source field → in-tree plugin name. */
 const plugins: Readonly<Record<string, string>> = {
   emptyDir: "kubernetes.io/empty-dir",
   hostPath: "kubernetes.io/host-path",
@@ -103,7 +103,7 @@ const plugins: Readonly<Record<string, string>> = {
 };
 
 /**
- * Which plugin a volume is of, as users of metrics know it; a Pod's volume without any source is an empty folder.
+ * The plugin name of a volume in metrics; a volume without source is an emptyDir.
  * Source: pkg/volume/util/metrics.go GetFullQualifiedPluginNameForVolume
  */
 export function pluginOf(source: Omit<Volume, "name"> | PersistentVolumeSource): string {
@@ -116,6 +116,7 @@ export function pluginOf(source: Omit<Volume, "name"> | PersistentVolumeSource):
   );
 }
 
+/** The plugin name of a CSI driver in metrics. */
 export function csiPlugin(driver: string): string {
   return `kubernetes.io/csi:${driver}`;
 }

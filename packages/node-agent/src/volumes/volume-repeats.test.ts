@@ -21,8 +21,8 @@ import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import { noObjects } from "../sources/api-objects.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import type { Csi } from "./csi/csi.ts";
@@ -49,7 +49,7 @@ async function tempDir(t: TestContext): Promise<string> {
   return dir;
 }
 
-/** Remembers mounts, and what was done in which order, instead of making them. */
+/** Records mounts and unmounts in order instead of executing them. */
 function fakeMounter() {
   const mounted: string[] = [];
   const did: string[] = [];
@@ -69,7 +69,7 @@ function fakeMounter() {
   return { mounter, mounted, did, busy };
 }
 
-/** A manager over config maps, by name, that a test may change. */
+/** A volume manager; the test can change the config maps in `stored`. */
 async function bench(t: TestContext, more: Partial<VolumeManagerOptions> = {}) {
   const dir = await tempDir(t);
   const stored = new Map<string, ConfigMap["data"]>([["cm", { one: "1", two: "2" }]]);
@@ -292,7 +292,7 @@ test("a part of a volume is bound anew when the volume has other contents, and n
   const target = join(dir, "bound/0");
   const open = async (): Promise<number> => (await readdir("/proc/self/fd")).length;
   const before = await open();
-  // Nothing is really mounted, so that the target is another folder than the part of the volume.
+  // Nothing is actually mounted, so the target is never the same inode as the volume's subdirectory.
   for (const _ of [1, 2]) assert.equal(await bindSubPath(volume, "x", target, mounter), target);
   assert.deepEqual(did, [`mount ${target}`, `unmount ${target}`, `mount ${target}`]);
   mounter.mount = () => Promise.reject(new Error("no"));

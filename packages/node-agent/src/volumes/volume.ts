@@ -1,51 +1,17 @@
-import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
-import type { DownwardContext } from "../environment/downward-api-env.ts";
-import type { NodePod } from "../pods/pod.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
-import type { Csi } from "./csi/csi.ts";
-import type { FlexVolumes } from "./flex/flex.ts";
 import type { MeasuredVolume } from "./measure.ts";
-import type { Mounter } from "./mount.ts";
-import type { FolderQuotas } from "./quota/folder-quotas.ts";
 
-export interface VolumeContext {
-  pod: NodePod;
-  volume: Volume;
-  /** This agent has brought it up before: containers may use it, and what they did to its files stays. */
-  isThere: boolean;
-  /** Where this volume's files go when it has files of its own: below the Pod's folder. */
-  dir: string;
-  objects: PodObjects;
-  mounter: Mounter;
-  downward: DownwardContext;
-  /** Undefined without an API server, which knows of drivers and volumes. */
-  csi: Csi | undefined;
-  flex: FlexVolumes | undefined;
-  /** Undefined where folders are walked. */
-  quotas: FolderQuotas | undefined;
-  /** Undefined while the node is not known. */
-  nodeLabels: () => Readonly<Record<string, string>> | undefined;
-  now: number;
-  /** SizeMemoryBackedVolumes. */
-  sizesMemory: boolean;
-  /** Around what a plugin does for the volume, as soon as it is known which that is. */
-  observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
-  /** For steps on the way. */
-  operations: BeginOperation;
-}
-
+/** A volume that is ready to be used by containers. */
 export interface SetUpVolume {
-  /** On the host; what is mounted into containers. */
+  /** Host path that is mounted into containers. */
   path: string;
   readOnly: boolean;
-  /** A device, or a link to one, that containers get as such. */
+  /** True for a block device, or a link to one, that is passed to containers as a device. */
   device?: boolean;
-  /** How full it is now; undefined where nobody can say. Without it a folder of its own is walked. */
+  /** Current usage; undefined when it cannot be determined. */
   measure?: () => Promise<MeasuredVolume | undefined>;
 }
 
-/** Steps on the way to a volume, as events name their failures. */
+/** Steps of volume set-up, as named in events. */
 export type VolumeStep =
   | "AttachVolume.Attach failed"
   | "MountVolume.NewMounter initialization failed"
@@ -59,10 +25,10 @@ export type VolumeStep =
   | "MapVolume.SetUpDevice failed"
   | "MapVolume.MapPodDevice failed";
 
-/** Which step a volume failed at, where that is not to bring the Pod's own volume up. */
+/** A failed step of volume set-up. Events for other errors name the step `MountVolume.SetUp failed`. */
 export class VolumeError extends Error {
   readonly step: VolumeStep;
-  /** Of the persistent volume, where there is one. */
+  /** Name of the persistent volume, if any. */
   readonly volume: string;
 
   constructor(step: VolumeStep, volume: string, cause: unknown) {
@@ -72,20 +38,8 @@ export class VolumeError extends Error {
   }
 }
 
-/** Nothing went wrong: somebody else has to do something first. */
+/** The volume is not ready because another component has to act first; not a failure. */
 export class VolumeWaits extends Error {}
 
-/** The claim of a volume is not as it has to be; the Pod is told so at once. */
+/** The claim of a volume is missing or unusable; reported to the Pod at once. */
 export class ClaimError extends Error {}
-
-/** One kind of volume. `setUp` may run many times, and brings contents up to date. */
-export interface VolumePlugin {
-  /** The folder's name: `kubernetes.io/empty-dir` with `~` for the slash. */
-  name: string;
-  supports(volume: Volume): boolean;
-  /** Its contents follow objects that may change. */
-  refreshed?: boolean;
-  /** Another plugin does the work, and it says which. */
-  delegates?: boolean;
-  setUp(context: VolumeContext): Promise<SetUpVolume>;
-}

@@ -6,9 +6,9 @@ import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodObjects } from "../pod/pod-objects.ts";
 import { containerDevices } from "../pods/container-options.ts";
 import { noObjects } from "../sources/api-objects.ts";
-import type { PodObjects } from "../sources/pod-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import { memorySize } from "./empty-dir.ts";
@@ -26,7 +26,7 @@ async function tempDir(t: TestContext): Promise<string> {
   return dir;
 }
 
-/** Remembers mounts instead of making them. */
+/** Records mounts instead of executing them. */
 function fakeMounter(): Mounter & { mounted: string[] } {
   const mounted: string[] = [];
   return {

@@ -1,5 +1,5 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
@@ -7,24 +7,25 @@ import { type CpuSet, cpuSet, formatCpus, union, without } from "./cpu-set.ts";
 import type { CpuState } from "./cpu-state.ts";
 import { chooseCpus, cpuHints, exclusiveCpus, type StaticCpus, validCpuState } from "./static-cpus.ts";
 
+/** Assigns CPUs to containers. */
 export interface CpuManager extends HintProvider {
-  /** Gives the container its own CPUs, if it is one that has any; the same again when it has them. @throws Error */
+  /** Assigns exclusive CPUs to the container if it qualifies; idempotent. @throws Error when there are not enough */
   allocate(pod: NodePod, container: AnyContainer, hint: Hint): void;
-  /** Where a container runs: on CPUs of its own or on those that all share; empty when nobody cares. */
+  /** The CPUs that a container may run on: its exclusive CPUs or the shared pool; empty with the policy `none`. */
   cpusOf(uid: string, container: string): CpuSet;
-  /** CPUs of its own alone. */
+  /** The container's exclusive CPUs. */
   exclusiveCpusOf(uid: string, container: string): CpuSet;
-  /** What may be given to single containers. */
+  /** CPUs that can be assigned exclusively. */
   allocatable(): CpuSet;
-  /** Takes back what was given to Pods that are not among these. */
+  /** Releases the CPUs of all Pods that are not in `pods`. */
   release(pods: readonly NodePod[]): void;
 }
 
 /**
- * `--cpu-manager-policy`: `none` leaves CPUs alone, `static` gives containers of Guaranteed Pods that ask for whole CPUs
- * some of their own; all others share the rest.
+ * `--cpu-manager-policy`: `none` does not restrict CPUs. `static` assigns exclusive CPUs to containers of Guaranteed Pods
+ * that request whole CPUs; all other containers share the rest.
  * @param settings undefined for `none`
- * @throws Error when the kept state is not of this policy or machine
+ * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/cpumanager
  */
 export function newCpuManager(options: {
@@ -36,7 +37,7 @@ export function newCpuManager(options: {
   const { settings, file, log } = options;
   const policy = settings === undefined ? "none" : "static";
   let state = restore();
-  /** CPUs of init containers that the containers after them may have, for the Pod that is being admitted. */
+  /** CPUs of init containers that later containers of the same Pod can reuse, for the Pod being admitted. */
   let reusable: { uid: string; cpus: CpuSet } = { uid: "", cpus: [] };
 
   function restore(): CpuState {

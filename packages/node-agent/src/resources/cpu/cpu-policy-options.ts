@@ -1,20 +1,23 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 
-/** `--cpu-manager-policy-options`, of the static policy. */
+/** `--cpu-manager-policy-options` of the static policy. */
 export interface CpuPolicyOptions {
-  /** `full-pcpus-only`: a container gets whole cores, or is not admitted. */
+  /** `full-pcpus-only`: containers get whole physical cores, or are rejected. */
   wholeCoresOnly: boolean;
-  /** `distribute-cpus-across-numa`: where one NUMA node is not enough, each gives as much as the others. */
+  /** `distribute-cpus-across-numa`: when one NUMA node is not enough, take an equal number from each. */
   acrossNodes: boolean;
 }
 
-/** Option → the gate that lets it be used, besides CPUManagerPolicyOptions. */
+/** Option → the feature gate it requires in addition to CPUManagerPolicyOptions. */
 const gateOf: Readonly<Record<string, string>> = {
   "full-pcpus-only": "CPUManagerPolicyBetaOptions",
   "distribute-cpus-across-numa": "CPUManagerPolicyAlphaOptions",
 };
 
-/** @throws Error. Source: pkg/kubelet/cm/cpumanager/policy_options.go, cm/container_manager_linux.go */
+/**
+ * @throws Error for unknown options, invalid values and disabled feature gates
+ * Source: pkg/kubelet/cm/cpumanager/policy_options.go, cm/container_manager_linux.go
+ */
 export function parseCpuPolicyOptions(
   policy: string,
   written: Readonly<Record<string, string>>,

@@ -1,12 +1,13 @@
-/** CPUs by their numbers, always in ascending order and each once. Read-only: every function gives a new list. */
+/** CPU numbers in ascending order without duplicates. Read-only: every function returns a new list. */
 export type CpuSet = readonly number[];
 
-/** So that a list cannot name more than any machine has. */
+/** Bound for the expansion of ranges in untrusted input. */
 const largestCpu = 65_535;
 
 /**
- * @param text as the kernel writes it, `0-3,8`; empty for none
- * @throws Error for anything else
+ * Parses a CPU list.
+ * @param text in the kernel's list format, `0-3,8`; empty for none
+ * @throws Error when malformed
  * Source: pkg/kubelet/cm/cpuset/cpuset.go
  */
 export function parseCpus(text: string): CpuSet {
@@ -29,7 +30,7 @@ function cpuNumber(text = ""): number {
   return cpu;
 }
 
-/** `0-3,8`: neighbours are joined. */
+/** The kernel's list format: `0-3,8`. */
 export function formatCpus(cpus: CpuSet): string {
   const ranges: string[] = [];
   for (let i = 0; i < cpus.length; i++) {
@@ -40,6 +41,7 @@ export function formatCpus(cpus: CpuSet): string {
   return ranges.join(",");
 }
 
+/** Sorts and removes duplicates. */
 export function cpuSet(numbers: Iterable<number>): CpuSet {
   return [...new Set(numbers)].sort((a, b) => a - b);
 }
@@ -48,10 +50,12 @@ export function union(...sets: readonly CpuSet[]): CpuSet {
   return cpuSet(sets.flat());
 }
 
+/** The difference: CPUs of `all` that are not in `taken`. */
 export function without(all: CpuSet, taken: CpuSet): CpuSet {
   return all.filter((cpu) => !taken.includes(cpu));
 }
 
+/** The intersection. */
 export function both(a: CpuSet, b: CpuSet): CpuSet {
   return a.filter((cpu) => b.includes(cpu));
 }

@@ -2,12 +2,12 @@ import { type GoType, goChecksum } from "../checkpoint-checksum.ts";
 import { type CheckpointForm, corrupt, entriesOf } from "../checkpoint-file.ts";
 import { type CpuSet, formatCpus, parseCpus } from "./cpu-set.ts";
 
-/** Who has CPUs to itself; everybody else shares `shared`. */
+/** Exclusive CPU assignments; all other containers use `shared`. */
 export interface CpuState {
   policy: string;
-  /** Empty as long as nothing was decided. */
+  /** Empty before the first start. */
   shared: CpuSet;
-  /** Pod's uid → container's name → its CPUs. */
+  /** Pod UID → container name → its CPUs. */
   assigned: ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
 }
 
@@ -29,7 +29,7 @@ const checkpoint: GoType = {
   },
 };
 
-/** `cpu_manager_state`, as upstream writes it. Source: pkg/kubelet/cm/cpumanager/state/checkpoint.go */
+/** `cpu_manager_state`, in upstream's format. Source: pkg/kubelet/cm/cpumanager/state/checkpoint.go */
 export const cpuStateForm: CheckpointForm<CpuState> = {
   encode({ policy, shared, assigned }) {
     const entries = [...assigned].map(([uid, of]) => [uid, [...of].map(([name, cpus]) => [name, formatCpus(cpus)])] as const);

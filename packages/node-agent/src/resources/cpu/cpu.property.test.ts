@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import fc from "fast-check";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
@@ -58,7 +58,7 @@ test("whatever comes and goes, no CPU is two containers', none is lost, and the 
   fc.assert(
     fc.property(machines, steps, (machine, list: Step[]) => {
       let kept: string | undefined;
-      // As on disk: what is loaded is what was written.
+      // As on disk: the state is encoded and decoded again.
       const file: CheckpointFile<CpuState> = {
         load: () => (kept === undefined ? undefined : cpuStateForm.decode(kept)),
         save: (state) => {

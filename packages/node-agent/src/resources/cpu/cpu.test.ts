@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
@@ -29,7 +29,7 @@ for (const text of ["a", "1-", "3-1", "1,,2", "-1", "1-2-3", "0-99999999"]) {
 }
 test("CPUs are written as ranges", () => assert.equal(formatCpus([0, 1, 2, 4, 6, 7]), "0-2,4,6-7"));
 
-/** Two threads of each core; a core's second thread has the number of the first plus half of all, as Linux counts. */
+/** Two threads per core; the second thread of core n is CPU n + count/2, as on Linux. */
 function machineOf(sockets: number, nodesPerSocket: number, coresPerNode: number): Cpu[] {
   const cores = sockets * nodesPerSocket * coresPerNode;
   return Array.from({ length: 2 * cores }, (_, id) => {
@@ -38,7 +38,7 @@ function machineOf(sockets: number, nodesPerSocket: number, coresPerNode: number
     return { id, core, socket: Math.floor(numaNode / nodesPerSocket), numaNode };
   });
 }
-/** Socket and NUMA node 0: 0-3 and 8-11; 1: 4-7 and 12-15. */
+/** NUMA node and socket 0: 0-3 and 8-11; 1: 4-7 and 12-15. */
 const twoSockets = machineOf(2, 1, 4);
 
 for (const { name, machine = twoSockets, free, count, want } of [

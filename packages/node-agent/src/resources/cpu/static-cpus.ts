@@ -1,6 +1,6 @@
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
-import type { AnyContainer, NodePod } from "../../pods/pod.ts";
-import { quantityOf } from "../pod-resources.ts";
+import type { AnyContainer, NodePod } from "../../pod/pod.ts";
+import { quantityOf } from "../../pod/pod-resources.ts";
 import { choicesOf, type Hint } from "../topology/hints.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
 import type { CpuPolicyOptions } from "./cpu-policy-options.ts";
@@ -8,15 +8,15 @@ import { both, type CpuSet, cpuSet, formatCpus, sameCpus, union, without } from 
 import type { CpuState } from "./cpu-state.ts";
 import { cpusOfNodes, takeCpus, takeCpusEvenly, threadsPerCore } from "./take-cpus.ts";
 
-/** What the static policy works with. */
+/** Inputs of the static policy. */
 export interface StaticCpus {
   machine: readonly Cpu[];
-  /** Never given to one container alone: what is reserved for the system runs there. */
+  /** Never assigned exclusively: system daemons run here. */
   reserved: CpuSet;
   options: CpuPolicyOptions;
 }
 
-/** Whole cores are wanted, and the number of CPUs is not that of whole cores. */
+/** With `full-pcpus-only`: the requested number of CPUs is not a multiple of the threads per core. */
 class SmtAlignmentError extends Error {
   readonly reason = "SMTAlignmentError";
   constructor(requested: number, perCore: number) {
@@ -25,8 +25,9 @@ class SmtAlignmentError extends Error {
 }
 
 /**
- * The CPUs that are reserved: those named, else as many as are reserved, from the lowest cores.
- * @throws Error. Source: pkg/kubelet/cm/cpumanager/cpu_manager.go NewManager, policy_static.go NewStaticPolicy
+ * The reserved CPUs: those of `--reserved-cpus`, else as many as the reservation needs, starting with the lowest cores.
+ * @throws Error when nothing is reserved, or the number of named CPUs differs from the reservation
+ * Source: pkg/kubelet/cm/cpumanager/cpu_manager.go NewManager, policy_static.go NewStaticPolicy
  */
 export function reservedCpus(machine: readonly Cpu[], milliCpu: number, named: CpuSet): CpuSet {
   if (milliCpu <= 0)
@@ -40,7 +41,7 @@ export function reservedCpus(machine: readonly Cpu[], milliCpu: number, named: C
   );
 }
 
-/** How many CPUs a container has to itself: those of a Guaranteed Pod that asks for whole ones. */
+/** The number of exclusive CPUs of a container: its request in a Guaranteed Pod if it is a whole number, else 0. */
 export function exclusiveCpus(pod: NodePod, container: AnyContainer): number {
   if (qosClass(pod) !== "Guaranteed" || !("resources" in container)) return 0;
   const request = quantityOf(container.resources?.requests, "cpu").milliValue();
@@ -48,8 +49,8 @@ export function exclusiveCpus(pod: NodePod, container: AnyContainer): number {
 }
 
 /**
- * Pure: whether a state that was kept is one of this machine; an empty one becomes "all CPUs are shared".
- * @throws Error. Source: policy_static.go validateState
+ * Pure: checks restored state against the machine. An empty state becomes one where all CPUs are shared.
+ * @throws Error when they do not match. Source: policy_static.go validateState
  */
 export function validCpuState({ machine, reserved }: StaticCpus, state: CpuState): CpuState {
   const all = cpuSet(machine.map(({ id }) => id));
@@ -77,8 +78,8 @@ export function validCpuState({ machine, reserved }: StaticCpus, state: CpuState
 }
 
 /**
- * Pure: the CPUs for one more container, near the hint's nodes as far as there are.
- * @param reusable of init containers of the same Pod, which have ended when this one starts
+ * Pure: the CPUs for one container, from the hint's NUMA nodes as far as possible.
+ * @param reusable CPUs of init containers of the same Pod, which have exited when this container starts
  * @throws SmtAlignmentError; Error when there are not enough
  * Source: policy_static.go Allocate, allocateCPUs
  */
@@ -105,8 +106,8 @@ export function chooseCpus(
 }
 
 /**
- * Pure: from which nodes so many CPUs could come. Preferred are those of as few nodes as the machine would need if it
- * were empty. Source: policy_static.go generateCPUTopologyHints
+ * Pure: the sets of NUMA nodes that can provide `count` CPUs. Preferred are sets of the minimum number of nodes that an
+ * otherwise empty machine would need. Source: policy_static.go generateCPUTopologyHints
  */
 export function cpuHints(machine: readonly Cpu[], available: CpuSet, reusable: CpuSet, count: number): Hint[] {
   const nodes = cpuSet(machine.map((cpu) => cpu.numaNode));
@@ -115,7 +116,7 @@ export function cpuHints(machine: readonly Cpu[], available: CpuSet, reusable: C
   for (const choice of choicesOf(nodes)) {
     const here = cpusOfNodes(machine, choice);
     if (here.length >= count) fewest = Math.min(fewest, choice.length);
-    // What an init container had is used first: a choice without all of it would leave some of it behind.
+    // CPUs of init containers are reused first: a set of nodes that lacks some of them would leave those unused.
     if (both(reusable, here).length < reusable.length) continue;
     if (both(union(available, reusable), here).length >= count) possible.push(choice);
   }

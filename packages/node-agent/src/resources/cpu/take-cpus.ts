@@ -1,13 +1,13 @@
 import type { Cpu } from "../topology/machine-topology.ts";
 import { type CpuSet, cpuSet } from "./cpu-set.ts";
 
-/** Something that holds CPUs: a NUMA node, a socket, a core. */
+/** Levels of the CPU topology. */
 type Level = "numaNode" | "socket" | "core";
 
 /**
- * Pure: takes CPUs so that what is whole stays whole: first whole NUMA nodes and sockets, then whole cores, then single
- * threads, each time from what is fullest already.
- * @param machine all CPUs, taken or not: they say what is whole
+ * Pure: takes CPUs and avoids fragmentation: first whole NUMA nodes and sockets, then whole cores, then single threads;
+ * within each level, the units with the fewest free CPUs first.
+ * @param machine all CPUs, including allocated ones; defines the size of a complete unit
  * @throws Error when there are not enough
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go takeByTopologyNUMAPacked
  */
@@ -15,7 +15,7 @@ export function takeCpus(machine: readonly Cpu[], available: CpuSet, count: numb
   if (count < 1) return [];
   if (count > available.length) throw new Error("not enough cpus available to satisfy request");
   const numaFirst = distinct(machine, "socket").length >= distinct(machine, "numaNode").length;
-  // From the outside in: what holds more stands before what it holds.
+  // Ordered from the larger to the smaller unit; which of socket and NUMA node is larger depends on the machine.
   const [outer, inner]: readonly [Level, Level] = numaFirst ? ["numaNode", "socket"] : ["socket", "numaNode"];
   const levels: readonly Level[] = [outer, inner, "core"];
   let free = machine.filter(({ id }) => available.includes(id));
@@ -42,7 +42,7 @@ export function takeCpus(machine: readonly Cpu[], available: CpuSet, count: numb
   throw new Error("failed to allocate cpus");
 }
 
-/** The holders of the innermost level, grouped by those outside of them; those with the fewest free CPUs first, then by number. */
+/** IDs of the innermost level, grouped by the outer levels; those with the fewest free CPUs first, then by number. */
 function inOrder(cpus: readonly Cpu[], [level, ...inside]: readonly Level[]): number[] {
   if (level === undefined) return [];
   const size = (id: number): number => cpus.filter((cpu) => cpu[level] === id).length;
@@ -64,9 +64,9 @@ const idsOf = (cpus: readonly Cpu[]): CpuSet => cpuSet(cpus.map(({ id }) => id))
 const distinct = (cpus: readonly Cpu[], level: Level): number[] => [...new Set(cpus.map((cpu) => cpu[level]))];
 
 /**
- * Pure: the same, but where one NUMA node is not enough every node that is used gives as much as the others, in groups of
- * `groupSize` CPUs (`distribute-cpus-across-numa`). The fewest nodes that can do so; of as many, those after which the
- * free CPUs are spread most evenly.
+ * Pure: like `takeCpus`, but when one NUMA node is not enough, takes an equal number from each node used, in groups of
+ * `groupSize` CPUs (`distribute-cpus-across-numa`). Uses the fewest nodes possible; among equals, those that leave the free
+ * CPUs most evenly balanced.
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go takeByTopologyNUMADistributed, KEP-2902
  */
 export function takeCpusEvenly(machine: readonly Cpu[], available: CpuSet, count: number, groupSize: number): CpuSet {
@@ -110,11 +110,12 @@ function deviation(numbers: readonly number[]): number {
   return Math.round(1000 * Math.sqrt(numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / numbers.length)) / 1000;
 }
 
-/** The CPUs of NUMA nodes. */
+/** The CPUs of the given NUMA nodes. */
 export function cpusOfNodes(machine: readonly Cpu[], nodes: readonly number[]): CpuSet {
   return idsOf(machine.filter((cpu) => nodes.includes(cpu.numaNode)));
 }
 
+/** Hardware threads per physical core; 1 when no CPU is known. */
 export function threadsPerCore(machine: readonly Cpu[]): number {
   const cores = distinct(machine, "core").length;
   return cores === 0 ? 1 : machine.length / cores;

@@ -1,15 +1,15 @@
 import { choicesOf, type Hint } from "../topology/hints.ts";
 import type { PluginDevice } from "./plugin-schema.ts";
 
-/** The NUMA nodes a device is at; none when that does not matter. */
+/** The NUMA nodes of a device; empty when it has no topology. */
 export const nodesOf = (device: PluginDevice | undefined): number[] => (device?.topology?.nodes ?? []).map(({ ID }) => ID);
 
-/** Asks the plugin which of the available devices it would take, those that it must among them. */
+/** The plugin's GetPreferredAllocation: which of the available devices to use, including `mustInclude`. */
 export type Prefer = (available: readonly string[], mustInclude: readonly string[], count: number) => Promise<readonly string[]>;
 
 /**
- * Which devices a container gets: those that init containers of its Pod leave, then those at the hint's nodes, as the
- * plugin prefers, then others.
+ * The devices for a container: those reusable from init containers first, then devices on the hint's nodes, in the plugin's
+ * order of preference, then others.
  * @throws Error when there are not enough
  * Source: pkg/kubelet/cm/devicemanager/manager.go devicesToAllocate, filterByAffinity
  */
@@ -18,7 +18,7 @@ export async function chooseDevices(request: {
   count: number;
   devices: ReadonlyMap<string, PluginDevice>;
   reusable: readonly string[];
-  /** Healthy and in nobody's use. */
+  /** Healthy and not in use. */
   available: readonly string[];
   hint: Hint;
   prefer: Prefer;
@@ -40,7 +40,7 @@ export async function chooseDevices(request: {
   const aligned = matters ? available.filter(near) : [];
   const elsewhere = available.filter((id) => matters && !near(id) && nodesOf(devices.get(id)).length > 0);
   const anywhere = available.filter((id) => !aligned.includes(id) && !elsewhere.includes(id));
-  // As long as nearness leaves a choice, the plugin makes it; all that is near is taken first where it does not.
+  // With more aligned devices than needed, the plugin chooses among them. Otherwise all aligned devices are taken first.
   const from = missing() < aligned.length ? aligned : available;
   if (from === available) take(aligned);
   if (missing() > 0) {
@@ -52,7 +52,7 @@ export async function chooseDevices(request: {
 }
 
 /**
- * Pure: from which nodes so many devices could come. @param counted those that are available, or can be used again
+ * Pure: the sets of NUMA nodes that can provide `count` devices. @param counted devices that are free or reusable
  * Source: pkg/kubelet/cm/devicemanager/topology_hints.go generateDeviceTopologyHints
  */
 export function deviceHints(

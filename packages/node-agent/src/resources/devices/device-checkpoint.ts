@@ -1,20 +1,21 @@
 import { type GoType, goChecksum } from "../checkpoint-checksum.ts";
 import { type CheckpointForm, corrupt } from "../checkpoint-file.ts";
 
-/** Which devices of one resource a container was given. */
+/** Devices of one resource that are allocated to a container. */
 export interface GivenDevices {
   podUid: string;
   container: string;
   resource: string;
-  /** NUMA node (-1 where a device has none) → ids of the devices. */
+  /** NUMA node (-1 for devices without topology) → device IDs. */
   byNode: ReadonlyMap<number, readonly string[]>;
-  /** What the plugin answered, as it stands on the wire. */
+  /** The plugin's ContainerAllocateResponse in wire format. */
   answer: Buffer;
 }
 
+/** Persistent state of the device manager. */
 export interface DeviceCheckpoint {
   given: readonly GivenDevices[];
-  /** Resource → ids of its healthy devices, when that was written. */
+  /** Resource → IDs of its healthy devices at the time of writing. */
   registered: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -56,7 +57,7 @@ interface Written {
   Checksum: number;
 }
 
-/** `kubelet_internal_checkpoint`, as upstream writes it. Source: pkg/kubelet/cm/devicemanager/checkpoint */
+/** `kubelet_internal_checkpoint`, in upstream's format. Source: pkg/kubelet/cm/devicemanager/checkpoint */
 export const deviceCheckpointForm: CheckpointForm<DeviceCheckpoint> = {
   encode(state) {
     const entries = state.given.map(({ podUid, container, resource, byNode, answer }) => ({

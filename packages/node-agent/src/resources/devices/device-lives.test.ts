@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice } from "../../testing/device-plugin.ts";
 import { newDeviceManager } from "./device-manager.ts";
@@ -22,7 +22,7 @@ const podOf = (uid: string, limits: Record<string, string>, ...names: string[]):
     { uid },
   );
 
-/** Plugins in memory, by socket; what a manager has given is in a folder that the next one reads. */
+/** In-memory plugins by socket path; allocations are persisted in a directory that the next manager reads. */
 async function bench(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), "cox-devices-"));
   t.after(() => rm(dir, { recursive: true, force: true }));

@@ -3,9 +3,9 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
-import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../../pod/pod.ts";
+import { quantityOf, type ResourceList, sumOverPod } from "../../pod/pod-resources.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
-import { quantityOf, type ResourceList, sumOverPod } from "../pod-resources.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
 import { chooseDevices, deviceHints, nodesOf } from "./choose-devices.ts";
@@ -14,21 +14,25 @@ import { newPluginClient, type PluginClient } from "./plugin-client.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 import { type Registered, serveRegistration, supportedVersions } from "./registration-server.ts";
 
+/** Allocates the devices of device plugins to containers. */
 export interface DeviceManager extends HintProvider {
-  /** Takes in the plugins that are found by their own registration socket. */
+  /** Handles device plugins that are discovered through the plugin registration directory. */
   handler: PluginHandler;
-  /** Serves the socket where plugins say that they are there. */
+  /** Serves the registration socket of device plugins. */
   start(signal: AbortSignal): Promise<void>;
-  /** Whether the Pod asks for what a plugin gives. */
+  /** Whether the Pod requests a resource of a device plugin. */
   concerns(pod: NodePod): boolean;
-  /** Chooses devices and has their plugin make them ready. @throws Error */
+  /** Chooses devices and calls the plugin's Allocate. @throws Error when there are not enough, or the plugin fails */
   allocate(pod: NodePod, container: AnyContainer, hint: Hint): Promise<void>;
-  /** What the container needs to use its devices; tells plugins that want to know that it starts. @throws Error */
+  /**
+   * The mounts, devices and environment for the container; calls PreStartContainer on plugins that require it.
+   * @throws Error when PreStartContainer fails
+   */
   accessOf(pod: NodePod, container: AnyContainer): Promise<DeviceAccess>;
   givenTo(uid: string, container: string): readonly GivenDevices[];
-  /** What the node has, and what of it is healthy; resources whose plugin has been away for long are 0. */
+  /** Capacity and allocatable of the extended resources; 0 for resources whose plugin has been gone for the grace period. */
   amounts(): { capacity: ResourceList; allocatable: ResourceList };
-  /** How much of it Pods were given: a plugin that is away a moment takes nothing from them. */
+  /** Allocated devices by resource. Not affected by short interruptions of a plugin. */
   inUse(): ResourceList;
   /** Healthy devices by resource. */
   healthy(): ReadonlyMap<string, readonly PluginDevice[]>;
@@ -38,22 +42,25 @@ export interface DeviceManager extends HintProvider {
 interface Plugin {
   client: PluginClient | undefined;
   options: PluginOptions;
-  /** When it went away; undefined while it is there. */
+  /** Monotonic time of the disconnect; undefined while connected. */
   stoppedAt: number | undefined;
 }
 
 const checkpointName = "kubelet_internal_checkpoint";
-/** So long a plugin may be away before its resource is the node's no more. */
+/** Time after which the devices of a disconnected plugin are removed from the node. */
 const graceMs = 5 * 60_000;
 
-/** Source: pkg/kubelet/cm/devicemanager/manager.go */
+/**
+ * Restores allocations from the checkpoint in `dir`; an unreadable checkpoint is logged and ignored.
+ * Source: pkg/kubelet/cm/devicemanager/manager.go
+ */
 export function newDeviceManager(options: {
   /** `<root-dir>/device-plugins`. */
   dir: string;
   numaNodes: readonly number[];
   clock: Clock;
   log: Logger;
-  /** The node's resources have changed. */
+  /** Called when the node's extended resources have changed. */
   onChange: () => void;
   onRegistered?: (resource: string) => void;
   onAllocated?: (resource: string, ms: number) => void;
@@ -63,7 +70,7 @@ export function newDeviceManager(options: {
   const file = newCheckpointFile(join(dir, checkpointName), deviceCheckpointForm);
   const plugins = new Map<string, Plugin>();
   const devices = new Map<string, ReadonlyMap<string, PluginDevice>>();
-  /** Resources whose plugin did not come back: they stay in the node's status, as 0. */
+  /** Resources whose plugin did not return; the node's status keeps them with the amount 0. */
   const gone = new Set<string>();
   let given: GivenDevices[] = [];
   let reusable: { uid: string; devices: Map<string, Set<string>> } = { uid: "", devices: new Map() };
@@ -81,7 +88,7 @@ export function newDeviceManager(options: {
       log.error("Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date", err);
     }
     given = [...(kept?.given ?? [])];
-    // Devices count again when their plugin has said so again.
+    // Restored devices count only after their plugin has registered again.
     for (const resource of kept?.registered.keys() ?? []) {
       devices.set(resource, new Map());
       plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.monotonic() });
@@ -101,7 +108,7 @@ export function newDeviceManager(options: {
   const reusableOf = (uid: string, resource: string): string[] =>
     reusable.uid === uid ? [...(reusable.devices.get(resource) ?? [])] : [];
 
-  /** Plugins are followed until they go away, or another one takes the resource over. */
+  /** Watches a plugin's devices until it disconnects or another plugin takes over the resource. */
   async function follow({ resource, socket, options: own }: Registered): Promise<void> {
     const client = connect(socket);
     const before = plugins.get(resource);
@@ -316,7 +323,7 @@ interface Access {
   annotations: Record<string, string>;
 }
 
-/** Of several plugins, the first that says something of a name is right. */
+/** When several plugins set the same name or path, the first one wins. */
 function addAccess(access: Access, { envs, mounts, devices, annotations }: DeviceAccess): void {
   access.envs = { ...envs, ...access.envs };
   access.annotations = { ...annotations, ...access.annotations };

@@ -7,7 +7,7 @@ import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice, startPlugin, type TestPlugin } from "../../testing/device-plugin.ts";
 import { chooseDevices, deviceHints } from "./choose-devices.ts";
@@ -79,7 +79,7 @@ interface Setup {
   clock: FakeClock;
   changes: () => number;
   plugin(devices: readonly PluginDevice[], options?: { preStart?: boolean }): Promise<TestPlugin>;
-  /** Another agent in the same folder, after this one has ended. */
+  /** A new agent on the same directory, after this one has ended. */
   again(): Promise<DeviceManager>;
 }
 

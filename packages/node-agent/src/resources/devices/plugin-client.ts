@@ -2,9 +2,9 @@ import type { ClientReadableStream } from "@grpc/grpc-js";
 import { newPluginChannel } from "../../plugins/plugin-channel.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
-/** A device plugin behind its socket. */
+/** gRPC client of a device plugin. */
 export interface PluginClient {
-  /** Calls back with all devices each time they change. @returns resolves when the plugin has gone */
+  /** ListAndWatch: calls back with the complete list on each change. @returns resolves when the stream ends */
   watch(onDevices: (devices: readonly PluginDevice[]) => void): Promise<void>;
   options(): Promise<PluginOptions>;
   /** @throws Error `rpc error: code = … desc = …` */
@@ -16,9 +16,10 @@ export interface PluginClient {
 
 const connectMs = 10_000;
 const preStartMs = 30_000;
-/** Devices may have to be made ready; there is no limit of upstream's for this. */
+/** Plugins may need to prepare devices. Upstream has no timeout for this call. */
 const allocateMs = 10 * 60_000;
 
+/** Creates a client for the plugin at `socket`; nothing is sent before the first call. */
 export function newPluginClient(socket: string): PluginClient {
   const channel = newPluginChannel(socket, pluginMessages);
   const { client } = channel;

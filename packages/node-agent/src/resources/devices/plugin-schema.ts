@@ -1,6 +1,6 @@
 import { newMessageCodec } from "../../runtime/messages.ts";
 
-/** The device plugin interface, `v1beta1`, as it stands on the wire. Source: k8s.io/kubelet pkg/apis/deviceplugin/v1beta1 */
+/** Wire format of the device plugin API `v1beta1`. Source: k8s.io/kubelet pkg/apis/deviceplugin/v1beta1 */
 export const pluginMessages = newMessageCodec({
   DevicePluginOptions: { preStartRequired: [1, "bool"], getPreferredAllocationAvailable: [2, "bool"] },
   RegisterRequest: {
@@ -42,14 +42,14 @@ export interface PluginOptions {
   getPreferredAllocationAvailable: boolean;
 }
 
-/** What a plugin says of one of its devices. */
+/** A device as reported by its plugin. */
 export interface PluginDevice {
   ID: string;
   health: string;
   topology: { nodes: { ID: number }[] } | null;
 }
 
-/** What a container needs to use its devices. */
+/** What a container needs to access its devices. */
 export interface DeviceAccess {
   envs: Readonly<Record<string, string>>;
   mounts: readonly { containerPath: string; hostPath: string; readOnly: boolean }[];

@@ -6,9 +6,10 @@ import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-n
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
+/** A successful registration request. */
 export interface Registered {
   resource: string;
-  /** The plugin's socket. */
+  /** Path of the plugin's socket. */
   socket: string;
   options: PluginOptions;
 }
@@ -17,9 +18,9 @@ export const supportedVersions: readonly string[] = ["v1beta1"];
 const socketName = "kubelet.sock";
 
 /**
- * Where device plugins say that they are there: `<root-dir>/device-plugins/kubelet.sock`. What else lies there is taken
- * away first: plugins watch their own socket, and say again that they are there when it is gone.
- * @param keep the file that stays
+ * Serves the registration socket of device plugins, `<root-dir>/device-plugins/kubelet.sock`. Other files in the directory
+ * are removed first: plugins watch their own socket and register again when it is deleted.
+ * @param keep name of a file that is not removed (the checkpoint)
  * @throws Error when the socket cannot be served
  * Source: pkg/kubelet/cm/devicemanager/manager.go Start, Register
  */
@@ -76,7 +77,7 @@ function problemOf(version: string, resource: string, endpoint: string): string 
     return `requested API version ${JSON.stringify(version)} is not supported by kubelet. Supported version is [${supportedVersions.map((one) => JSON.stringify(one)).join(" ")}]`;
   }
   if (!isExtendedResource(resource)) return `the ResourceName ${JSON.stringify(resource)} is invalid`;
-  // The endpoint is a name in the folder and leads nowhere else.
+  // The endpoint is a file name in the directory and must not point outside of it.
   if (endpoint === "" || endpoint.includes("/") || endpoint === "." || endpoint === "..")
     return `the endpoint ${JSON.stringify(endpoint)} is invalid`;
   return undefined;

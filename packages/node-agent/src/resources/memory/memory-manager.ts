@@ -1,8 +1,8 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
-import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../../pod/pod.ts";
+import { quantityOf, sumOverPod } from "../../pod/pod-resources.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
-import { quantityOf, sumOverPod } from "../pod-resources.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
 import type { MemoryBlock, MemoryState } from "./memory-state.ts";
@@ -19,23 +19,24 @@ import {
 } from "./numa-memory.ts";
 import { isMemoryResource } from "./reserved-memory.ts";
 
+/** Reserves memory of NUMA nodes for containers. */
 export interface MemoryManager extends HintProvider {
-  /** Promises a container of a Guaranteed Pod its memory from certain nodes; the same again when it has it. @throws Error */
+  /** Reserves memory of NUMA nodes for a container of a Guaranteed Pod; idempotent. @throws Error when there is not enough */
   allocate(pod: NodePod, container: AnyContainer, hint: Hint): void;
-  /** Where a container's memory shall come from; empty when nobody cares. */
+  /** NUMA nodes that the container's memory comes from; empty for no restriction. */
   nodesOf(uid: string, container: string): readonly number[];
   blocksOf(uid: string, container: string): readonly MemoryBlock[];
-  /** What may be promised, by node and kind. */
+  /** Allocatable memory by node and type. */
   allocatable(): MemoryBlock[];
-  /** A container has been made: the init containers before it have ended, and their memory is free. */
+  /** Called when a container was created: releases the memory of the init containers before it, which have exited. */
   started(pod: NodePod, container: AnyContainer): void;
   release(pods: readonly NodePod[]): void;
 }
 
 /**
- * `--memory-manager-policy`: `None`, or `Static`, which promises containers of Guaranteed Pods memory of NUMA nodes.
- * @param machine what the nodes have when nothing is promised; undefined for `None`
- * @throws Error when the kept state is not of this policy or machine
+ * `--memory-manager-policy`: `None`, or `Static`, which reserves memory of NUMA nodes for containers of Guaranteed Pods.
+ * @param machine memory of the nodes without reservations for containers; undefined for `None`
+ * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/memorymanager
  */
 export function newMemoryManager(options: {
@@ -69,7 +70,7 @@ export function newMemoryManager(options: {
     file.save(state);
   }
 
-  /** Takes back what these containers were given. */
+  /** Releases the memory of the containers for which `gone` is true. */
   function remove(gone: (uid: string, container: string) => boolean): void {
     let { nodes } = state;
     const assigned = new Map<string, ReadonlyMap<string, readonly MemoryBlock[]>>();
@@ -96,7 +97,7 @@ export function newMemoryManager(options: {
   function hintsOf(pod: NodePod, request: MemoryRequest, has: readonly MemoryBlock[] | undefined): Hints {
     if (has !== undefined) return hintsOfBlocks(has, request);
     const hints = memoryHints(state.nodes, request, reusableOf(pod.metadata.uid));
-    // Hints are of all kinds together; where none is possible, that is said of each.
+    // Hints are computed for all memory types together; an empty list applies to each of them.
     return new Map([...request.keys()].map((type) => [type, hints]));
   }
 
@@ -154,7 +155,7 @@ export function newMemoryManager(options: {
 
 const emptyState = (policy: string, nodes: NodesMemory): MemoryState => ({ policy, nodes, assigned: new Map() });
 
-/** @throws Error when what was kept is not of this machine. Source: policy_static.go validateState */
+/** @throws Error when the restored state does not match the machine. Source: policy_static.go validateState */
 function validState(machine: NodesMemory, kept: MemoryState | undefined): MemoryState {
   if (kept === undefined || kept.nodes.size === 0) {
     if (kept !== undefined && kept.assigned.size > 0)
@@ -178,7 +179,7 @@ function validState(machine: NodesMemory, kept: MemoryState | undefined): Memory
   return kept;
 }
 
-/** What init containers before this one were given and this one uses again is no longer counted as theirs. */
+/** Memory that this container reuses from earlier init containers is no longer accounted to them. */
 function handOver(
   own: Map<string, readonly MemoryBlock[]>,
   initContainers: readonly AnyContainer[],
@@ -211,7 +212,7 @@ function requestOf(container: AnyContainer): MemoryRequest {
   );
 }
 
-/** After a restart: what was given is where it was given. Not asked for in this way any more: nothing is said of it. */
+/** Hints for memory that is already assigned, e.g. after a restart: its current nodes. None when the request has changed. */
 function hintsOfBlocks(blocks: readonly MemoryBlock[], request: MemoryRequest): Hints {
   if (blocks.length !== request.size || blocks.some(({ type, sizeBytes }) => request.get(type) !== sizeBytes)) return new Map();
   return new Map(blocks.map(({ type, nodes }) => [type, [{ nodes, preferred: true }]]));

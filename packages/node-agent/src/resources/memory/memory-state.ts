@@ -1,14 +1,14 @@
 import { type GoType, goChecksum } from "../checkpoint-checksum.ts";
 import { type CheckpointForm, corrupt, entriesOf } from "../checkpoint-file.ts";
 
-/** Some bytes of one kind of memory (`memory`, `hugepages-2Mi`) that a container was given, from these nodes together. */
+/** Memory of one type (`memory`, `hugepages-2Mi`) that is assigned to a container from a group of NUMA nodes. */
 export interface MemoryBlock {
   nodes: readonly number[];
   type: string;
   sizeBytes: number;
 }
 
-/** How much of one kind a NUMA node has, in bytes; allocatable is reserved by containers or free. */
+/** Amounts of one memory type on a NUMA node, in bytes; `allocatable` = `reserved` (by containers) + `free`. */
 export interface MemoryTable {
   total: number;
   systemReserved: number;
@@ -17,18 +17,20 @@ export interface MemoryTable {
   free: number;
 }
 
+/** Memory of one NUMA node by type. */
 export interface NumaNodeMemory {
-  /** Blocks that are partly here. */
+  /** Number of blocks that use this node. */
   assignments: number;
-  /** The nodes that give memory together with this one; itself alone, when it gives none with others. */
+  /** The nodes that provide memory together with this one; only itself when it is not part of a group. */
   group: readonly number[];
   tables: ReadonlyMap<string, MemoryTable>;
 }
 
+/** Persistent state of the memory manager. */
 export interface MemoryState {
   policy: string;
   nodes: ReadonlyMap<number, NumaNodeMemory>;
-  /** Pod's uid → container's name → what it was given. */
+  /** Pod UID → container name → its blocks. */
   assigned: ReadonlyMap<string, ReadonlyMap<string, readonly MemoryBlock[]>>;
 }
 
@@ -82,7 +84,7 @@ const checkpoint: GoType = {
   },
 };
 
-/** `memory_manager_state`, as upstream writes it. Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go */
+/** `memory_manager_state`, in upstream's format. Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go */
 export const memoryStateForm: CheckpointForm<MemoryState> = {
   encode(state) {
     const machineState = [...state.nodes].map(([id, { assignments, group, tables }]) => [

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
 import type { Hint } from "../topology/hints.ts";

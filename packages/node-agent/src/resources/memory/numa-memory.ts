@@ -1,21 +1,23 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { ResourceList } from "../pod-resources.ts";
+import type { ReservedMemory } from "../../agent-config.ts";
+import type { ResourceList } from "../../pod/pod-resources.ts";
 import { choicesOf, type Hint, narrowerFirst } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
 import type { MemoryBlock, MemoryState, MemoryTable, NumaNodeMemory } from "./memory-state.ts";
-import { isMemoryResource, type ReservedMemory } from "./reserved-memory.ts";
+import { isMemoryResource } from "./reserved-memory.ts";
 
+/** NUMA node → its memory. */
 export type NodesMemory = MemoryState["nodes"];
-/** Kind of memory → bytes. */
+/** Memory type → bytes. */
 export type MemoryRequest = ReadonlyMap<string, number>;
-/** Bytes that ended init containers of a Pod leave to those after them, by nodes (`0,1`) and kind. */
+/** Bytes that a Pod's exited init containers leave for later containers, by nodes (`0,1`) and type. */
 export type ReusableMemory = ReadonlyMap<string, MemoryRequest>;
 
 const keyOf = (nodes: readonly number[]): string => nodes.join(",");
 
 /**
- * Pure: what each node has when nothing is given away.
- * @throws Error when what is reserved by node is not what is reserved in all, or is nothing
+ * Pure: the memory of each node without reservations for containers.
+ * @throws Error when the per-node reservations do not add up to the node's total, or no memory is reserved
  * Source: pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory, policy_static.go getDefaultMachineState
  */
 export function emptyMemory(
@@ -72,7 +74,7 @@ function checkReserved(machine: readonly NumaNode[], reserved: readonly Reserved
 }
 
 /**
- * Pure: takes (or, with a negative size, gives back) a block: node after node, as far as each has some.
+ * Pure: reserves (direction 1) or releases (direction -1) a block, taking as much as possible from each node in order.
  * Source: policy_static.go updateMachineState, RemoveContainer
  */
 export function moveBlock(nodes: NodesMemory, { nodes: from, type, sizeBytes }: MemoryBlock, direction: 1 | -1): NodesMemory {
@@ -102,8 +104,8 @@ const sumOf = (nodes: NodesMemory, ids: readonly number[], type: string, field: 
   ids.reduce((sum, id) => sum + (nodes.get(id)?.tables.get(type)?.[field] ?? 0), 0);
 
 /**
- * Pure: from which nodes a request could be met. A node that gives memory alone gives none together with others, and
- * those that give together do so always. Source: policy_static.go calculateHints
+ * Pure: the sets of nodes that can satisfy a request. A node that is used on its own is not combined with others, and the
+ * nodes of a group are only used together. Source: policy_static.go calculateHints
  */
 export function memoryHints(nodes: NodesMemory, request: MemoryRequest, reusable: ReusableMemory): Hint[] {
   const ids = [...nodes.keys()].sort((a, b) => a - b);
@@ -125,8 +127,8 @@ export function memoryHints(nodes: NodesMemory, request: MemoryRequest, reusable
 }
 
 /**
- * Pure: the nodes that give the memory: the hint's if they have enough, else the best that includes them.
- * @throws Error when none has enough, or only some that are worse than what the hint promised
+ * Pure: the nodes to allocate from: the hint's if they have enough memory, else the best superset.
+ * @throws Error when no set has enough, or only sets that are not preferred while the hint was
  * Source: policy_static.go Allocate, getDefaultHint, extendTopologyManagerHint
  */
 export function chooseNodes(nodes: NodesMemory, request: MemoryRequest, hint: Hint, reusable: ReusableMemory): readonly number[] {
@@ -140,7 +142,7 @@ export function chooseNodes(nodes: NodesMemory, request: MemoryRequest, hint: Hi
   return wider.nodes;
 }
 
-/** Where nobody said where: the best there is, and as good as was promised. */
+/** Without an affinity in the hint: the best set of nodes, which must be preferred if the hint was. */
 function defaultHint(hints: readonly Hint[], { preferred }: Hint): { nodes: readonly number[]; preferred: boolean } {
   const best = bestOf(hints);
   if (best?.nodes === undefined)
@@ -149,12 +151,12 @@ function defaultHint(hints: readonly Hint[], { preferred }: Hint): { nodes: read
   return { nodes: best.nodes, preferred: best.preferred };
 }
 
-/** A preferred one before others, a narrower one before a wider. */
+/** Preferred before not preferred, then the smallest set. */
 function bestOf(hints: readonly Hint[]): Hint | undefined {
   return [...hints].sort((a, b) => Number(b.preferred) - Number(a.preferred) || narrowerFirst(a.nodes ?? [], b.nodes ?? []))[0];
 }
 
-/** Pure: after a container took blocks: an init container leaves its own to be used again, another one has used some up. */
+/** Pure: the reusable memory after an allocation. Blocks of init containers are added; those of other containers are used up. */
 export function reusableAfter(reusable: ReusableMemory, blocks: readonly MemoryBlock[], isInit: boolean): ReusableMemory {
   const next = new Map<string, Map<string, number>>([...reusable].map(([key, of]) => [key, new Map(of)]));
   for (const { nodes, type, sizeBytes } of blocks) {
@@ -166,10 +168,11 @@ export function reusableAfter(reusable: ReusableMemory, blocks: readonly MemoryB
   return next;
 }
 
+/** Reusable bytes of one type on exactly these nodes. */
 export const reusableOn = (reusable: ReusableMemory, nodes: readonly number[], type: string): number =>
   reusable.get(keyOf(nodes))?.get(type) ?? 0;
 
-/** Whether two machines have the same, and gave away the same. */
+/** Whether both have the same memory and the same assignments. */
 export function sameMemory(a: NodesMemory, b: NodesMemory): boolean {
   const shown = (nodes: NodesMemory): string =>
     JSON.stringify(

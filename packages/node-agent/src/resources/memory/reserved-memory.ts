@@ -1,19 +1,14 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-
-/** What is kept of one NUMA node's memory for the system; `limits` is by `memory` or `hugepages-<size>`. */
-export interface ReservedMemory {
-  numaNode: number;
-  limits: Readonly<Record<string, string>>;
-}
+import type { ReservedMemory } from "../../agent-config.ts";
 
 export const isMemoryResource = (name: string): boolean => name === "memory" || name.startsWith("hugepages-");
 
 const expected = "expected numaNodeID:type=quantity[,type=quantity...]";
 
 /**
- * `--reserved-memory`, or the field of the file when the flag was not given.
- * @param flag `0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi`, cut at its commas; given more than once, the pieces of all
- * @throws Error
+ * `--reserved-memory`, or the configuration file's field when the flag is not set.
+ * @param flag `0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi`, split at commas; repeated flags are concatenated
+ * @throws Error when the flag is malformed
  * Source: pkg/util/flag/flags.go ReservedMemoryVar
  */
 export function parseReservedMemory(flag: readonly string[], field: unknown): ReservedMemory[] {
@@ -41,7 +36,10 @@ export function parseReservedMemory(flag: readonly string[], field: unknown): Re
   return found;
 }
 
-/** Pure. Source: pkg/kubelet/apis/config/validation/validation_reserved_memory.go */
+/**
+ * Pure: validation errors of `reservedMemory`.
+ * Source: pkg/kubelet/apis/config/validation/validation_reserved_memory.go
+ */
 export function reservedMemoryProblems(reserved: readonly ReservedMemory[]): string[] {
   const problems: string[] = [];
   const seen = new Set<string>();

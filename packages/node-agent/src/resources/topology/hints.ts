@@ -1,23 +1,23 @@
 /**
- * From which NUMA nodes something could be given. Without `nodes` it does not matter which; `preferred` says that no
- * hint of fewer nodes would do. `nodes` are in ascending order.
+ * NUMA nodes that can provide a resource. `nodes` is in ascending order; undefined means no preference. `preferred` is true
+ * when no smaller set of nodes could satisfy the request.
  */
 export interface Hint {
   nodes?: readonly number[] | undefined;
   preferred: boolean;
 }
 
-/** Hints by resource; no entry when that does not matter, an empty list when there is no way to give it. */
+/** Hints by resource: undefined for no preference, an empty list when the request cannot be satisfied. */
 export type Hints = ReadonlyMap<string, readonly Hint[] | undefined>;
 
-/** Every choice of at least one of the nodes, by number of nodes. */
+/** All non-empty subsets of the nodes, smallest first. */
 export function choicesOf(nodes: readonly number[]): number[][] {
   const choices: number[][] = [];
   for (let mask = 1; mask < 2 ** nodes.length; mask++) choices.push(nodes.filter((_, i) => (mask & (1 << i)) !== 0));
   return choices.sort(narrowerFirst);
 }
 
-/** Fewer nodes before more; of as many, those with the lower numbers. */
+/** Sort order: fewer nodes first; among equals, lower node numbers first. */
 export function narrowerFirst(a: readonly number[], b: readonly number[]): number {
   return a.length - b.length || maskOf(a) - maskOf(b);
 }
@@ -25,13 +25,14 @@ export function narrowerFirst(a: readonly number[], b: readonly number[]): numbe
 const maskOf = (nodes: readonly number[]): number => nodes.reduce((mask, node) => mask + 2 ** node, 0);
 
 /**
- * Pure: the best hint that all resources agree on: one hint of each, what is common to their nodes, preferred if every
- * one of them is. @param all hints of each resource; what does not matter is left out
- * @returns all nodes, not preferred, when they agree on none
+ * Pure: the best combination of one hint per resource. Its nodes are the intersection of the hints' nodes; it is preferred
+ * when all of the hints are.
+ * @param all hints of each resource
+ * @returns all nodes, not preferred, when no combination has a common node
  * Source: pkg/kubelet/cm/topologymanager/policy.go mergeFilteredHints
  */
 export function mergeHints(machine: readonly number[], all: readonly (readonly Hint[])[]): Required<Hint> {
-  // Merging is the same in any order, so resources are taken one by one: what they agree on so far stays a short list.
+  // Merging is associative: going resource by resource, with duplicates removed, avoids the full cross product.
   let merged = new Map<string, Required<Hint>>([["", { nodes: [...machine], preferred: true }]]);
   for (const hints of all) {
     const next = new Map<string, Required<Hint>>();

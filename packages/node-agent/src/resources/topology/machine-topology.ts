@@ -2,28 +2,30 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type CpuSet, cpuSet, parseCpus } from "../cpu/cpu-set.ts";
 
+/** A logical CPU and its position. */
 export interface Cpu {
   id: number;
-  /** The lowest CPU of the same core; hyperthreads share one. */
+  /** The lowest CPU number of the core; identifies the core among its hyperthreads. */
   core: number;
   socket: number;
   numaNode: number;
 }
 
+/** Memory of a NUMA node. */
 export interface NumaNode {
   id: number;
   memoryBytes: number;
-  /** Size of a page in bytes → how many there are. */
+  /** Page size in bytes → number of pages. */
   hugePages: ReadonlyMap<number, number>;
 }
 
-/** Where the machine's CPUs and memory are; CPUs that are offline are not there. */
+/** CPUs and NUMA nodes of the machine; offline CPUs are not included. */
 export interface MachineTopology {
   cpus: readonly Cpu[];
   numaNodes: readonly NumaNode[];
 }
 
-/** @param dir `/sys/devices/system`; another folder in tests */
+/** Reads the topology from sysfs. @param dir `/sys/devices/system`; overridden in tests */
 export async function readMachineTopology(memoryBytes: number, dir = "/sys/devices/system"): Promise<MachineTopology> {
   const numaNodes: NumaNode[] = [];
   const nodeOfCpu = new Map<number, number>();
@@ -37,7 +39,7 @@ export async function readMachineTopology(memoryBytes: number, dir = "/sys/devic
       hugePages: await hugePages(join(folder, "hugepages")),
     });
   }
-  // A kernel without NUMA has no such folder: then all of the machine is one node.
+  // Kernels without NUMA support have no such directory: treat the machine as one node.
   if (numaNodes.length === 0) numaNodes.push({ id: 0, memoryBytes, hugePages: await hugePages() });
 
   const cpus: Cpu[] = [];
@@ -55,7 +57,7 @@ async function onlineCpus(dir: string): Promise<CpuSet> {
   return online === "" ? cpuSet(await numbered(join(dir, "cpu"), "cpu")) : parseCpus(online);
 }
 
-/** How many there are of each size in bytes. */
+/** Number of huge pages by page size in bytes. */
 export async function hugePages(dir = "/sys/kernel/mm/hugepages"): Promise<Map<number, number>> {
   const pages = new Map<number, number>();
   for (const name of await readdir(dir).catch(() => [] as string[])) {
@@ -65,7 +67,7 @@ export async function hugePages(dir = "/sys/kernel/mm/hugepages"): Promise<Map<n
   return pages;
 }
 
-/** The numbers of `<prefix><number>` in a folder, in order. */
+/** The numbers of the entries `<prefix><number>` of a directory, in ascending order. */
 async function numbered(dir: string, prefix: string): Promise<number[]> {
   const names = await readdir(dir).catch(() => [] as string[]);
   const numbers = names.filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)));

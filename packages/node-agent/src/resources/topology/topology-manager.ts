@@ -1,24 +1,26 @@
-import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import { type Hint, type Hints, mergeHints } from "./hints.ts";
 
 export type TopologyPolicy = "none" | "best-effort" | "restricted" | "single-numa-node";
 export type TopologyScope = "container" | "pod";
 
-/** One of the managers whose resources have a place on the machine. */
+/** A manager of resources with NUMA affinity. */
 export interface HintProvider {
   hints(pod: NodePod, container: AnyContainer): Hints;
   podHints(pod: NodePod): Hints;
 }
 
+/** Applies the topology policy to the resources of a Pod. */
 export interface TopologyManager {
   /**
-   * Decides where the resources of each container shall be.
-   * @param allocate called for each container in the order they start, once it is decided for it
-   * @throws TopologyAffinityError when the policy does not allow what is left
+   * Determines the NUMA affinity of each container.
+   * @param allocate called for each container in start order, with the hint for it
+   * @throws TopologyAffinityError when the policy rejects the Pod
    */
   place(pod: NodePod, allocate: (container: AnyContainer, hint: Hint) => Promise<void>): Promise<void>;
 }
 
+/** The policy rejects the available NUMA affinity. */
 export class TopologyAffinityError extends Error {
   readonly reason = "TopologyAffinityError";
   constructor() {
@@ -26,10 +28,10 @@ export class TopologyAffinityError extends Error {
   }
 }
 
-/** Choices of nodes are tried one by one, and of more nodes there are too many. */
+/** All subsets of nodes are tried, so the cost grows exponentially with their number. */
 const mostNumaNodes = 8;
 
-/** Source: pkg/kubelet/cm/topologymanager */
+/** @throws Error on machines with more than 8 NUMA nodes, unless the policy is `none`. Source: pkg/kubelet/cm/topologymanager */
 export function newTopologyManager(options: {
   policy: TopologyPolicy;
   scope: TopologyScope;
@@ -56,7 +58,10 @@ export function newTopologyManager(options: {
   };
 }
 
-/** Pure. Source: policy_none.go, policy_best_effort.go, policy_restricted.go, policy_single_numa_node.go */
+/**
+ * Pure: merges the hints and applies the policy.
+ * Source: policy_none.go, policy_best_effort.go, policy_restricted.go, policy_single_numa_node.go
+ */
 export function decidePlace(
   policy: TopologyPolicy,
   numaNodes: readonly number[],
@@ -68,7 +73,7 @@ export function decidePlace(
     lists = lists.map((list) => list.filter(({ nodes, preferred }) => preferred && (nodes === undefined || nodes.length === 1)));
   }
   const best = mergeHints(numaNodes, lists);
-  // All nodes are no place at all: nothing that asks for a node shall be tied to every one of them.
+  // A hint of all nodes is no restriction, so no affinity is recorded for it.
   const anywhere = policy === "single-numa-node" && best.nodes.length === numaNodes.length;
   return {
     hint: anywhere ? { preferred: best.preferred } : best,
@@ -76,7 +81,7 @@ export function decidePlace(
   };
 }
 
-/** What does not matter goes with everything; what cannot be given with nothing that is preferred. */
+/** No preference is compatible with everything; an unsatisfiable request makes every merged hint not preferred. */
 function listOf(hints: readonly Hint[] | undefined): readonly Hint[] {
   if (hints === undefined) return [{ preferred: true }];
   return hints.length === 0 ? [{ preferred: false }] : hints;

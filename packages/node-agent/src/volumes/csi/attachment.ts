@@ -8,22 +8,23 @@ import { attachedHere } from "../attached-here.ts";
 import { VolumeWaits } from "../volume.ts";
 import { type CsiSource, idOf } from "./csi-source.ts";
 
+/** Attachment of CSI volumes to this node. */
 export interface Attachments {
   /**
-   * What the driver's controller says about the attached volume.
-   * @throws VolumeWaits while it is not attached, Error when it cannot be
+   * The publish context of the attached volume, as reported by the driver's controller plugin.
+   * @throws VolumeWaits while the volume is not attached; Error when attaching failed
    */
   contextOf(source: CsiSource): Promise<Readonly<Record<string, string>>>;
-  /** Nobody uses the volume here any more. */
+  /** Called when no Pod on this node uses the volume any more. */
   release(source: Pick<CsiSource, "driver" | "handle">): Promise<void>;
 }
 
 export interface AttachmentsOptions {
   client: Client;
   nodeName: string;
-  /** As the API server has it. */
+  /** The Node object as stored in the API server. */
   node: () => Node | undefined;
-  /** The controller attaches; otherwise the agent does (`--enable-controller-attach-detach=false`). */
+  /** True when the attach/detach controller attaches; false when the agent does (`--enable-controller-attach-detach=false`). */
   byController: boolean;
 }
 

@@ -3,14 +3,14 @@ import { accessModeNumber, csiMessages, csiNodeService, type NodeCapability, nod
 
 type Texts = Readonly<Record<string, string>>;
 
-/** What a volume is to be: a file system, or a device. */
+/** Access type and mode of a volume: mounted file system or block device. */
 export interface Capability {
   kind: "mount" | "block";
-  /** Of Kubernetes: `ReadWriteOnce`. */
+  /** Kubernetes access mode: `ReadWriteOnce`. */
   accessMode: string;
   fsType: string;
   mountOptions: readonly string[];
-  /** The group that files are to belong to, where the driver sees to that. */
+  /** The volume's fsGroup, for drivers with the capability VOLUME_MOUNT_GROUP. */
   group?: number | undefined;
 }
 
@@ -28,20 +28,22 @@ export interface PublishRequest extends StageRequest {
   readOnly: boolean;
 }
 
+/** Usage of a volume in bytes or inodes. */
 export interface UsageOfVolume {
   available: number;
   total: number;
   used: number;
 }
 
+/** Result of NodeGetVolumeStats. */
 export interface StatsOfVolume {
   bytes: UsageOfVolume | undefined;
   inodes: UsageOfVolume | undefined;
-  /** As a driver says that knows; undefined where it says nothing. */
+  /** The volume condition as reported by the driver; undefined when not reported. */
   condition: { abnormal: boolean; message: string } | undefined;
 }
 
-/** The node service of a CSI driver. Every method throws PluginError. */
+/** Client of a CSI driver's node service. Every method throws PluginError. */
 export interface CsiClient {
   info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }>;
   capabilities(): Promise<ReadonlySet<NodeCapability>>;
@@ -49,18 +51,18 @@ export interface CsiClient {
   unstage(handle: string, stagingPath: string): Promise<void>;
   publish(request: PublishRequest): Promise<void>;
   unpublish(handle: string, targetPath: string): Promise<void>;
-  /** @throws Error for an answer without any usage, too */
+  /** @throws Error also when the response contains no usage */
   stats(handle: string, path: string): Promise<StatsOfVolume>;
   expand(request: { handle: string; path: string; stagingPath: string; bytes: number; capability: Capability }): Promise<void>;
   close(): void;
 }
 
-/** Told of every finished call: `csi_operations_seconds`. */
+/** Called for every finished call; feeds the metric `csi_operations_seconds`. */
 export type OnCsiCall = (driver: string, method: string, code: string, tookMs: number) => void;
 
 const timeoutMs = 120_000;
 
-/** Source: pkg/volume/csi/csi_client.go */
+/** Creates a client for the driver's socket; every call has a deadline of two minutes. Source: pkg/volume/csi/csi_client.go */
 export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall): CsiClient {
   const channel = newPluginChannel(socket, csiMessages);
 
@@ -151,7 +153,7 @@ export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall)
   };
 }
 
-/** Whether a call that failed has come to its end for certain; otherwise the driver may still be at it. */
+/** False when the driver may still be executing a failed call, e.g. after a timeout. */
 export function isFinal(err: unknown): boolean {
   if (!(err instanceof PluginError)) return false;
   return !["Canceled", "DeadlineExceeded", "Unavailable", "ResourceExhausted", "Aborted"].includes(err.code);

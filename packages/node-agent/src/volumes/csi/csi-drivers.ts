@@ -1,14 +1,15 @@
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import { type CsiClient, newCsiClient, type OnCsiCall } from "./csi-client.ts";
 
-/** What the cluster is told of a driver on this node. */
+/** Publishes a driver's registration on the Node and CSINode objects. */
 export interface DriverAnnouncer {
   install(driver: string, info: Awaited<ReturnType<CsiClient["info"]>>): Promise<void>;
   uninstall(driver: string): Promise<void>;
 }
 
+/** The registered CSI drivers. */
 export interface CsiDrivers extends PluginHandler {
-  /** @throws Error for a driver that has not registered here */
+  /** @throws Error when the driver is not registered */
   client(driver: string): CsiClient;
   has(driver: string): boolean;
   close(): void;
@@ -19,7 +20,7 @@ interface Driver {
   version: readonly number[];
 }
 
-/** The drivers that have registered with this agent. Source: pkg/volume/csi/csi_plugin.go RegistrationHandler */
+/** CSI drivers registered with this kubelet. Source: pkg/volume/csi/csi_plugin.go RegistrationHandler */
 export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: OnCsiCall }): CsiDrivers {
   const drivers = new Map<string, Driver>();
 
@@ -63,7 +64,7 @@ export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: On
       try {
         await options.announcer.install(name, await client.info());
       } catch (err) {
-        await forget(name).catch(() => undefined); // what went wrong first is what counts
+        await forget(name).catch(() => undefined); // report the original error
         throw err;
       }
     },
@@ -80,7 +81,7 @@ export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: On
   };
 }
 
-/** @throws Error when none is of the one major version that there is */
+/** @throws Error when no listed version is a v1.x */
 function highestVersion(versions: readonly string[]): readonly number[] {
   const known = versions.flatMap((text) => [parseVersion(text) ?? []]).filter(([major]) => major !== undefined && major <= 1);
   const highest = known.toSorted(compareVersions).at(-1);

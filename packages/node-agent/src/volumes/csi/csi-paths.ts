@@ -3,37 +3,41 @@ import { join } from "node:path";
 import { namesIn } from "../names-in.ts";
 
 /**
- * Where the folders of CSI volumes of one kind are; drivers and other tools rely on them. `vol_data.json` stands in the
- * folders that are called data.
+ * Directories of CSI volumes of one kind. Drivers and other tools rely on these paths. The directories named `data` contain
+ * `vol_data.json`.
  */
 export interface VolumeLayout {
-  /** There as long as the Pod has the volume: a folder, or a link to a device. */
+  /** The Pod's volume: a directory, or a symbolic link to a device. Exists while the Pod has the volume. */
   ofPod(uid: string, name: string): string;
-  /** What the driver publishes to. */
+  /** Target path of NodePublishVolume. */
   target(uid: string, name: string): string;
   dataOfPod(uid: string, name: string): string;
-  /** What the driver stages to. */
+  /** Staging path of NodeStageVolume. */
   staging(name: string): string;
   data(name: string): string;
-  /** Left behind when all else of a volume is gone; taken away if empty. */
+  /** Directories that remain after a volume was unstaged; removed when empty. */
   rest(name: string): readonly string[];
   /** Names of a Pod's volumes. */
   podVolumes(uid: string): Promise<string[]>;
-  /** Names of persistent volumes that something is kept of. */
+  /** Names of persistent volumes with staging data on disk. */
   names(): Promise<string[]>;
-  /** Pods that have the volume. */
+  /** UIDs of the Pods that have the volume. */
   usersOf(name: string): Promise<string[]>;
 }
 
+/** Directories of CSI volumes on this node. */
 export interface CsiPaths {
   layouts: Readonly<Record<"mount" | "block", VolumeLayout>>;
-  /** Every Pod that has a folder here. */
+  /** UIDs of all Pods with a directory. */
   pods(): Promise<string[]>;
 }
 
 const pluginName = "kubernetes.io~csi";
 
-/** @param pluginsDir `<root-dir>/plugins` @returns Source: pkg/volume/csi csi_attacher.go, csi_mounter.go, csi_block.go */
+/**
+ * @param pluginsDir `<root-dir>/plugins`
+ * Source: pkg/volume/csi csi_attacher.go, csi_mounter.go, csi_block.go
+ */
 export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsDir: string }): CsiPaths {
   const pods = (): Promise<string[]> => namesIn(podsDir);
   const volumes = (uid: string): string => join(podsDir, uid, "volumes", pluginName);
@@ -76,7 +80,7 @@ export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsD
   return { layouts: { mount, block }, pods };
 }
 
-/** Also of a link that leads nowhere. */
+/** Also true for dangling symbolic links. */
 export async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }

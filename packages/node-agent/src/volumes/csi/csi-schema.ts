@@ -1,6 +1,6 @@
 import { newMessageCodec } from "../../runtime/messages.ts";
 
-/** What the agent needs of the Container Storage Interface, `csi.v1`, as it stands on the wire. Source: its spec, csi.proto */
+/** Wire format of the CSI node service (`csi.v1`), reduced to the fields that the kubelet uses. Source: CSI spec, csi.proto */
 export const csiMessages = newMessageCodec({
   BlockVolume: {},
   MountVolume: { fsType: [1, "string"], mountFlags: [2, "string[]"], volumeMountGroup: [3, "string"] },
@@ -54,7 +54,7 @@ export const csiMessages = newMessageCodec({
 
 export const csiNodeService = "/csi.v1.Node";
 
-/** What a driver can do on a node, by its number. */
+/** Node service capabilities and their numbers in the protocol. */
 export const nodeCapabilities = {
   stageUnstage: 1,
   volumeStats: 2,
@@ -66,10 +66,13 @@ export const nodeCapabilities = {
 export type NodeCapability = keyof typeof nodeCapabilities;
 
 const accessModes: Readonly<Record<string, number>> = { ReadWriteOnce: 1, ReadOnlyMany: 3, ReadWriteMany: 5 };
-/** For drivers that tell one writer on a node from several. */
+/** For drivers with the capability SINGLE_NODE_MULTI_WRITER. */
 const finerModes: Readonly<Record<string, number>> = { ...accessModes, ReadWriteOnce: 7, ReadWriteOncePod: 6 };
 
-/** @returns the number of a volume's access mode; a driver that knows no difference takes one writer for all on its node */
+/**
+ * The CSI access mode for a Kubernetes access mode; 0 when unknown.
+ * @param finer whether the driver distinguishes one writer per node from several (SINGLE_NODE_MULTI_WRITER)
+ */
 export function accessModeNumber(mode: string, finer: boolean): number {
   return (finer ? finerModes : { ...accessModes, ReadWriteOncePod: 1 })[mode] ?? 0;
 }

@@ -1,12 +1,12 @@
-/** What a driver is told in confidence, beside the volume itself: Secrets that its volume names, and tokens of the Pod. */
+/** Sensitive parameters of CSI calls: Secrets referenced by the volume, and service account tokens of the Pod. */
 import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import type { NodePod } from "../../pods/pod.ts";
-import type { PodObjects } from "../../sources/pod-objects.ts";
+import type { NodePod } from "../../pod/pod.ts";
+import type { PodObjects } from "../../pod/pod-objects.ts";
 
 /**
- * @param field where the Secret is named, for the error
- * @returns `{}` where none is named
+ * The decoded data of a Secret; `{}` when `ref` is undefined.
+ * @param field name of the referencing field, for the error
  */
 export async function readSecret(
   objects: Pick<PodObjects, "secret">,
@@ -24,7 +24,7 @@ export async function readSecret(
   }
 }
 
-/** Tokens of the Pod's service account, for the audiences that the driver asks for. */
+/** The volume attribute with service account tokens of the Pod, for the audiences in the driver's `tokenRequests`. */
 export async function tokenAttributes(
   objects: Pick<PodObjects, "serviceAccountToken">,
   pod: NodePod,

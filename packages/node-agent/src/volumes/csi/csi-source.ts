@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import type { PersistentVolume, SecretReference, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver, VolumeAttachmentSource } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { type VolumeId, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 
-/** A CSI volume of a Pod, wherever it is described. */
+/** A CSI volume of a Pod, from a PersistentVolume or an inline volume. */
 export interface CsiSource {
-  /** Of the persistent volume, or of the volume in the Pod: names its folders. */
+  /** Name of the persistent volume, or of the Pod's volume; part of the directory paths. */
   name: string;
   mode: "Persistent" | "Ephemeral";
   kind: "mount" | "block";
@@ -19,11 +19,11 @@ export interface CsiSource {
   mountOptions: readonly string[];
   stageSecret: SecretReference | undefined;
   publishSecret: SecretReference | undefined;
-  /** As its VolumeAttachment names it. */
+  /** The volume source in the VolumeAttachment. */
   attach: VolumeAttachmentSource;
 }
 
-/** @returns undefined for a volume of another kind */
+/** @returns undefined when the volume is not a CSI volume */
 export function persistentSource(volume: PersistentVolume, readOnly: boolean): CsiSource | undefined {
   const { csi, accessModes = [], mountOptions = [], volumeMode } = volume.spec;
   if (csi === undefined) return undefined;
@@ -44,7 +44,7 @@ export function persistentSource(volume: PersistentVolume, readOnly: boolean): C
   };
 }
 
-/** A volume that is described in the Pod, and lives as long as it does. */
+/** An inline CSI volume, which has the lifetime of its Pod. @returns undefined for other volumes */
 export function ephemeralSource(pod: NodePod, volume: Volume): CsiSource | undefined {
   const { csi } = volume;
   if (csi === undefined) return undefined;
@@ -66,9 +66,10 @@ export function ephemeralSource(pod: NodePod, volume: Volume): CsiSource | undef
   };
 }
 
+/** The volume ID in the node's status. */
 export const idOf = ({ driver, handle }: Pick<CsiSource, "driver" | "handle">): VolumeId => volumeId(driver, handle);
 
-/** Pure: why a driver does not take such a volume. */
+/** Pure: the error when the driver does not support the volume's lifecycle mode. */
 export function lifecycleProblem(source: CsiSource, driver: CSIDriver | undefined): string | undefined {
   const { mode } = source;
   const notSupported = `volume mode ${JSON.stringify(mode)} not supported by driver ${source.driver}`;
@@ -78,14 +79,17 @@ export function lifecycleProblem(source: CsiSource, driver: CSIDriver | undefine
   return `${notSupported} (only supports [${modes.map((one) => JSON.stringify(one)).join(" ")}])`;
 }
 
-/** Pure: whether files of the volume are to be given to the Pod's group. */
+/**
+ * Pure: whether the kubelet changes the ownership of the volume's files to the Pod's fsGroup.
+ * @param policy the driver's `fsGroupPolicy`
+ */
 export function takesGroup(source: CsiSource, policy: string): boolean {
   if (policy === "None" || source.readOnly) return false;
   if (policy === "File") return true;
   return source.fsType !== "" && source.accessModes.includes("ReadWriteOnce");
 }
 
-/** Pure: what a driver that asks for it is told of the Pod. Source: pkg/volume/csi/csi_mounter.go */
+/** Pure: volume attributes with Pod information, for drivers with `podInfoOnMount`. Source: pkg/volume/csi/csi_mounter.go */
 export function podAttributes(source: CsiSource, pod: NodePod, driver: CSIDriver | undefined): Record<string, string> {
   if (driver?.spec.podInfoOnMount !== true) return {};
   const { name, namespace, uid } = pod.metadata;

@@ -6,8 +6,8 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
-import type { NodePod } from "../../pods/pod.ts";
-import type { PodObjects } from "../../sources/pod-objects.ts";
+import type { NodePod } from "../../pod/pod.ts";
+import type { PodObjects } from "../../pod/pod-objects.ts";
 import { isMounted, type Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { newReleaseUnused } from "../release-unused.ts";
@@ -22,31 +22,35 @@ import { type CsiSource, idOf, lifecycleProblem, podAttributes, takesGroup } fro
 import { newSerial } from "./serial.ts";
 import { loadVolumeData, removeFolder, removeVolumeData, saveVolumeData } from "./volume-data.ts";
 
+/** Node-side lifecycle of CSI volumes: attach, stage, publish and the reverse. */
 export interface CsiVolumes {
   /**
-   * Attaches, stages and publishes a volume for a Pod, each where the driver wants it. What is there already is left
-   * alone, unless the driver asks to hear of it again and again.
-   * @throws VolumeWaits while it is not attached; VolumeError with the step that failed
+   * Attaches, stages and publishes a volume for a Pod, as far as the driver requires each step. A published volume is not
+   * published again unless the driver sets `requiresRepublish`.
+   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
    */
   setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume>;
-  /** Unpublishes all volumes of a Pod, whose specification may be lost. @throws Error the first that a driver could not unpublish */
+  /** Unpublishes all volumes of a Pod; works from the files on disk. @throws Error the first failure */
   tearDown(uid: string): Promise<void>;
-  /** Unstages what no Pod uses any more; what fails is tried again at a later call. */
+  /** Unstages volumes that no Pod uses any more; failures are retried by a later call. */
   collect(): Promise<void>;
-  /** Volumes that must stay attached to this node, as its status lists them, sorted; undefined while that is not known. */
+  /**
+   * IDs of volumes that must stay attached to this node, sorted, for the node's status; undefined until CSIDrivers are synced.
+   */
   inUse(): readonly string[] | undefined;
-  /** Learns from the disk what an agent before this one has left; before the node says what is in use. */
+  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
   restore(): Promise<void>;
 }
 
+/** Result of setting up a volume. */
 export interface PublishedVolume {
-  /** What containers get: a folder to mount, or a link to a device. */
+  /** What containers get: a directory to mount, or a link to a device. */
   path: string;
-  /** What the driver published to. */
+  /** Target path of NodePublishVolume. */
   targetPath: string;
-  /** Empty where the driver does not stage. */
+  /** Empty when the driver does not stage. */
   stagingPath: string;
-  /** It was there before. */
+  /** True when the volume was published before this call. */
   again: boolean;
 }
 
@@ -54,14 +58,14 @@ export interface CsiVolumesOptions {
   paths: CsiPaths;
   nodeName: string;
   drivers: Pick<CsiDrivers, "client">;
-  /** @throws Error as long as they are not known */
+  /** @throws Error until CSIDrivers are synced */
   driverObject: (name: string) => CSIDriver | undefined;
   attachments: Attachments;
   objects: PodObjects;
   mounter: Mounter;
   clock: Clock;
   log: Logger;
-  /** Drivers that can see to a Pod's group themselves do (DelegateFSGroupToCSIDriver). */
+  /** Pass the fsGroup to drivers that support it (DelegateFSGroupToCSIDriver). */
   delegateGroup: boolean;
   onInUseChange: () => void;
   operations: BeginOperation;
@@ -70,7 +74,7 @@ export interface CsiVolumesOptions {
 type Kind = CsiSource["kind"];
 const kinds: readonly Kind[] = ["mount", "block"];
 
-/** How the steps are called in events and errors. */
+/** Names of the steps in events and errors. */
 const steps = {
   mount: {
     begin: "MountVolume.NewMounter initialization failed",
@@ -95,14 +99,14 @@ const steps = {
 /** Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler */
 export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   const { paths, drivers, attachments, objects, mounter, clock, log } = options;
-  /** What this agent has published, by `<uid>/<name>`. */
+  /** Volumes published by this process, by `<uid>/<name>`. */
   const published = new Map<string, { stagingPath: string }>();
-  /** Of what it has asked a driver to publish: whatever came of it has to be undone. */
+  /** Keys of NodePublishVolume calls that may have had an effect: these must be unpublished even if the call failed. */
   const attempted = new Set<string>();
-  /** Persistent volumes by name, from the moment a Pod wants them until they are unstaged. */
+  /** Persistent volumes by name, from the first use by a Pod until they are unstaged. */
   const used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
   const { layouts } = paths;
-  /** Stages, publishes and their opposites of one volume never run at once. */
+  /** Serializes stage, publish and their reverse per volume. */
   const serial = newSerial();
   const releaseUnused = newReleaseUnused({ serial, release: unstage, clock, log });
 
@@ -130,7 +134,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     const stagingPath = layout.staging(source.name);
     const secrets = await readSecret(objects, source.stageSecret, "NodeStageSecretRef");
     await makeFolder(stagingPath, 0o750);
-    // Written before the driver is asked: whatever it does, there is somebody who knows how to undo it.
+    // Written before the call to the driver, so that a restarted kubelet can undo a call of unknown outcome.
     if (source.kind === "mount") {
       await saveVolumeData(layout.data(source.name), { driverName: source.driver, volumeHandle: source.handle });
     }
@@ -186,7 +190,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     published.set(key, { stagingPath: rest.stagingPath });
   }
 
-  /** Runs a step of the way, whose failure is told with its name. */
+  /** Runs one step; failures become VolumeErrors with the step's name. */
   async function step<T>(name: VolumeError["step"], source: CsiSource, work: () => T | Promise<T>): Promise<T> {
     try {
       return await work();
@@ -272,7 +276,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     attempted.delete(key);
   }
 
-  /** Undoes what was done for all Pods of a volume, once none is left. */
+  /** Unstages and detaches a volume once no Pod uses it. */
   async function unstage(name: string): Promise<void> {
     for (const layout of Object.values(layouts)) if ((await layout.usersOf(name)).length > 0) return;
     for (const kind of kinds) await unstageFrom(kind, name);
@@ -342,7 +346,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
         const attached = [...used.values()].filter(({ driver }) => needsAttach(driver));
         return attached.map(idOf).toSorted();
       } catch {
-        return undefined; // which drivers attach is not known yet
+        return undefined; // CSIDrivers are not synced yet
       }
     },
     async restore() {

@@ -17,9 +17,9 @@ import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi
 import { driverOf, migratedPluginOf, migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
+import type { PodObjects } from "../../pod/pod-objects.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";
-import type { PodObjects } from "../../sources/pod-objects.ts";
 import type { MeasuredVolume } from "../measure.ts";
 import type { Mounter } from "../mount.ts";
 import { type SetUpVolume, VolumeError } from "../volume.ts";
@@ -32,22 +32,25 @@ import { type CsiVolumes, newCsiVolumes, type PublishedVolume } from "./csi-volu
 import { type Expand, newExpansion } from "./expansion.ts";
 import { newCsiNodeInfo } from "./node-info.ts";
 
-/** CSI volumes as the rest of the agent sees them. */
+/** CSI volumes as used by the volume manager and the node status. */
 export interface Csi extends Pick<CsiVolumes, "tearDown" | "collect" | "inUse" | "restore"> {
-  /** Takes drivers in that register. */
+  /** Handles the registration of drivers. */
   handler: PluginHandler;
-  /** Why the node cannot be ready. */
+  /** The reason why the node is not ready, if any. */
   problem(): string | undefined;
-  /** Tells the cluster of this node; resolves when it knows. */
+  /** Publishes the node's CSINode object; resolves when that is done. */
   start(signal: AbortSignal): Promise<void>;
-  /** @returns undefined for a volume that no driver serves */
+  /** @returns undefined for volumes that are neither CSI volumes nor migrated to CSI */
   persistent(
     pod: NodePod,
     volume: PersistentVolume,
     claim: PersistentVolumeClaim,
     readOnly: boolean,
   ): Promise<SetUpVolume | undefined>;
-  /** One that stands in the Pod itself: a driver's own, or of an in-tree plugin that a driver has taken over. */
+  /**
+   * A volume in the Pod's spec: a CSI ephemeral volume, or an in-tree volume that is migrated to CSI.
+   * @returns undefined for other volumes
+   */
   inline(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
   close(): void;
 }
@@ -70,10 +73,11 @@ export interface CsiOptions {
   log: Logger;
   onCall?: OnCsiCall;
   operations?: BeginOperation;
-  /** The node's status has to tell something new. */
+  /** Called when the node's status needs an update. */
   onChange: () => void;
 }
 
+/** Creates the CSI volume plugin; nothing is sent before `start` or a driver's registration. */
 export function newCsi(options: CsiOptions): Csi {
   const { client, csiDrivers, nodeName, featureGates: gates, clock, log } = options;
   const migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
@@ -113,7 +117,7 @@ export function newCsi(options: CsiOptions): Csi {
     log,
   });
 
-  /** The form a driver knows; in-tree volumes that it took over have one too. */
+  /** The CSI form of a volume; in-tree volumes of migrated plugins are translated. */
   function csiForm(volume: PersistentVolume): PersistentVolume {
     const row = migratedPluginOf(volume.spec, gates);
     return (row && translated(volume, row.plugin)) ?? volume;

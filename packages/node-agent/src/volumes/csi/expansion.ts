@@ -5,30 +5,31 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
 import { PluginError } from "../../plugins/plugin-channel.ts";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";
 import { type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiSource } from "./csi-source.ts";
 import type { PublishedVolume } from "./csi-volumes.ts";
 
+/** A published volume that may have to be expanded. */
 export interface ExpansionRequest {
   pod: NodePod;
   claim: PersistentVolumeClaim;
   volume: PersistentVolume;
   source: CsiSource;
   published: PublishedVolume;
-  /** @throws Error while the driver is away, which concerns nobody whose volume need not grow */
+  /** @throws Error while the driver is not registered; called only when the volume has to grow */
   driver: () => CsiClient;
 }
 
 /**
- * Grows what is on a volume that was grown, and tells the claim.
- * @throws Error when that fails for a volume that is only being brought up; later it is told and tried again
+ * Expands the file system of an expanded volume and updates the claim's status.
+ * @throws Error on failure while the volume is being mounted; afterwards failures are reported as events and retried
  */
 export type Expand = (request: ExpansionRequest) => Promise<void>;
 
 const resizeConditions = ["Resizing", "FileSystemResizePending"];
-/** What a claim says when it is the node's turn; after a failure it is the resizer's. */
+/** States of the claim in which the node expands; failed expansions are left to the resizer. */
 const nodesTurn = ["NodeExpansionPending", "NodeExpansionInProgress"];
 
 /**
@@ -40,7 +41,7 @@ export function newExpansion(options: {
   recorder: EventRecorder;
   tellPod: ContainerEvent;
   nodeName: string;
-  /** Claims say how far their growing has come (RecoverVolumeExpansionFailure). */
+  /** Claims have a `resizeStatus` (RecoverVolumeExpansionFailure). */
   recovers: boolean;
   log: Logger;
 }): Expand {
@@ -61,7 +62,7 @@ export function newExpansion(options: {
     await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
   }
 
-  /** @param resourceVersion given: nobody else may have written since */
+  /** @param resourceVersion when given, the update fails if the claim was modified since */
   async function mark({ metadata }: PersistentVolumeClaim, resizeStatus: string, resourceVersion?: string): Promise<void> {
     const { namespace, name = "" } = metadata;
     const body = { ...(resourceVersion !== undefined && { metadata: { resourceVersion } }), status: { resizeStatus } };
@@ -76,7 +77,7 @@ export function newExpansion(options: {
       name: seen.metadata.name ?? "",
     });
     if (!isSmaller(claim, wanted)) return;
-    // A resizer from before says nothing of this, and the node goes on as it did with it.
+    // Resizers without RecoverVolumeExpansionFailure set neither field; the node then expands without tracking.
     const { resizeStatus, allocatedResources } = claim.status ?? {};
     const tracked = options.recovers && (resizeStatus !== undefined || allocatedResources !== undefined);
     const label = `for volume ${JSON.stringify(source.name)}`;
@@ -109,7 +110,7 @@ export function newExpansion(options: {
         );
       }
       const text = `Expander.NodeExpand failed to expand the volume : ${(err as Error).message}`;
-      // The driver will not do it as things are, which does not keep the volume from being used.
+      // The driver refuses to expand a volume in use (FailedPrecondition); the volume itself stays usable.
       if (err instanceof PluginError && err.code === "FailedPrecondition") {
         log.error("MountVolume.NodeExpandVolume failed", err, { volume: source.name });
         return;

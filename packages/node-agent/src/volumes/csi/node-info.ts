@@ -12,22 +12,23 @@ import type { DriverAnnouncer } from "./csi-drivers.ts";
 
 const nodeIdAnnotation = "csi.volume.kubernetes.io/nodeid";
 const maxInt32 = 2 ** 31 - 1;
-/** Waits between the tries of one change. */
+/** Delays between attempts of one update. */
 const retriesMs = [10, 50, 250];
 const firstRetryMs = 100;
 const maxRetryMs = 5_000;
 
+/** The CSINode of this node. */
 export interface CsiNodeInfo extends DriverAnnouncer {
-  /** Makes this node's CSINode; ends when it is there, or with the signal. */
+  /** Creates this node's CSINode; resolves when it exists, or when the signal aborts. */
   initialize(signal: AbortSignal): Promise<void>;
-  /** Why the node is not ready yet. */
+  /** The reason why the node is not ready, if any. */
   problem(): string | undefined;
 }
 
 export interface CsiNodeInfoOptions {
   client: Client;
   nodeName: string;
-  /** In-tree plugins whose volumes drivers have taken over. */
+  /** Names of in-tree plugins that are migrated to CSI. */
   migratedPlugins: readonly string[];
   clock: Clock;
   log: Logger;
@@ -35,7 +36,7 @@ export interface CsiNodeInfoOptions {
 }
 
 /**
- * Keeps what the cluster knows of the CSI drivers of this node: the CSINode, and ids and topology on the Node.
+ * Publishes this node's CSI drivers: the CSINode object, and node IDs and topology labels on the Node.
  * Source: pkg/volume/csi/nodeinfomanager
  */
 export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
@@ -48,7 +49,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
     options.onChange();
   };
 
-  /** Tries a change on the newest state a few times. @throws Error with every failure */
+  /** Retries a read-modify-write a few times. @throws Error with all failures */
   async function persist(what: string, change: () => Promise<void>): Promise<void> {
     const failures: string[] = [];
     for (const waitMs of [...retriesMs, undefined]) {
@@ -94,13 +95,13 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
       if (!semanticEqual(before, drivers)) await client.update<CSINode>(csiNodes, { ...current, spec: { drivers } });
     });
 
-  /** @param change of ids by driver; undefined when there is nothing to do */
+  /** @param change gets node IDs by driver; returns the metadata to patch, undefined for no change */
   const setNode = (change: (ids: Readonly<Record<string, string>>, node: Node) => object | undefined): Promise<void> =>
     persist("node", async () => {
       const node = await client.get<Node>(nodes, name);
       const metadata = change(nodeIds(node), node);
       if (metadata === undefined) return;
-      // The node may change itself through its status alone.
+      // Upstream, too, patches metadata through nodes/status.
       await client.patch<Node>(nodes, { ...name, subresource: "status" }, { type: "merge", body: { metadata } });
     });
 
@@ -116,7 +117,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
           }
           return say(undefined);
         } catch (err) {
-          // Without the Node there can be no CSINode: it is about to be registered.
+          // NotFound: the Node is not registered yet, and CSINode needs it as owner.
           if (!isNotFound(err)) say(`Failed to initialize CSINode: ${(err as Error).message}`);
           log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
           await clock.sleep(retryMs, signal).catch(() => undefined);
@@ -151,7 +152,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
   };
 }
 
-/** Pure. */
+/** Pure: the CSINode entry of a driver. */
 export function describeDriver(name: string, info: Awaited<ReturnType<CsiClient["info"]>>): CSINodeDriver {
   return {
     name,
@@ -173,7 +174,10 @@ function nodeIds(node: Node): Readonly<Record<string, string>> {
   }
 }
 
-/** @throws Error when the node is somewhere else than the driver says */
+/**
+ * The metadata patch that adds a driver; undefined when nothing changes.
+ * @throws Error when a topology label exists with another value
+ */
 function nodeChange(
   ids: Readonly<Record<string, string>>,
   node: Node,
@@ -192,7 +196,7 @@ function nodeChange(
   }
   const known = Object.hasOwn(ids, driver) && ids[driver] === nodeId;
   if (known && Object.keys(topology).every((key) => Object.hasOwn(labels, key))) return undefined;
-  // Names in the order that Go writes a map in.
+  // Sorted like Go's encoding of a map.
   const next = Object.fromEntries([...Object.entries(ids), [driver, nodeId] as const].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   return { annotations: { [nodeIdAnnotation]: JSON.stringify(next) }, labels: topology };
 }

@@ -1,6 +1,7 @@
-/** Runs work of one name in the order it came, one at a time. */
+/** Runs functions with the same name one at a time, in call order. */
 export type Serial = <T>(name: string, work: () => Promise<T>) => Promise<T>;
 
+/** Creates a per-name queue. A failure does not affect the calls queued behind it. */
 export function newSerial(): Serial {
   const last = new Map<string, Promise<unknown>>();
   return async (name, work) => {

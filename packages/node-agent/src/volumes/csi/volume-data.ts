@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 /**
- * `vol_data.json` beside a mount: what the agent, also one that starts anew, has to know to take it away again.
+ * `vol_data.json` beside a mount: what a restarted kubelet needs in order to unmount the volume.
  * Source: pkg/volume/csi/csi_util.go
  */
 export interface VolumeData {
@@ -18,16 +18,17 @@ export interface VolumeData {
 
 const fileName = "vol_data.json";
 
+/** Writes `vol_data.json`; creates the directory if necessary. */
 export async function saveVolumeData(dir: string, data: VolumeData): Promise<void> {
   await makeFolder(dir, 0o750);
   const sorted = Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   const path = join(dir, fileName);
-  // All of it or nothing: an agent may be killed at any moment.
+  // Written atomically: the agent may be killed at any time.
   await writeFile(`${path}.tmp`, `${JSON.stringify(sorted)}\n`, { mode: 0o640 });
   await rename(`${path}.tmp`, path);
 }
 
-/** @returns undefined when there is none */
+/** @returns undefined when the file does not exist */
 export async function loadVolumeData(dir: string): Promise<VolumeData | undefined> {
   let text: string;
   try {
@@ -43,14 +44,14 @@ export async function loadVolumeData(dir: string): Promise<VolumeData | undefine
   }
 }
 
-/** Takes the file and its folder away. @throws Error when something else is in it */
+/** Removes the file and its directory. @throws Error when the directory contains anything else */
 export async function removeVolumeData(dir: string): Promise<void> {
   await rm(join(dir, fileName), { force: true });
   await rm(join(dir, `${fileName}.tmp`), { force: true });
   await removeFolder(dir);
 }
 
-/** @throws Error when it is not empty */
+/** Removes a directory if it exists. @throws Error when it is not empty */
 export async function removeFolder(dir: string): Promise<void> {
   await rmdir(dir).catch((err: NodeJS.ErrnoException) => {
     if (err.code !== "ENOENT") throw new Error(`failed to remove dir [${dir}]: ${err.message}`);

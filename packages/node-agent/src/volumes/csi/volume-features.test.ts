@@ -221,7 +221,7 @@ for (const { said, answer, want } of [
   { said: { resizeStatus: "ControllerExpansionFailed" }, want: { grown: false, calls: 0, says: "ControllerExpansionFailed" } },
   { said: { resizeStatus: "NodeExpansionPending" }, answer: 13, want: { grown: false, calls: 1, says: "NodeExpansionFailed" } },
   { said: { resizeStatus: "NodeExpansionPending" }, answer: 9, want: { grown: false, calls: 1, says: "NodeExpansionFailed" } },
-  // Nobody knows what came of it.
+  // Unavailable is not final: the outcome is unknown, so the status stays "in progress".
   {
     said: { resizeStatus: "NodeExpansionPending" },
     answer: 14,

@@ -16,26 +16,27 @@ import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
 
-/** Disks that drivers attach to this node, and mount once for all Pods that use them. */
+/** Attachable FlexVolumes: attached to this node and mounted once for all Pods that use them. */
 export interface FlexDevices {
   /**
-   * Has a disk that a Pod wants attached and mounted, and gives it to the Pod.
-   * @param give mounts it for the Pod; gets where it is mounted
-   * @throws VolumeWaits while it is not attached; VolumeError with the step that failed
+   * Attaches and mounts a volume, then calls `give`.
+   * @param give mounts the volume for the Pod; gets the global mount path
+   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
    */
   use<T>(uid: string, driver: FlexDriver, volume: FlexVolume, give: (mountPath: string) => Promise<T>): Promise<T>;
-  /** A Pod wants a disk, whether it is mounted for it already or not: the node says that it uses it from now on. */
+  /** Records that a Pod uses a volume, so that the node's status lists it as in use. */
   want(uid: string, volume: FlexVolume): void;
-  /** A Pod has none of its volumes any more. */
+  /** Records that all volumes of a Pod were unmounted. */
   leave(uid: string): void;
   /**
-   * Unmounts what no Pod uses any more; what fails is tried again at a later call, and what hangs keeps no other waiting.
-   * @returns resolves when all that was tried has come to its end
+   * Unmounts volumes that no Pod uses any more. Failures are retried by a later call; a driver that hangs does not block
+   * other volumes.
+   * @returns resolves when all attempts have finished
    */
   collect(): Promise<void>;
-  /** Volumes that must stay attached to this node, as its status lists them. */
+  /** IDs of volumes that must stay attached to this node, for the node's status. */
   inUse(): readonly string[];
-  /** Learns from the disk what an agent before this one has left; before the node says what is in use. */
+  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
   restore(): Promise<void>;
 }
 
@@ -45,9 +46,12 @@ export interface FlexDevicesOptions {
   readonly pluginsDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
-  /** As the API server has it. */
+  /** The Node object as stored in the API server. */
   readonly node: () => Node | undefined;
-  /** The controller attaches; otherwise the agent does (`--enable-controller-attach-detach=false`, or no API server). */
+  /**
+   * True when the attach/detach controller attaches; false when the agent does (`--enable-controller-attach-detach=false`,
+   * or standalone mode).
+   */
   readonly byController: boolean;
   readonly mounter: Mounter;
   readonly clock: Clock;
@@ -66,7 +70,7 @@ interface Used {
 export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   const { drivers, podsDir, nodeName, mounter, clock, log } = options;
   const mountsOf = (driver: string): string => join(options.pluginsDir, "kubernetes.io/flexvolume", driver, "mounts");
-  /** From the moment a Pod wants them until they are unmounted. */
+  /** By volume ID, from the first use by a Pod until they are unmounted. */
   const used = new Map<string, Used>();
   const serial = newSerial();
   const releaseUnused = newReleaseUnused({ serial, release, clock, log });
@@ -93,7 +97,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     }
   }
 
-  /** @returns the device that attaching gave; empty for none */
+  /** @returns the device path; empty when the driver reports none */
   async function attach(driver: FlexDriver, volume: FlexVolume): Promise<string> {
     if (options.byController) return attachedHere(options.node(), pluginVolumeId(volume.driver, volume.name)).devicePath;
     const { device } = await observed(options.operations(volume.driver, "volume_attach"), () =>
@@ -103,7 +107,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   }
 
   async function mountDevice(driver: FlexDriver, volume: FlexVolume, device: string, mountPath: string): Promise<void> {
-    // What the name is the driver has no say in, but it may refuse the volume.
+    // The driver's name for the volume is not used, but the call may reject the volume.
     await driver.call("getvolumename", driverOptions(volume)).catch((err: Error) => {
       if (err instanceof NotSupported) return;
       throw new Error(`GetVolumeName failed from getDeviceMountPath: ${err.message}`, { cause: err });
@@ -136,7 +140,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     return false;
   }
 
-  /** Undoes what was done for all Pods of a volume, once none is left. */
+  /** Unmounts and detaches a volume once no Pod uses it. */
   async function release(id: string): Promise<void> {
     const unused = used.get(id);
     if (unused === undefined) return;
@@ -157,7 +161,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     want,
     use: (uid, driver, volume, give) =>
       serial(pluginVolumeId(volume.driver, volume.name), async () => {
-        want(uid, volume); // again: it may have been unmounted for the Pod before while this waited
+        want(uid, volume); // again: the Pod's volumes may have been torn down while this call was queued
         const device = await step(
           options.byController ? "MountVolume.WaitForAttach failed" : "AttachVolume.Attach failed",
           volume,
@@ -180,7 +184,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
       for (const name of await drivers.names()) {
         const folders = [mountsOf(name), ...uids.map((uid) => join(podsDir, uid, "volumes", name.replaceAll("/", "~")))];
         const left = (await Promise.all(folders.map(namesIn))).flat();
-        // A driver is asked only where there is something that may be its.
+        // Drivers are only executed when there are directories that may be theirs.
         if (left.length === 0 || (await drivers.find(name))?.capabilities.attach !== true) continue;
         for (const volume of left) note(name, volume);
       }
@@ -188,7 +192,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   };
 }
 
-/** @returns `instead` where the driver does not know the command */
+/** An error handler that returns `instead` when the driver does not support the command. */
 const ifNotSupported =
   <T>(instead: T) =>
   (err: unknown): T => {

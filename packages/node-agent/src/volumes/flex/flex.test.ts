@@ -18,29 +18,29 @@ const noAttach = `echo '{"status":"Success","capabilities":{"attach":false}}'`;
 
 interface Bench {
   readonly podsDir: string;
-  /** Of the volume in the pod. */
+  /** The Pod's volume directory. */
   readonly dir: string;
-  /** Where a disk is mounted for all pods. */
+  /** The global mount path. */
   readonly mountPath: string;
   readonly flex: FlexVolumes;
-  /** Another agent on the same node. */
+  /** A restarted agent on the same node. */
   open(): FlexVolumes;
   asked(): Promise<string[]>;
-  /** What was asked, but for `init` and options. */
+  /** Driver calls without `init` and options. */
   commands(): Promise<string[]>;
-  /** What the agent itself mounted, or the test says that a driver did. */
+  /** Mount points created by the agent, or added by the test on behalf of a driver. */
   readonly mounted: string[];
-  /** With sources, types and options. */
+  /** Arguments of the mount calls: source, target, options. */
   readonly mounts: unknown[];
-  /** Operations that were observed, and how they ended. */
+  /** Observed operations and their results. */
   readonly operations: string[];
   install(answers: Readonly<Record<string, string>>): Promise<void>;
-  /** As the API server has the node. */
+  /** Status of the Node object in the API server. */
   status: Node["status"];
   readonly clock: FakeClock;
 }
 
-/** A folder of drivers, and one of pods. */
+/** A driver directory and a Pod directory. */
 async function setUp(
   t: TestContext,
   answers: Readonly<Record<string, string>>,
@@ -324,7 +324,7 @@ test("a driver that hangs over one disk keeps no other disk mounted", async (t) 
   await waitFor(() => bench.flex.inUse().length === 1);
   assert.deepEqual(bench.flex.inUse(), [id]);
   looks.push(bench.flex.collect());
-  await bench.flex.collect(); // there is nothing but to wait
+  await bench.flex.collect(); // nothing to release but the volume whose driver hangs
   await rm(bench.mountPath, { recursive: true });
   await Promise.all(looks);
   assert.deepEqual(bench.flex.inUse(), []);

@@ -9,8 +9,8 @@ import type {
   PersistentVolume,
   Volume,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { NodePod } from "../../pods/pod.ts";
-import type { PodObjects } from "../../sources/pod-objects.ts";
+import type { NodePod } from "../../pod/pod.ts";
+import type { PodObjects } from "../../pod/pod-objects.ts";
 import { filesystemSize } from "../measure.ts";
 import { isMounted } from "../mount.ts";
 import { namesIn } from "../names-in.ts";
@@ -19,12 +19,12 @@ import { type SetUpVolume, VolumeError, VolumeWaits } from "../volume.ts";
 import { type FlexDevices, type FlexDevicesOptions, newFlexDevices } from "./flex-devices.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
 
-/** Volumes that a third party's program attaches and mounts. */
+/** Volumes that external executables attach and mount. */
 export interface FlexVolumes extends Pick<FlexDevices, "collect" | "inUse" | "restore"> {
-  /** @returns undefined for what is no flex volume, and for one whose driver is not there */
+  /** @returns undefined when the volume is not a FlexVolume or its driver is not installed */
   inline(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
   persistent(pod: NodePod, volume: PersistentVolume, readOnly: boolean): Promise<SetUpVolume | undefined>;
-  /** Has the drivers take away what they mounted of a Pod, whoever started them. */
+  /** Calls the drivers to unmount all FlexVolumes of a Pod; works from the directories on disk. */
   tearDown(uid: string): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface FlexOptions extends Omit<FlexDevicesOptions, "drivers"> {
   readonly objects: PodObjects;
 }
 
-/** One volume, inline or persistent. */
+/** A FlexVolume from a Pod's spec or from a PersistentVolume. */
 interface Source {
   readonly flex: FlexVolumeSource | FlexPersistentVolumeSource;
   readonly name: string;
@@ -69,7 +69,7 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     }
   }
 
-  /** @param mountPath where the disk is mounted for all Pods, if the driver has one */
+  /** @param mountPath the global mount path, for attachable volumes */
   async function mount(
     driver: FlexDriver,
     pod: NodePod,
@@ -92,7 +92,7 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     await setVolumeOwnership(dir, pod, { readOnly: false, policy: true, plugin: volume.driver, operations });
   }
 
-  /** What a driver is told only when it mounts for a Pod. */
+  /** Options that drivers get for `mount` only. */
   async function podOptions(pod: NodePod, source: Source): Promise<Record<string, string>> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     return {
@@ -153,7 +153,7 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
   };
 }
 
-/** Files and URLs that Pods come from are not validated by an API server. */
+/** The API server validates names; static Pods from files and URLs are not validated there. */
 function partOfPath(name: string): string {
   if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
     throw new Error(`${JSON.stringify(name)} cannot be the name of a folder`);

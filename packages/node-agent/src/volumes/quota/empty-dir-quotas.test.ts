@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { NodePod } from "../../pods/pod.ts";
+import type { NodePod } from "../../pod/pod.ts";
 import { podUsage } from "../../resources/usage.ts";
 import { newFakeRuntime } from "../../runtime/fake-runtime.ts";
 import { noObjects } from "../../sources/api-objects.ts";
@@ -13,7 +13,7 @@ import { aContainer, aPodWithVolumes } from "../../testing/builders.ts";
 import { newVolumeManager } from "../volume-manager.ts";
 import type { FolderQuotas } from "./folder-quotas.ts";
 
-/** Counts every folder that was assigned as 4096 bytes in 7 files. */
+/** Reports 4096 bytes and 7 inodes for every assigned directory. */
 function playFolderQuotas(): FolderQuotas & { limited: Map<string, boolean> } {
   const limited = new Map<string, boolean>();
   return {

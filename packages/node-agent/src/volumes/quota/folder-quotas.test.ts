@@ -14,15 +14,15 @@ import { mountOf, type Run } from "./project-quotas.ts";
 const mib = 1024 ** 2;
 const unlimited = 2n ** 58n - 1n;
 
-/** xfs_quota over a file system that is only numbers. */
+/** A fake xfs_quota. */
 interface PlayedQuotas {
   run: Run;
   accounting: boolean;
-  /** What projects take, by id. */
+  /** Usage by project ID. */
   used: Map<number, { kib: number; inodes: number }>;
   limits: Map<number, bigint>;
   folders: Map<string, number>;
-  /** A command that begins so fails. */
+  /** Commands with this name fail. */
   failing: string | undefined;
 }
 
@@ -53,7 +53,7 @@ interface Bench {
   volume(name: string): Promise<string>;
   played: PlayedQuotas;
   quotas: FolderQuotas;
-  /** As an agent that starts anew. */
+  /** Simulates a restarted agent. */
   again(): FolderQuotas;
   files(): Promise<string[]>;
 }
@@ -207,7 +207,7 @@ for (const type of ["xfs", "ext4"] as const) {
 
 const makers = { xfs: ["mkfs.xfs", "-q"], ext4: ["mkfs.ext4", "-q", "-O", "project,quota", "-E", "quotatype=prjquota"] } as const;
 
-/** @returns why there is none: many kernels have no quotas, and xfs_quota is in a package of its own */
+/** @returns the reason to skip: many kernels have no quotas, and xfs_quota is in a separate package */
 async function aRealFilesystem(
   t: TestContext,
   type: keyof typeof makers,

@@ -3,35 +3,38 @@ import { editProjectFiles, freeProjects, projectOf, withoutProject, withProject 
 import { openProjectQuotas, type ProjectQuotaOptions, type ProjectQuotas } from "./project-quotas.ts";
 
 /**
- * Lets the file system count what is in a folder, where it can: nobody has to walk it. Nothing of it is needed: what
- * fails is in the log, and the folder is walked.
+ * Tracks directory usage with project quotas, so that directories need not be walked. Best effort: failures are logged, and
+ * the caller falls back to walking.
  */
 export interface FolderQuotas {
-  /** @param limited what is in the folder may not grow without limit; only counted, the kubelet looks after it */
+  /**
+   * Puts the directory into a project. @param limited set a (practically unlimited) hard limit, otherwise only track usage;
+   * the kubelet enforces size limits itself
+   */
   assign(path: string, limited: boolean): Promise<void>;
-  /** @returns undefined for a folder that is not counted */
+  /** @returns undefined for a directory without a project */
   usage(path: string): Promise<{ bytes: number; inodes: number } | undefined>;
-  /** Before the folder goes. */
+  /** Releases the directory's project; call before the directory is removed. */
   clear(path: string): Promise<void>;
 }
 
 export interface FolderQuotaOptions extends ProjectQuotaOptions {
-  /** Where `projects` and `projid` are. */
+  /** Directory of `projects` and `projid`. */
   etc?: string;
   log: Logger;
 }
 
-/** The folder's path becomes a word of a command, and of a line in a file. */
+/** Paths are passed as an unquoted word of a command and as a field in a file. */
 const plainPath = /^[\w./~@+-]+$/;
 
 /**
- * A project for each folder. Which folders have one stands in `/etc/projects`, so nothing is remembered over a restart.
+ * One project per directory. Assignments are kept in `/etc/projects`, so no other state survives a restart.
  * Source: pkg/volume/util/fsquota/quota_linux.go
  */
 export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
   const { etc = "/etc", log } = options;
   const counted = new Map<string, { id: number; quotas: ProjectQuotas }>();
-  /** Folders that this agent has tried before. */
+  /** Directories for which an assignment was attempted by this process. */
   const tried = new Set<string>();
   const oneAtATime = newQueue();
 
@@ -45,7 +48,7 @@ export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
         const { bytes, inodes } = await quotas.usage(free);
         if (bytes === 0 && inodes === 0) return { files: withProject(files, path, free), result: free };
       }
-      throw new Error("no project is free"); // never: the ids do not end without an error
+      throw new Error("no project is free"); // unreachable: freeProjects throws before it is exhausted
     });
     try {
       await quotas.join(path, id, limited);
@@ -94,7 +97,7 @@ export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
   };
 }
 
-/** The files and the numbers in them are for one at a time. */
+/** Serializes access to the files and to project IDs. */
 function newQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -2,27 +2,27 @@ import { type FileHandle, lstat, open, readFile, rename, writeFile } from "node:
 import { join } from "node:path";
 import { lockOpenFile } from "../../host/lock-file.ts";
 
-/** What the two files say, a line each; lines that are not understood stay. */
+/** Lines of the two files; lines that cannot be parsed are kept. */
 export interface ProjectFiles {
-  /** `1048577:/var/lib/kubelet/pods/…`: folders and the project they are in. */
+  /** `1048577:/var/lib/kubelet/pods/…`: directories and their project. */
   projects: readonly string[];
   /** `volume1048577:1048577`: names of projects. */
   projid: readonly string[];
 }
 
-/** Project ids below are for people. Source: pkg/volume/util/fsquota/common */
+/** Lower project IDs are left to administrators. Source: pkg/volume/util/fsquota/common */
 export const firstProject = 1_048_577;
 const mostTries = 128;
 
-/** Pure: the project that a folder is in. */
+/** Pure: the project of a directory. */
 export function projectOf({ projects }: ProjectFiles, path: string): number | undefined {
   const line = projects.find((text) => text.endsWith(`:${path}`) && /^\d{1,10}:/.test(text));
   return line?.slice(line.indexOf(":") + 1) === path ? Number.parseInt(line, 10) : undefined;
 }
 
 /**
- * Ids that may be given to a new folder: in neither file. Whether the file system knows one is for it to say.
- * @throws Error after as many as may be tried
+ * Candidate IDs for a new project: those in neither file. The file system may still have usage recorded for them.
+ * @throws Error after too many candidates
  */
 export function* freeProjects({ projects, projid }: ProjectFiles): Generator<number> {
   const taken = new Set([...projects.map((line) => line.split(":")[0]), ...projid.map((line) => line.split(":").at(-1))]);
@@ -34,13 +34,13 @@ export function* freeProjects({ projects, projid }: ProjectFiles): Generator<num
   }
 }
 
-/** Pure. */
+/** Pure: adds a directory and its project. */
 export const withProject = ({ projects, projid }: ProjectFiles, path: string, id: number): ProjectFiles => ({
   projects: [...projects, `${id}:${path}`],
   projid: [...projid, `volume${id}:${id}`],
 });
 
-/** Pure: without the folder, and without its project when it was the last in it. */
+/** Pure: removes a directory, and its project when no other directory is in it. */
 export function withoutProject(files: ProjectFiles, path: string, id: number): ProjectFiles {
   const projects = files.projects.filter((line) => line !== `${id}:${path}`);
   const isLast = !projects.some((line) => line.startsWith(`${id}:`));
@@ -48,9 +48,9 @@ export function withoutProject(files: ProjectFiles, path: string, id: number): P
 }
 
 /**
- * Changes `projects` and `projid` of a folder (`/etc`) while nobody else does. Each is replaced as a whole.
- * @param change gives the files back that it got, where nothing is to be changed
- * @throws Error for files that are none (links, folders)
+ * Edits `projects` and `projid` in `etc` under file locks. Each file is replaced atomically.
+ * @param change returns its argument unchanged to leave the files as they are
+ * @throws Error when a file is not a regular file
  * Source: pkg/volume/util/fsquota/project.go
  */
 export async function editProjectFiles<T>(
@@ -68,7 +68,7 @@ export async function editProjectFiles<T>(
     }
     const before = { projects: await linesOf(join(etc, "projects")), projid: await linesOf(join(etc, "projid")) };
     const { files, result } = await change(before);
-    // Names first: a folder in a project without a name is worse than the other way round.
+    // `projid` first: a project name without directories is harmless, a directory in an unnamed project is not.
     for (const name of names.toReversed()) if (files[name] !== before[name]) await replace(join(etc, name), files[name]);
     return result;
   } finally {

@@ -4,37 +4,37 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** Runs a program to its end and gives what it printed. @throws Error when it fails */
+/** Executes a program and resolves to its stdout. @throws Error when it fails */
 export type Run = (program: string, args: readonly string[]) => Promise<string>;
 
-/** File systems that count by projects, by their magic numbers. */
+/** File systems with project quotas, by magic number. */
 const kinds: Readonly<Record<number, { name: string; maxBytes: bigint }>> = {
   [0x58465342]: { name: "XFS", maxBytes: 2n ** 63n - 1n },
   [0xef53]: { name: "ext4", maxBytes: 2n ** 58n - 1n },
 };
 const programs = ["/sbin/xfs_quota", "/usr/sbin/xfs_quota", "/bin/xfs_quota"];
 
-/** One file system that counts what each project takes. */
+/** Project quotas of one file system. */
 export interface ProjectQuotas {
-  /** Puts a folder and what will be in it into a project, without limit or with one that nobody reaches. */
+  /** Puts a directory tree into a project; `limited` sets the largest possible hard limit. */
   join(path: string, id: number, limited: boolean): Promise<void>;
-  /** Takes the limit away. */
+  /** Removes the limit. */
   release(id: number): Promise<void>;
   usage(id: number): Promise<{ bytes: number; inodes: number }>;
 }
 
 export interface ProjectQuotaOptions {
   run?: Run;
-  /** Where xfs_quota may be; it serves ext4, too. */
+  /** Candidate paths of xfs_quota, which also supports ext4. */
   programs?: readonly string[];
   mountsFile?: string;
-  /** The magic number of a path's file system. */
+  /** The magic number of the file system at a path. */
   magicOf?: (path: string) => Promise<number>;
 }
 
 /**
- * @returns undefined where the file system of a path does not count by projects, or the program is missing
- * @throws Error when that cannot be found out
+ * @returns undefined when the file system has no project quotas, or xfs_quota is not installed
+ * @throws Error when that cannot be determined
  * Source: pkg/volume/util/fsquota/common/quota_linux_common_impl.go
  */
 export async function openProjectQuotas(path: string, options: ProjectQuotaOptions = {}): Promise<ProjectQuotas | undefined> {
@@ -44,7 +44,7 @@ export async function openProjectQuotas(path: string, options: ProjectQuotaOptio
   const kind = kinds[await magicOf(path)];
   if (program === undefined || mount === undefined || kind === undefined) return undefined;
 
-  /** It gets to see this one mount: it would look at every other, and wait for those that do not answer. */
+  /** Gets a mount table with this mount only: xfs_quota would access all others and block on unresponsive ones. */
   async function xfsQuota(command: string): Promise<string> {
     const dir = await mkdtemp(join(tmpdir(), "mounts"));
     const mounts = join(dir, "mounts");
@@ -59,7 +59,7 @@ export async function openProjectQuotas(path: string, options: ProjectQuotaOptio
 
   async function count(what: "-b" | "-i", id: number): Promise<number> {
     const text = await xfsQuota(`quota -p -N -n -v ${what} ${id}`);
-    // XFS says nothing of a project that has nothing.
+    // xfs_quota prints nothing for unused projects on XFS.
     if (text === "" && kind?.name === "XFS") return 0;
     const found = /^\S*\s*(\d+)/.exec(text)?.[1];
     if (found === undefined) throw new Error(`unable to parse quota output '${text}'`);
@@ -78,14 +78,14 @@ export async function openProjectQuotas(path: string, options: ProjectQuotaOptio
   };
 }
 
-/** Pure: the mount that a path without links is on, and its line. */
+/** Pure: the mount that contains `path` (without symbolic links), and its line in the mount table. */
 export function mountOf(mounts: string, path: string): { point: string; line: string } | undefined {
   let found: { point: string; line: string } | undefined;
   for (const line of mounts.split("\n")) {
     const point = line.split(" ")[1];
     if (point === undefined) continue;
     const isAbove = point === "/" || path === point || path.startsWith(`${point}/`);
-    // Of two at one point the later one is seen.
+    // A later mount at the same point covers the earlier one.
     if (isAbove && point.length >= (found?.point.length ?? 0)) found = { point, line };
   }
   return found;

@@ -1,21 +1,22 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 
 /**
- * How long to wait before something that failed is tried again: doubles with each try, starts anew after twice the
- * maximum without one. Source: k8s.io/client-go util/flowcontrol/backoff.go
+ * Exponential back-off by key: doubles with each attempt, resets after twice the maximum without one.
+ * Source: k8s.io/client-go util/flowcontrol/backoff.go
  */
 export interface Backoff {
-  /** The present wait in milliseconds, 0 when nothing is known. */
+  /** The current delay in ms; 0 for an unknown key. */
   current(key: string): number;
-  /** Another try begins now. @param endedMsAgo when the last one ended; now where nothing is said */
+  /** Records an attempt. @param endedMsAgo time since the end of the previous attempt; default 0 */
   next(key: string, endedMsAgo?: number): void;
-  /** Whether the wait still lasts. @param beganMsAgo when it began; with the last `next` where nothing is said */
+  /** Whether the delay has not passed yet. @param beganMsAgo time since the delay began; default since the last `next` */
   isWaiting(key: string, beganMsAgo?: number): boolean;
   forget(key: string): void;
-  /** Forgets what has expired. */
+  /** Removes expired entries. */
   collect(): void;
 }
 
+/** Creates a back-off with delays from `initialMs` to `maxMs`. */
 export function newBackoff(options: { initialMs: number; maxMs: number; clock: Clock }): Backoff {
   const { initialMs, maxMs, clock } = options;
   const entries = new Map<string, { waitMs: number; lastTry: number }>();

@@ -1,12 +1,12 @@
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** The objects that Pods of this node refer to. Every method throws NotFound as the API server would. */
+/** API objects that Pods of this node refer to. Every method throws NotFound like the API server. */
 export interface PodObjects {
   configMap(namespace: string, name: string): Promise<ConfigMap>;
   secret(namespace: string, name: string): Promise<Secret>;
   claim(namespace: string, name: string): Promise<PersistentVolumeClaim>;
   persistentVolume(name: string): Promise<PersistentVolume>;
-  /** A token of a service account, bound to a Pod; made new when four fifths of its life are over. */
+  /** A service account token bound to a Pod; renewed after 80% of its lifetime. */
   serviceAccountToken(request: TokenRequestOptions): Promise<IssuedToken>;
 }
 

@@ -1,11 +1,11 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "./pod.ts";
 
 export type ResourceList = Readonly<Record<string, string | undefined>>;
 
 const zero = Quantity.parse("0");
 
-/** @returns zero when the list has no such resource, or one that cannot be read. */
+/** @returns zero when the resource is missing or malformed */
 export function quantityOf(list: ResourceList | undefined, name: string): Quantity {
   const text = list !== undefined && Object.hasOwn(list, name) ? list[name] : undefined;
   return text === undefined ? zero : (Quantity.tryParse(String(text)) ?? zero);
@@ -14,8 +14,8 @@ export function quantityOf(list: ResourceList | undefined, name: string): Quanti
 type Kind = "requests" | "limits";
 
 /**
- * What a Pod asks for, or may use at most: the sum of its containers or the largest init container, whichever is more,
- * with the Pod's overhead. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits
+ * Requests or limits of a Pod: the sum over the containers or the largest init container, whichever is larger, plus the Pod's
+ * overhead. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits
  */
 export function podResources(pod: NodePod, kind: Kind): Map<string, Quantity> {
   const total = new Map<string, Quantity>();
@@ -39,7 +39,7 @@ function* amounts(list: ResourceList | undefined): Generator<[string, Quantity]>
   for (const name of Object.keys(list ?? {})) yield [name, quantityOf(list, name)];
 }
 
-/** Pure: of amounts by name, the sum of a Pod's containers or the largest init container, whichever is more. */
+/** Pure: per name, the sum over the Pod's containers or the largest init container, whichever is larger. */
 export function sumOverPod(pod: NodePod, of: (container: AnyContainer) => ReadonlyMap<string, number>): Map<string, number> {
   const total = new Map<string, number>();
   for (const container of pod.spec.containers)

@@ -3,26 +3,27 @@ import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { configHashAnnotation, configMirrorAnnotation, fullName, isMirrorPod, isStaticPod, type NodePod } from "./pod.ts";
+import { configHashAnnotation, configMirrorAnnotation, fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 
 export interface MirrorPodsOptions {
   client: Client;
   log: Logger;
-  /** Every Pod of this node that the API server has. */
+  /** All Pods of this node in the API server. */
   apiPods: () => readonly NodePod[];
-  /** With its uid, for the owner reference; undefined while the node is not registered. */
+  /** The registered Node, as owner of the mirror Pods; undefined before the registration. */
   node: () => Promise<Node | undefined>;
 }
 
+/** Mirror Pods of static Pods. */
 export interface MirrorPods {
-  /** Sees to it that the API server shows a static Pod as it is; an old mirror is replaced. */
+  /** Creates the mirror Pod of a static Pod; deletes one that is outdated. */
   ensure(pod: NodePod): Promise<void>;
   of(pod: NodePod): NodePod | undefined;
-  /** Mirrors of none of these static Pods are deleted. */
+  /** Deletes mirror Pods that belong to none of these static Pods. */
   removeOrphans(statics: readonly NodePod[]): Promise<void>;
 }
 
-/** Static Pods as the API server sees them. Source: pkg/kubelet/pod/mirror_client.go */
+/** Represents static Pods in the API server. Source: pkg/kubelet/pod/mirror_client.go */
 export function newMirrorPods(options: MirrorPodsOptions): MirrorPods {
   const { client, log } = options;
 
@@ -51,7 +52,7 @@ export function newMirrorPods(options: MirrorPodsOptions): MirrorPods {
           if (isCurrent && mirror.metadata.deletionTimestamp == null) return;
           log.info("Trying to delete mirror pod", { pod: fullName(mirror) });
           await remove(mirror);
-          return; // made anew when the deletion was seen
+          return; // created again when the deletion was observed
         }
         const node = await options.node();
         if (node?.metadata.uid === undefined || node.metadata.deletionTimestamp != null) return;

@@ -1,18 +1,19 @@
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { containerFieldPath } from "../pods/pod.ts";
-import type { ContainerEvent } from "../runtime/containers.ts";
+import { containerFieldPath } from "./pod/pod.ts";
+import type { ContainerEvent } from "./runtime/containers.ts";
 
-/** What the agent tells of its node and Pods; without an API server it goes to the log alone. */
+/** Records events of the node and its Pods; in standalone mode they are only logged. */
 export interface AgentEvents {
   node(type: "Normal" | "Warning", reason: string, message: string): void;
-  /** Of the Pod, or of one container in it. */
+  /** For the Pod, or for one of its containers. */
   pod: ContainerEvent;
 }
 
+/** Creates the event recorder of the agent; without `recorder` (standalone mode), Pod events are only logged. */
 export function newAgentEvents(options: { recorder: EventRecorder | undefined; nodeName: string; log: Logger }): AgentEvents {
   const { recorder, nodeName, log } = options;
-  // The uid is the name: so upstream's kubelet refers to its node, and `kubectl describe node` looks for it.
+  // The UID is the node's name: upstream refers to the node this way, and `kubectl describe node` selects by it.
   const node = { apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName };
   return {
     node: (type, reason, message) => recorder?.event(node, type, reason, message),

@@ -1,27 +1,28 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { NodePod } from "../pods/pod.ts";
+import type { NodePod } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
-import type { VolumeSize } from "../volumes/measure.ts";
-import type { VolumeManager } from "../volumes/volume-manager.ts";
+import type { VolumeSize } from "./measure.ts";
+import type { VolumeManager } from "./volume-manager.ts";
 
-/** How full a Pod's volume was. */
+/** Usage of a Pod's volume. */
 export interface VolumeUsage extends VolumeSize {
   name: string;
-  /** When it was looked at, in ms since the epoch. */
+  /** Time of the measurement, in ms since the epoch. */
   at: number;
 }
 
+/** Usage of the volumes of Pods. */
 export interface VolumeUsages {
   /** Measures the volumes of every Pod. */
   refresh(): Promise<void>;
-  /** As of the last measurement. */
+  /** Results of the last measurement. */
   of(uid: string): readonly VolumeUsage[];
 }
 
 /**
- * How full Pods' volumes are, kept from one look to the next (`--volume-stats-agg-period`). Those that nobody can
- * measure (hostPath, drivers that do not tell) are left out. A Pod is told of a volume that its driver finds abnormal.
+ * Usage of Pod volumes, cached between measurements (`--volume-stats-agg-period`). Volumes without metrics (hostPath,
+ * drivers without NodeGetVolumeStats) are left out. Abnormal volume conditions are reported as Pod events.
  * Source: pkg/kubelet/server/stats/{fs_resource_analyzer,volume_stat_calculator}.go
  */
 export function newVolumeUsages(options: {

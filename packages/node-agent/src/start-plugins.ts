@@ -1,29 +1,29 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { Background } from "../background.ts";
-import type { AgentConfig } from "../config.ts";
-import type { NodePod } from "../pods/pod.ts";
-import type { OpenedManagers } from "../resources/open-resource-managers.ts";
-import { servePodResources } from "../server/pod-resources.ts";
-import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugin-registry.ts";
+import type { AgentConfig } from "./agent-config.ts";
+import type { Background } from "./background.ts";
+import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";
+import type { NodePod } from "./pod/pod.ts";
+import type { OpenedManagers } from "./resources/open-resource-managers.ts";
+import { servePodResources } from "./server/pod-resources.ts";
 
 export interface PluginsOptions extends Pick<PluginRegistryOptions, "clock" | "log"> {
   readonly config: AgentConfig;
   readonly featureGates: FeatureGates;
   readonly background: Background;
   readonly managers: Pick<OpenedManagers, "cpu" | "memory" | "devices">;
-  /** Of drivers of volumes; undefined without an API server. */
+  /** Handler of CSI drivers; undefined in standalone mode. */
   readonly csiHandler: PluginHandler | undefined;
   readonly activePods: () => readonly NodePod[];
-  /** Told of each question about the resources of Pods. */
+  /** Called for each request to the pod resources API. */
   readonly onResourcesRequest: (version: string) => void;
 }
 
 const checkMs = 1_000;
 
 /**
- * Starts what plugins talk to: where device plugins and drivers register, and where they ask what containers were given.
- * A node without these sockets (their path may be too long for one) still runs Pods.
+ * Starts plugin registration and the pod resources API. Failures are only logged: without these sockets (e.g. because their
+ * path is too long for a unix socket) the node still runs Pods.
  */
 export async function startPlugins(options: PluginsOptions): Promise<void> {
   const { config, featureGates, background, managers, csiHandler, clock, log } = options;

@@ -1,7 +1,7 @@
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { Container, EphemeralContainer, Pod, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
-/** A Pod that is wanted on this node: what sources hand out always has these. */
+/** A Pod on this node; Pods from all sources have these fields set. */
 export interface NodePod extends Pod {
   metadata: ObjectMeta & { name: string; namespace: string; uid: string };
   spec: PodSpec;
@@ -12,19 +12,19 @@ export const configHashAnnotation = "kubernetes.io/config.hash";
 export const configMirrorAnnotation = "kubernetes.io/config.mirror";
 export const configSeenAnnotation = "kubernetes.io/config.seen";
 
-/** `name_namespace`: the same for a static Pod and its mirror. */
+/** `name_namespace`: identical for a static Pod and its mirror Pod. */
 export type PodFullName = string;
 
 export function fullName(pod: { metadata: { name: string; namespace: string } }): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}`;
 }
 
-/** `name_namespace(uid)`, as messages write it. */
+/** `name_namespace(uid)`, as used in messages. */
 export function describePod(pod: { metadata: { name: string; namespace: string; uid: string } }): string {
   return `${fullName(pod)}(${pod.metadata.uid})`;
 }
 
-/** A Pod that came from a file or a URL; its mirror, which bears the same annotations, came from the API server. */
+/** A Pod from a file or a URL. Its mirror Pod, which has the same annotations, does not count. */
 export function isStaticPod(pod: Pod): boolean {
   const source = pod.metadata.annotations?.[configSourceAnnotation];
   return source !== undefined && source !== "api" && !isMirrorPod(pod);
@@ -34,11 +34,12 @@ export function isMirrorPod(pod: Pod): boolean {
   return pod.metadata.annotations?.[configMirrorAnnotation] !== undefined;
 }
 
-/** Priority classes system-cluster-critical and above, and Pods that came from files. */
+/** Static Pods, mirror Pods, and Pods with at least the priority of system-cluster-critical. */
 export function isCriticalPod(pod: NodePod): boolean {
   return isStaticPod(pod) || isMirrorPod(pod) || (pod.spec.priority ?? 0) >= 2_000_000_000;
 }
 
+/** Critical Pods with at least the priority of system-node-critical. */
 export function isNodeCriticalPod(pod: NodePod): boolean {
   return (
     isCriticalPod(pod) && (pod.spec.priorityClassName === "system-node-critical" || (pod.spec.priority ?? 0) >= 2_000_001_000)
@@ -48,14 +49,14 @@ export function isNodeCriticalPod(pod: NodePod): boolean {
 export type AnyContainer = Container | EphemeralContainer;
 export type ContainerKind = "init" | "regular" | "ephemeral";
 
-/** Every container of a Pod, init containers first. */
+/** All containers of a Pod, init containers first. */
 export function* containersOf(pod: NodePod): Generator<{ container: AnyContainer; kind: ContainerKind }> {
   for (const container of pod.spec.initContainers ?? []) yield { container, kind: "init" };
   for (const container of pod.spec.containers) yield { container, kind: "regular" };
   for (const container of pod.spec.ephemeralContainers ?? []) yield { container, kind: "ephemeral" };
 }
 
-/** Volumes that a container has a use for; the others are not brought up. Source: pkg/volume/util GetPodVolumeNames */
+/** Volumes that at least one container uses; others are not mounted. Source: pkg/volume/util GetPodVolumeNames */
 export function usedVolumes(pod: NodePod): Volume[] {
   const used = new Set<string>();
   for (const { container } of containersOf(pod)) {
@@ -64,12 +65,13 @@ export function usedVolumes(pod: NodePod): Volume[] {
   return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
 }
 
+/** The container with that name, of any kind. */
 export function findContainer(pod: NodePod, name: string): { container: AnyContainer; kind: ContainerKind } | undefined {
   for (const found of containersOf(pod)) if (found.container.name === name) return found;
   return undefined;
 }
 
-/** `spec.containers{name}`: where an Event about a container points. */
+/** `spec.containers{name}`: the field path of events about a container. */
 export function containerFieldPath(kind: ContainerKind, name: string): string {
   const list = kind === "init" ? "initContainers" : kind === "regular" ? "containers" : "ephemeralContainers";
   return `spec.${list}{${name}}`;

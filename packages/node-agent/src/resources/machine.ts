@@ -2,30 +2,31 @@ import { readFile, statfs } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { hugePages } from "../resources/topology/machine-topology.ts";
+import { hugePages } from "./topology/machine-topology.ts";
 
-/** What the machine is, for the Node object. Numbers do not change while the agent runs. */
+/** Properties of the machine for the Node object. They do not change while the agent runs. */
 export interface Machine {
   cpuCount: number;
   memoryBytes: number;
-  /** The lines of /proc/swaps; more than its heading: swap is on. */
+  /** The lines of /proc/swaps; more than one (the heading) means that swap is enabled. */
   swaps: readonly string[];
   machineId: string;
   systemUuid: string;
   bootId: string;
   kernelVersion: string;
   osImage: string;
-  /** Go's names: `amd64`, `arm64`. */
+  /** GOARCH values: `amd64`, `arm64`. */
   architecture: string;
   hostname: string;
-  /** Processes that the kernel lets there be. */
+  /** Maximum number of processes that the kernel allows. */
   maxPids: number;
-  /** Bytes in huge pages, by their size as the API names it: `2Mi`. */
+  /** Bytes in huge pages by page size, as the API names it: `2Mi`. */
   hugePages: Readonly<Record<string, number>>;
-  /** Sizes of huge pages that cgroups can limit, as the kernel names them: `2MB`. */
+  /** Huge page sizes that cgroups can limit, as the kernel names them: `2MB`. */
   pageSizes: readonly string[];
 }
 
+/** Reads /proc, /sys and /etc; values that cannot be read are empty or 0. */
 export async function readMachine(): Promise<Machine> {
   const memInfo = await text("/proc/meminfo");
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
@@ -79,6 +80,7 @@ async function text(path: string): Promise<string> {
   }
 }
 
+/** Capacity and free space of the file system that contains `path`. @throws Error when `path` does not exist */
 export async function filesystemOf(
   path: string,
 ): Promise<{ capacityBytes: number; availableBytes: number; inodes: number; inodesFree: number }> {
@@ -91,7 +93,7 @@ export async function filesystemOf(
   };
 }
 
-/** The address other machines reach this one at: of the interface with the default route, else the first that is not loopback. */
+/** The address of the interface with the default route, else the first one that is not loopback or link-local. */
 async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> {
   const byInterface = networkInterfaces();
   const routes = (await text("/proc/net/route")).split("\n").slice(1);
@@ -107,17 +109,17 @@ async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> 
   return undefined;
 }
 
-/** What is written of `--node-ip` that is an address; the rest is passed over. */
+/** The valid addresses in `--node-ip`; other elements are ignored. */
 const addressesIn = (nodeIp: string): string[] =>
   nodeIp
     .split(",")
     .map((text) => text.trim())
     .filter((text) => isIP(text) > 0);
 
-/** `0.0.0.0` and `::` name no address: they say which family the default one shall be of. */
+/** `0.0.0.0` and `::` are not node addresses: they select the family of the default address. */
 const isUnspecified = (ip: string): boolean => ip === "0.0.0.0" || /^[0:]+$/.test(ip);
 
-/** Pure: what is wrong with `--node-ip`. Source: cmd/kubelet/app/server.go RunKubelet */
+/** Pure: the error in `--node-ip`, if any. Source: cmd/kubelet/app/server.go RunKubelet */
 export function nodeIpProblem(nodeIp: string): string | undefined {
   const ips = addressesIn(nodeIp);
   if (ips.length > 2 || (ips.length === 2 && isIPv6(ips[0] as string) === isIPv6(ips[1] as string))) {
@@ -128,7 +130,7 @@ export function nodeIpProblem(nodeIp: string): string | undefined {
   return undefined;
 }
 
-/** The addresses that the node tells: those given (`--node-ip`), else the one that has the default route. */
+/** The addresses for the node's status: those of `--node-ip`, else that of the interface with the default route. */
 export async function nodeAddresses(nodeIp: string, lookUp = defaultAddress): Promise<string[]> {
   const given = addressesIn(nodeIp);
   if (given.length > 0 && !given.some(isUnspecified)) return given;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { aNodePod } from "../testing/builders.ts";
-import { type MeasuredVolume, walked } from "../volumes/measure.ts";
+import { type MeasuredVolume, walked } from "./measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
 test("what volumes take is known from walk to walk, without what links lead to", async (t) => {

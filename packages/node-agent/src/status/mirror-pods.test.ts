@@ -5,9 +5,9 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newMirrorPods } from "./mirror-pods.ts";
-import { configHashAnnotation, configMirrorAnnotation, configSourceAnnotation, type NodePod } from "./pod.ts";
 
 const fromFile = (hash: string, name = "web"): NodePod =>
   aNodePod({}, { name, uid: hash, annotations: { [configHashAnnotation]: hash, [configSourceAnnotation]: "file" } });
@@ -21,7 +21,7 @@ function mirroring(metadata: Node["metadata"] = {}) {
     apiPods: () => heard,
     node: async () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid", ...metadata }, spec: {} }),
   });
-  /** The agent hears of what the server has. @returns names and hashes */
+  /** Updates the agent's cache from the server. @returns names and hashes */
   const hear = async (): Promise<string[]> => {
     heard = (await client.list<Pod>(pods, { namespace: "default" })).items as NodePod[];
     return heard.map(({ metadata }) => `${metadata.name} ${metadata.annotations?.[configMirrorAnnotation]}`);

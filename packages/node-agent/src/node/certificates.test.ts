@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { bootstrapKubeconfig, rotateCertificate, servingCertificateFile } from "./certificates.ts";
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-certificates-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+type Said = { status?: object } | Error;
+
+/** A joining node; `says` are the responses for the request's status in order, the last one repeated. */
+async function joining(t: TestContext, says: Said[], cluster: object = { server: "https://api.example:6443" }) {
+  const dir = await tempDir(t);
+  const bootstrap = join(dir, "bootstrap.conf");
+  const config = { clusters: [{ name: "c", cluster }], contexts: [{ name: "c", context: { cluster: "c", user: "u" } }] };
+  await writeFile(
+    bootstrap,
+    JSON.stringify({ ...config, "current-context": "c", users: [{ name: "u", user: { token: "a.b" } }] }),
+  );
+  let created = 0;
+  let closed = 0;
+  const client = {
+    raw: async () => ({ status: 200, body: Buffer.from("ok") }),
+    create: async () => ({ metadata: { name: `csr-${++created}` } }),
+    async get() {
+      const [said] = says.length > 1 ? says.splice(0, 1) : says;
+      if (said instanceof Error) throw said;
+      return said;
+    },
+    close: () => void closed++,
+  } as unknown as Client;
+  const clock = newFakeClock();
+  const path = join(dir, "node/kubelet.conf");
+  const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock, log: discardLogger };
+  const startedMs = clock.monotonic();
+  let outcome: string | undefined;
+  void bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client).then(
+    () => {
+      outcome = "joined";
+    },
+    (err: Error) => {
+      outcome = err.message;
+    },
+  );
+  await waitFor(async () => {
+    if (outcome === undefined) await clock.advance(10_000);
+    return outcome !== undefined;
+  });
+  return { path, outcome, created: () => created, closed: () => closed, tookMs: clock.monotonic() - startedMs };
+}
+
+const signed = (conditions: object[], certificate = "PEM"): Said => ({
+  status: { conditions, certificate: Buffer.from(certificate).toString("base64") },
+});
+const approved = { type: "Approved", status: "True" };
+
+for (const { name, says, want } of [
+  {
+    name: "denied, though it was approved before",
+    says: [signed([approved, { type: "Denied", reason: "Unknown", message: "not one of ours" }])],
+    want: "certificate signing request csr-1 is denied, reason: Unknown: not one of ours",
+  },
+  {
+    name: "failed without a word of why",
+    says: [signed([{ type: "Failed" }])],
+    want: "certificate signing request csr-1 is failed, reason: : ",
+  },
+  { name: "gone", says: [notFound({ group: "x", resource: "csrs" }, "csr-1")], want: 'csrs.x "csr-1" not found' },
+]) {
+  test(`a request that is ${name} ends the attempt, and nothing is left open or half written`, async (t) => {
+    const { path, outcome, closed } = await joining(t, says);
+    assert.equal(outcome, want);
+    assert.equal(closed(), 1);
+    await assert.rejects(readFile(path), { code: "ENOENT" });
+  });
+}
+
+test("a request that nobody answers is given up after a quarter of an hour", async (t) => {
+  const { outcome, tookMs } = await joining(t, [{ status: { conditions: [approved] } }]);
+  assert.equal(outcome, "certificate signing request csr-1 was not signed in time");
+  assert.ok(tookMs > 15 * 60_000 && tookMs < 17 * 60_000, String(tookMs));
+});
+
+test("an API server that is away for a moment, or has no time, is asked again about the same request", async (t) => {
+  const says = [
+    new Error("connect ECONNREFUSED"),
+    serviceUnavailable("busy"),
+    {},
+    signed([], "early"),
+    signed([approved], "PEM"),
+  ];
+  const { path, outcome, created, closed } = await joining(t, says);
+  assert.deepEqual([outcome, created(), closed()], ["joined", 1, 1]);
+  const { certFile } = await loadKubeconfig(path);
+  assert.match(await readFile(certFile ?? "", "utf8"), /^PEM\n-----BEGIN/);
+});
+
+test("the kubeconfig that is written leads to the same server, in the same way", async (t) => {
+  const ca = await newCa({ commonName: "ca" });
+  const dir = await tempDir(t);
+  await writeFile(join(dir, "ca.crt"), ca.certPem);
+  const server = "https://api.example:6443";
+  const written = async (cluster: object) =>
+    readFile((await joining(t, [signed([approved])], { server, ...cluster })).path, "utf8");
+  const data = Buffer.from(ca.certPem).toString("base64");
+  const whole = await written({ "certificate-authority-data": data, "tls-server-name": "other.test" });
+  assert.match(whole, /^apiVersion: v1$/m);
+  assert.match(whole, /^kind: Config$/m);
+  assert.match(whole, /tls-server-name: other\.test/);
+  assert.ok(whole.includes("certificate-authority-data:"));
+  assert.doesNotMatch(whole, /insecure|a\.b/, "nor the rights that were lent");
+  assert.match(await written({ "certificate-authority": join(dir, "ca.crt") }), /certificate-authority: .*\/ca\.crt/);
+  assert.match(await written({ "insecure-skip-tls-verify": true }), /insecure-skip-tls-verify: true/);
+});
+
+test("a kubeconfig whose certificate has ended is written anew", async (t) => {
+  const dir = await tempDir(t);
+  const day = 24 * 3_600_000;
+  const ca = await newCa({ commonName: "ca" });
+  const { path } = await joining(t, [signed([approved])]);
+  const usable = async (now: number) => {
+    const clock = newFakeClock(Date.now());
+    const pair = await newCertificate({ commonName: "n1", usages: ["client"], ca, validDays: 1, now });
+    const { certFile } = await loadKubeconfig(path);
+    await writeFile(certFile ?? "", pair.certPem + pair.keyPem);
+    const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock, log: discardLogger };
+    const none = (): never => {
+      throw new Error("connects");
+    };
+    const bootstrap = join(dir, "none.conf");
+    return bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, none).then(
+      () => true,
+      () => false,
+    );
+  };
+  assert.equal(await usable(Date.now()), true);
+  assert.equal(await usable(Date.now() - 2 * day), false);
+});
+
+test("a renewal that fails is tried again after half a minute, and the certificate that is there stays", async (t) => {
+  const dir = await tempDir(t);
+  const ca = await newCa({ commonName: "ca" });
+  const own = await newCertificate({ commonName: "self", usages: ["server"], ca });
+  const file = await servingCertificateFile(dir, async () => ({ cert: own.certPem, key: own.keyPem }) as never);
+  const before = await readFile(file, "utf8");
+  assert.equal(before, own.certPem + own.keyPem);
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  let tries = 0;
+  const client = {
+    async create() {
+      tries++;
+      throw new Error("connect ECONNREFUSED");
+    },
+  } as unknown as Client;
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const onRotated = () => assert.fail("nothing was rotated");
+  const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, onRotated };
+  const running = rotateCertificate(client, options, stop.signal);
+  for (const round of [1, 2]) {
+    await waitFor(() => clock.waiting > 0 && tries === round, { what: `try ${round}` });
+    await clock.advance(29_999);
+    assert.equal(tries, round);
+    await clock.advance(1);
+  }
+  assert.equal(await readFile(file, "utf8"), before);
+  assert.deepEqual((await readdir(dir)).toSorted(), ["kubelet-server-current.pem", "kubelet-server-self-signed.pem"]);
+  stop.abort();
+  await running;
+});

@@ -1,0 +1,17 @@
+/** CPU usage in /stats/summary; `time` is RFC 3339. */
+export interface CpuStats {
+  time: string;
+  usageNanoCores?: number;
+  usageCoreNanoSeconds?: number;
+}
+
+/** Memory usage in /stats/summary. */
+export interface MemoryStats {
+  time: string;
+  availableBytes?: number;
+  usageBytes?: number;
+  workingSetBytes?: number;
+  rssBytes?: number;
+  pageFaults?: number;
+  majorPageFaults?: number;
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { NodePod } from "../pod/pod.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { expectedSources } from "./expected-sources.ts";
+import { newPodSources, type SourceName } from "./merge.ts";
+
+function feed(...expected: SourceName[]) {
+  const heard: string[] = [];
+  const note = (what: string) => (pod: NodePod) => void heard.push(`${what} ${pod.metadata.uid}`);
+  const sources = newPodSources(expected, {
+    added: note("added"),
+    updated: (pod, before) => void heard.push(`updated ${pod.metadata.uid} from ${before.metadata.labels?.version}`),
+    removed: note("removed"),
+    duplicate: (pod, source) => void heard.push(`duplicate ${pod.metadata.uid} of ${source}`),
+  });
+  return { sources, heard: () => heard.splice(0) };
+}
+
+const podOf = (name: string, uid: string, version = "1"): NodePod => aNodePod({}, { name, uid, labels: { version } });
+
+test("a source that says all it wants adds, updates and removes only its own", () => {
+  const { sources, heard } = feed("file", "http");
+  const web = podOf("web", "w");
+  sources.set("file", [web, podOf("db", "d"), podOf("log", "l")]);
+  sources.set("http", [podOf("far", "f")]);
+  assert.deepEqual(heard(), ["added w", "added d", "added l", "added f"]);
+  sources.set("file", [web, podOf("db", "d", "2")]);
+  assert.deepEqual(heard(), ["removed l", "updated d from 1"], "the same object is no news");
+  sources.set("file", []);
+  assert.deepEqual(heard(), ["removed w", "removed d"]);
+  assert.deepEqual(
+    sources.list().map(({ metadata }) => metadata.uid),
+    ["f"],
+  );
+  assert.equal(sources.get("f")?.metadata.name, "far", "found at the second source");
+  assert.equal(sources.get("w"), undefined);
+});
+
+test("of two pods of one name in one source the first is wanted, though the second was there before", () => {
+  const { sources, heard } = feed("file");
+  sources.set("file", [podOf("web", "old")]);
+  heard();
+  sources.set("file", [podOf("web", "new"), podOf("web", "old"), podOf("db", "d")]);
+  assert.deepEqual(heard(), ["duplicate old of file", "removed old", "added new", "added d"]);
+});
+
+test("one pod is told, replaced and removed by uid; what is not there, or another source's, is not removed", () => {
+  const { sources, heard } = feed("api", "file");
+  sources.upsert("api", podOf("web", "w"));
+  sources.remove("file", "w");
+  sources.remove("api", "other");
+  assert.deepEqual(heard(), ["added w"]);
+  sources.upsert("api", podOf("web", "w", "2"));
+  sources.remove("api", "w");
+  sources.remove("api", "w");
+  assert.deepEqual(heard(), ["updated w from 1", "removed w"]);
+});
+
+test("nothing is taken for unwanted before every source was heard, whether it wants anything or not", () => {
+  const { sources } = feed("api", "file");
+  sources.upsert("api", podOf("web", "w"));
+  sources.set("file", []);
+  assert.equal(sources.allSynced(), false, "one pod is not all of them");
+  sources.markSynced("api");
+  assert.equal(sources.allSynced(), true);
+  assert.equal(feed().sources.allSynced(), true);
+});
+
+for (const { staticPodPath, staticPodUrl, api, want } of [
+  { staticPodPath: "", staticPodUrl: "", api: true, want: ["api"] },
+  { staticPodPath: "/etc/pods", staticPodUrl: "", api: false, want: ["file"] },
+  { staticPodPath: "/etc/pods", staticPodUrl: "http://x", api: true, want: ["file", "http", "api"] },
+]) {
+  test(`waits for ${want.join(", ")}`, () => {
+    assert.deepEqual(expectedSources({ staticPodPath, staticPodUrl }, api), want);
+  });
+}
