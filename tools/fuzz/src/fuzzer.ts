@@ -1,0 +1,135 @@
+import { readCorpus } from "./corpus.ts";
+import type { Coverage } from "./coverage.ts";
+import { type Fault, judge } from "./judge.ts";
+import { minimised } from "./minimise.ts";
+import { type Material, mutated } from "./mutate.ts";
+import { type Below, belowOf } from "./random.ts";
+import type { Target } from "./target.ts";
+
+export interface Find {
+  readonly target: string;
+  readonly input: Buffer;
+  readonly fault: Fault;
+}
+
+export interface Limits {
+  readonly seed: number;
+  /** New inputs. */
+  readonly most: number;
+  /** Of this thread. */
+  readonly cpuSeconds: number;
+}
+
+export interface Progress {
+  /** Before each input, for a watchdog. */
+  begins(input: Buffer): void;
+  finds(find: Find): void;
+}
+
+export interface Outcome {
+  readonly inputs: number;
+  /** The inputs that run more than those before them. */
+  readonly corpus: readonly Buffer[];
+  /** Characters of source; 0 without coverage. */
+  readonly characters: number;
+}
+
+/** Coverage is asked for once for so many inputs: it takes V8 as long as hundreds of them. */
+const batchSizes = { least: 64, most: 4096 };
+
+/** Tries a target with what is kept, and then with changes of it; with coverage, what runs something new is changed further. */
+export async function fuzz(
+  name: string,
+  target: Target,
+  limits: Limits,
+  progress: Progress,
+  coverage?: Coverage,
+): Promise<Outcome> {
+  const below = belowOf(limits.seed);
+  const run = new Run(name, target, progress);
+  const kept = [...target.seeds.map((seed) => Buffer.from(seed as string)), ...readCorpus(name)];
+  for (const input of kept) await run.tries(input);
+  coverage?.isNew(true);
+  const words = (target.dictionary ?? []).map((word) => Buffer.from(word as string));
+  const material: Material = { others: kept, words, maxBytes: target.maxBytes ?? 1024 };
+  const start = process.threadCpuUsage();
+  const isTimeLeft = (): boolean => {
+    const { user, system } = process.threadCpuUsage(start);
+    return (user + system) / 1e6 < limits.cpuSeconds;
+  };
+  let inputs = 0;
+  for (let size = batchSizes.least; inputs < limits.most && isTimeLeft(); ) {
+    const batch = Array.from({ length: Math.min(size, limits.most - inputs) }, () =>
+      mutated(chosen(kept, below), material, below),
+    );
+    for (const input of batch) {
+      await run.tries(input);
+      inputs++;
+      if (!isTimeLeft()) break; // slow ones
+    }
+    const isNew = coverage?.isNew(false) ?? false;
+    if (coverage !== undefined && isNew) kept.push(...(await whatIsNew(batch, run, coverage)));
+    size = isNew ? batchSizes.least : Math.min(size * 2, batchSizes.most);
+  }
+  const corpus = coverage === undefined ? [] : await smallest(kept, run, coverage);
+  return { inputs, corpus, characters: coverage?.characters ?? 0 };
+}
+
+/** Newer ones more often: nobody has looked behind them yet. */
+function chosen(kept: readonly Buffer[], below: Below): Buffer {
+  const from = below(2) === 0 ? Math.floor((kept.length * 3) / 4) : 0;
+  return kept[from + below(kept.length - from)] as Buffer;
+}
+
+class Run {
+  readonly name: string;
+  readonly target: Target;
+  readonly progress: Progress;
+  readonly #seen = new Set<string>();
+
+  constructor(name: string, target: Target, progress: Progress) {
+    this.name = name;
+    this.target = target;
+    this.progress = progress;
+  }
+
+  async tries(input: Buffer): Promise<void> {
+    const fault = await this.look(input);
+    if (fault === undefined || this.#seen.has(fault.signature)) return;
+    this.#seen.add(fault.signature);
+    const small = await minimised(
+      input,
+      async (candidate) => (await this.look(candidate))?.signature === fault.signature,
+      fault.signature === "slow" ? 60 : 2000,
+    );
+    this.progress.finds({ target: this.name, input: small, fault: (await this.look(small)) ?? fault });
+  }
+
+  look(input: Buffer): Promise<Fault | undefined> {
+    this.progress.begins(input);
+    return judge(this.target, input);
+  }
+}
+
+/** The inputs of a batch that run what nothing before them has, found by halves. */
+async function whatIsNew(batch: readonly Buffer[], run: Run, coverage: Coverage): Promise<Buffer[]> {
+  for (const input of batch) await run.look(input);
+  if (!coverage.isNew(batch.length === 1)) return []; // also what came of something that is remembered
+  if (batch.length === 1) return [...batch];
+  const half = Math.ceil(batch.length / 2);
+  const first = await whatIsNew(batch.slice(0, half), run, coverage);
+  return [...first, ...(await whatIsNew(batch.slice(half), run, coverage))];
+}
+
+/** Which of the inputs, the smallest first, together run as much as all of them. */
+async function smallest(inputs: readonly Buffer[], run: Run, coverage: Coverage): Promise<Buffer[]> {
+  const { characters } = coverage;
+  coverage.reset(true);
+  const needed: Buffer[] = [];
+  for (const input of inputs.toSorted((a, b) => a.length - b.length)) {
+    await run.look(input);
+    if (coverage.isNew(true)) needed.push(input);
+    if (coverage.characters >= characters) break;
+  }
+  return needed;
+}

@@ -1,0 +1,90 @@
+/** Objects that targets begin with: of each part of the schema something. */
+
+import { decodeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
+import { hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
+import fc from "fast-check";
+
+type Gvk = Parameters<typeof hasProtobufForm>[0];
+
+const named = (name: string): { name: string; namespace: string } => ({ name, namespace: "default" });
+
+export const pod = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { ...named("web-0"), labels: { app: "web" }, creationTimestamp: "2021-12-07T00:00:00Z" },
+  spec: {
+    containers: [
+      {
+        name: "web",
+        image: "nginx:1.21",
+        ports: [{ containerPort: 80, protocol: "TCP" }],
+        resources: { limits: { cpu: "500m", memory: "1Gi" } },
+        livenessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 10 },
+      },
+    ],
+    tolerations: [{ key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 }],
+  },
+} as unknown as KubeObject;
+
+export const deployment = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { ...named("web"), annotations: { note: "é" } },
+  spec: {
+    replicas: 3,
+    selector: { matchLabels: { app: "web" } },
+    template: { metadata: { labels: { app: "web" } }, spec: (pod as unknown as { spec: object }).spec },
+    strategy: { rollingUpdate: { maxSurge: "25%", maxUnavailable: 1 } },
+  },
+} as unknown as KubeObject;
+
+export const customDefinition = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "tabs.example.com" },
+  spec: {
+    group: "example.com",
+    names: { plural: "tabs", kind: "Tab" },
+    scope: "Namespaced",
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: "object",
+            properties: { spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+          },
+        },
+      },
+    ],
+  },
+} as unknown as KubeObject;
+
+const secret = {
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: named("s"),
+  data: { a: "aGk=" },
+  type: "Opaque",
+} as unknown as KubeObject;
+
+export const kinds: readonly Gvk[] = scheme.kinds().filter(hasProtobufForm).slice(0, 256);
+
+/** A few small ones of any kind. */
+const some = kinds
+  .flatMap((gvk) => {
+    const type = scheme.kind(gvk);
+    if (type === undefined) return [];
+    const [object] = fc.sample(arbitraryObject(type), { numRuns: 1, seed: 20211207 });
+    return [decodeJson(encodeAny({ ...object, kind: gvk.kind }), gvk).object];
+  })
+  .filter((object) => encodeAny(object).length < 500)
+  .filter((_object, at) => at % 4 === 0);
+
+export const objects: readonly KubeObject[] = [pod, deployment, customDefinition, secret, ...some];

@@ -1,0 +1,29 @@
+/** Every target: what is kept for it, and some inputs that nobody has seen. With COX_TEST_LONG minutes of new ones, by coverage. */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { nameOf } from "./corpus.ts";
+import { targetNames } from "./targets.ts";
+import { WatchedThread } from "./watched.ts";
+
+const isLong = process.env["COX_TEST_LONG"] !== undefined;
+const seed = isLong ? Math.floor(Math.random() * 2 ** 31) : 20211207;
+const limits = isLong ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: 180 } : { seed, most: 300, cpuSeconds: 0.3 };
+
+const names = await targetNames();
+let thread = new WatchedThread({ withCoverage: isLong });
+after(() => thread.close());
+
+for (const name of names) {
+  test(`${name}: refuses in its own words, within its time, and holds to what it promises`, async () => {
+    if (isLong) {
+      await thread.close();
+      thread = new WatchedThread({ withCoverage: true });
+    }
+    const { inputs, finds } = await thread.run({ name, limits });
+    const shown = finds.map(
+      ({ input, fault }) => `${fault.signature}: ${fault.text}\n${nameOf(input)} in base64: ${input.toString("base64")}`,
+    );
+    assert.deepEqual(shown, [], `seed ${seed}`);
+    assert.ok(inputs > 0);
+  });
+}

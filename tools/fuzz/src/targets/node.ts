@@ -1,0 +1,121 @@
+/** What the node agent reads of its machine and its runtime. */
+import assert from "node:assert/strict";
+import { decodeMessage, splitSignature } from "@coxswain/node-agent/dbus/message";
+import { decodeSource } from "@coxswain/node-agent/dynamic-config/config-source";
+import { parseResolvConf } from "@coxswain/node-agent/environment/dns";
+import { formatCpus, parseCpus } from "@coxswain/node-agent/resources/cpu/cpu-set";
+import { parseThresholds } from "@coxswain/node-agent/resources/eviction-thresholds";
+import { parseReservedMemory } from "@coxswain/node-agent/resources/memory/reserved-memory";
+import { decodeCri } from "@coxswain/node-agent/runtime/cri-client";
+import { loginsFor, parseDockerConfig } from "@coxswain/node-agent/runtime/image-credentials";
+import { formatLine } from "@coxswain/node-agent/runtime/logs";
+import { mountOf } from "@coxswain/node-agent/volumes/quota/project-quotas";
+import type { Target } from "../target.ts";
+
+export const targets: readonly Target[] = [
+  {
+    name: "log-line",
+    seeds: [
+      "2021-12-07T10:11:12.5Z stdout F hello",
+      "2021-12-07T10:11:12+01:00 stderr P part",
+      "2021-12-07T10:11:12.123456789Z stdout F:x ",
+    ],
+    dictionary: [" stdout ", " stderr ", " F ", " P ", ":", "Z"],
+    run(input) {
+      formatLine(input, { timestamps: true });
+      formatLine(input, { timestamps: false, since: 0 });
+    },
+  },
+  {
+    name: "resolv-conf",
+    seeds: ["nameserver 192.0.2.1\nsearch a. b\noptions ndots:5 edns0\n# c"],
+    dictionary: ["nameserver ", "search ", "options ", "#", ";", "\n"],
+    run: (input) => void parseResolvConf(input.toString()),
+  },
+  {
+    name: "cpu-list",
+    seeds: ["0-3,8", "", "0"],
+    dictionary: ["-", ",", "65535"],
+    declares: [Error],
+    maxBytes: 200,
+    run(input) {
+      const cpus = parseCpus(input.toString());
+      assert.deepEqual(parseCpus(formatCpus(cpus)), cpus);
+    },
+  },
+  {
+    name: "thresholds",
+    seeds: ["memory.available<10%", "nodefs.available<1Gi", "memory.available<100Mi"],
+    dictionary: ["%", "<", "nodefs.inodesFree", "pid.available"],
+    declares: [Error],
+    run(input) {
+      const [name = "", value = ""] = input.toString().split("<");
+      parseThresholds({ hard: { [name]: value }, soft: {}, softGraceMs: {}, minReclaim: {} });
+    },
+  },
+  {
+    name: "reserved-memory",
+    seeds: ["0:memory=1Gi,hugepages-1Gi=2Gi"],
+    dictionary: [":", "=", ",", ";", "hugepages-2Mi"],
+    declares: [Error],
+    run: (input) => void parseReservedMemory([input.toString()], undefined),
+  },
+  {
+    name: "docker-config",
+    seeds: ['{"auths":{"https://*.example.com/v1/":{"auth":"dTpw"}}}', '{"a":{"username":"u","password":"p"}}'],
+    dictionary: ['"auths":', '"auth":"', "null", "*", "[]", "https://"],
+    run: (input) => void loginsFor("a.example.com/team/app:1", parseDockerConfig(input.toString())),
+  },
+  {
+    name: "cri-answers",
+    seeds: [Buffer.from([0x0a, 4, 0x0a, 2, 0x61, 0x62, 0x12, 2, 8, 1])],
+    dictionary: [Buffer.of(0xff, 0xff, 0xff, 0xff, 0x0f), Buffer.of(0x0a), Buffer.of(0x12), Buffer.of(0x22)],
+    // protobufjs throws RangeError for bytes that end too early, and TypeError for text that is no UTF-8.
+    declares: [Error, RangeError, TypeError],
+    run(input) {
+      for (const name of [
+        "ListContainersResponse",
+        "ContainerStatusResponse",
+        "ListPodSandboxResponse",
+        "PodSandboxStatusResponse",
+        "ListImagesResponse",
+      ] as const)
+        decodeCri(name, input);
+    },
+  },
+  {
+    name: "dbus",
+    seeds: [
+      Buffer.from(
+        "6c01000100000000010000001d0000000101 6f00010000002f00000000000000030173000100000061000000".replace(/ /g, ""),
+        "hex",
+      ),
+    ],
+    dictionary: ["l", "B", "a{sv}", "(so)", Buffer.of(1, 0, 0, 0)],
+    declares: [Error],
+    run: (input) => void decodeMessage(input),
+  },
+  {
+    name: "dbus-signature",
+    seeds: ["a{sv}", "(ss)u", "aas"],
+    dictionary: ["a", "{", "}", "(", ")"],
+    declares: [Error],
+    run: (input) => void splitSignature(input.toString("latin1")),
+  },
+  {
+    name: "mounts",
+    seeds: ["/dev/sda1 / ext4 rw 0 0\nproc /proc proc rw 0 0\n/dev/b /a\\040b xfs rw,prjquota 0 0\n"],
+    dictionary: ["\\040", " ", "\n", "/"],
+    run: (input) => void mountOf(input.toString(), "/a b/c"),
+  },
+  {
+    name: "config-source",
+    seeds: [
+      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: SerializedNodeConfigSource\nsource: {configMap: {name: a, namespace: b}}\n",
+    ],
+    dictionary: ["source:", "configMap:", "null", "{}"],
+    declares: [Error],
+    maxBytes: 300,
+    run: (input) => void decodeSource(input.toString()),
+  },
+];

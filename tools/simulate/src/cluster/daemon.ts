@@ -1,0 +1,88 @@
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { newProcess, type SimulatedProcess, type World } from "../world/world.ts";
+import { adminToken } from "./api-server.ts";
+import { type ApiNetwork, type Backend, newSimulatedTransport, type SimulatedTransport } from "./network.ts";
+
+/** What a daemon's life is made of; another life begins with nothing of it. */
+export interface Life {
+  readonly process: SimulatedProcess;
+  readonly transport: SimulatedTransport;
+  readonly clientConfig: ClientConfig;
+  readonly client: Client;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** A program that can crash anywhere and is started again, as its supervisor would do. */
+export interface Daemon {
+  readonly name: string;
+  readonly life: Life | undefined;
+  start(): void;
+  crash(): void;
+}
+
+export interface DaemonOptions {
+  readonly world: World;
+  readonly name: string;
+  readonly backend: Backend;
+  readonly network: ApiNetwork;
+  readonly skewMs?: number;
+  readonly log: (process: SimulatedProcess) => Logger;
+  /** The program. When it ends on its own it is started again after `restartMs`. */
+  readonly run: (life: Life) => Promise<unknown>;
+}
+
+export const restartMs = 2_000;
+
+export function newDaemon(options: DaemonOptions): Daemon {
+  const { world, name, backend, network } = options;
+  let life: Life | undefined;
+  let lives = 0;
+
+  function start(): void {
+    if (life !== undefined) return;
+    const process = newProcess(world, `${name}#${++lives}`, options.skewMs);
+    const transport = newSimulatedTransport(world, process, backend, network);
+    const clientConfig: ClientConfig = { host: "http://simulated", token: adminToken, qps: -1, userAgent: name };
+    const stopping = new AbortController();
+    const mine: Life = {
+      process,
+      transport,
+      clientConfig,
+      client: newClient(clientConfig, { clock: process.clock, transport }),
+      log: options.log(process),
+      signal: stopping.signal,
+    };
+    life = mine;
+    world.note(`${process.name} starts`);
+    const ended = (why: string): void => {
+      if (life !== mine || !process.alive) return;
+      world.note(`${process.name} ${why}`);
+      process.crash();
+      transport.breakWatches();
+      life = undefined;
+      world.after(restartMs, `${name}: restart`, start);
+    };
+    options.run(mine).then(
+      () => ended("ends"),
+      (err: unknown) => ended(`fails: ${String(err)}`),
+    );
+  }
+
+  return {
+    name,
+    get life() {
+      return life;
+    },
+    start,
+    crash() {
+      if (life === undefined) return;
+      world.note(`${life.process.name} crashes`);
+      life.process.crash();
+      life.transport.breakWatches();
+      life = undefined;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
+import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { completeConfig } from "@coxswain/scheduler/config/config";
+import { kubeScheduler } from "@coxswain/scheduler/flags";
+import { noMetrics } from "@coxswain/scheduler/metrics";
+import { newScheduler } from "@coxswain/scheduler/scheduler";
+import type { Life } from "./daemon.ts";
+
+/** kube-scheduler with leader election, put together as its program does. It ends when it no longer leads. */
+export async function runScheduler({ process, client, log, signal }: Life): Promise<void> {
+  const { clock } = process;
+  const gates = newFeatureGates(kubeScheduler.name, {});
+  const config = completeConfig(parseFlags(kubeScheduler.flags, []).values, new Set(), gates);
+  const informers = newInformerFactory(client, { log, clock });
+  const scheduler = newScheduler({
+    client,
+    informers,
+    clock,
+    log,
+    gates,
+    profiles: config.profiles,
+    recorderOf: (component) => newEventRecorder({ client, component, log, clock }),
+    metrics: noMetrics,
+  });
+  const { leaderElection } = config;
+  const { resourceLock, resourceNamespace, resourceName } = leaderElection;
+  await runLeaderElection({
+    ...leaderElection,
+    client,
+    lock: newResourceLock(resourceLock, resourceNamespace, resourceName),
+    identity: process.name,
+    releaseOnCancel: true,
+    onStarted(leading) {
+      informers.start(leading);
+      scheduler.run(leading).catch((err: unknown) => {
+        if (!leading.aborted) log.error("scheduling failed", err);
+      });
+    },
+    log,
+    clock,
+    signal,
+  });
+}

@@ -1,0 +1,71 @@
+import type { MemoryEtcd } from "../store/memory-etcd.ts";
+
+/** Looks at what API servers send, past all clients. */
+export interface Observed {
+  /** An answer to a write that was carried out. */
+  answered(method: string, url: string, status: number, body: Buffer): void;
+  /** A watch that begins. @returns takes each part of it */
+  watching(url: string): (chunk: Buffer | string) => void;
+}
+
+const versionOf = (text: string): number => Number(/"resourceVersion":"(\d+)"/.exec(text)?.[1] ?? 0);
+
+/** Watches of these are compared with every write; of others only the order is looked at. */
+const folders: Readonly<Record<string, string>> = {
+  "/api/v1/pods": "/registry/pods/",
+  "/apis/apps/v1/replicasets": "/registry/replicasets/",
+  "/apis/apps/v1/deployments": "/registry/deployments/",
+  "/apis/batch/v1/jobs": "/registry/jobs/",
+};
+
+/**
+ * Each write that was acknowledged is in the store; watches tell of every change, in order, and bookmarks of none that is still to come.
+ */
+export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Observed {
+  const written = new Set<number>();
+  const changes = new Map<string, number[]>(Object.values(folders).map((folder) => [folder, []]));
+  const begin = etcd.revision;
+  etcd.onWrite(({ revision, events }) => {
+    written.add(revision);
+    for (const [folder, revisions] of changes) if (events.some(({ kv }) => kv.key.startsWith(folder))) revisions.push(revision);
+  });
+  return {
+    answered(method, url, status, body) {
+      if (method === "GET" || method === "DELETE" || status >= 300 || url.includes("/binding") || url.includes("/eviction"))
+        return;
+      const version = versionOf(body.toString());
+      if (version > begin && !written.has(version))
+        fail(`${method} ${url} was acknowledged with version ${version}, which was never written`);
+    },
+    watching(url) {
+      const { pathname, searchParams } = new URL(url, "http://simulated");
+      const from = Number(searchParams.get("resourceVersion") ?? 0);
+      const isWhole = !searchParams.has("fieldSelector") && !searchParams.has("labelSelector");
+      const revisions = isWhole ? changes.get(folders[pathname] ?? "") : undefined;
+      let last = from;
+      let next = revisions?.findIndex((revision) => revision > from) ?? 0;
+      if (next < 0) next = revisions?.length ?? 0;
+      const take = (line: string): void => {
+        const version = versionOf(line);
+        const isBookmark = line.startsWith('{"type":"BOOKMARK"');
+        if (line.startsWith('{"type":"ERROR"') || from < begin) return;
+        if (version < last || (version === last && !isBookmark)) fail(`the watch ${url} tells of ${version} after ${last}`);
+        last = version;
+        if (revisions === undefined) return;
+        const expected = revisions[next] ?? Number.POSITIVE_INFINITY;
+        if (isBookmark) {
+          if (expected <= version) fail(`the watch ${url} has a bookmark at ${version} before it told of ${expected}`);
+          return;
+        }
+        if (version !== expected) fail(`the watch ${url} tells of ${version}, ${expected} is next`);
+        next++;
+      };
+      let rest = "";
+      return (chunk) => {
+        const lines = (rest + chunk.toString()).split("\n");
+        rest = lines.pop() as string;
+        for (const line of lines) if (line !== "") take(line);
+      };
+    },
+  };
+}

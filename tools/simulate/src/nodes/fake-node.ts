@@ -1,0 +1,145 @@
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Life } from "../cluster/daemon.ts";
+
+/** What runs on a node, which outlives its agent. */
+export interface Machine {
+  readonly name: string;
+  /** By uid. */
+  readonly running: Map<string, { readonly key: string; readonly uid: string }>;
+  /** Uids of pods that ended on their own, with how. */
+  readonly finished: Map<string, "Succeeded" | "Failed">;
+}
+
+export const newMachine = (name: string): Machine => ({ name, running: new Map(), finished: new Map() });
+
+/** How pods behave on a node. Times in ms. */
+export interface PodRules {
+  startMs(pod: Pod): number;
+  stopMs(pod: Pod): number;
+  /** After which time the pod ends on its own, and how; undefined: never. */
+  ends(pod: Pod): { afterMs: number; phase: "Succeeded" | "Failed" } | undefined;
+}
+
+/** The agent of a node without containers: takes pods that were bound to it through their phases, by rules. Level-based as a kubelet is. */
+export async function runFakeNode({ process, client, log, signal }: Life, machine: Machine, rules: PodRules): Promise<void> {
+  const { clock } = process;
+  await register(client, machine.name, (ms) => clock.sleep(ms));
+  const informers = newInformerFactory(client, { log, clock });
+  const bound = informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${machine.name}` });
+  const busy = new Set<string>();
+  const due = new Map<string, number>();
+  let isStopped = false;
+
+  const worked = async (key: string): Promise<void> => {
+    if (busy.has(key)) return void due.set(key, 1);
+    busy.add(key);
+    try {
+      for (let tries = 0; !isStopped; tries++) {
+        due.delete(key);
+        try {
+          await sync(key);
+          if (!due.has(key)) return;
+        } catch (err) {
+          if (!isNotFound(err) && !isConflict(err)) log.v(2)?.info("cannot tell of a pod", { key, err: String(err) });
+          if (isNotFound(err) && !due.has(key)) return;
+          await clock.sleep(Math.min(100 * 2 ** tries, 2_000));
+        }
+      }
+    } finally {
+      busy.delete(key);
+    }
+  };
+
+  const sync = async (key: string): Promise<void> => {
+    const pod = bound.lister.get(key);
+    for (const [uid, held] of machine.running) if (held.key === key && uid !== pod?.metadata.uid) machine.running.delete(uid);
+    if (pod === undefined) return;
+    const uid = pod.metadata.uid as string;
+    const { namespace, name = "" } = pod.metadata;
+    if (pod.metadata.deletionTimestamp) {
+      if (machine.running.has(uid)) await clock.sleep(rules.stopMs(pod));
+      machine.running.delete(uid);
+      await client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid } });
+      return;
+    }
+    const { phase } = pod.status ?? {};
+    if (phase === "Succeeded" || phase === "Failed") return void machine.running.delete(uid);
+    const ended = machine.finished.get(uid);
+    if (ended !== undefined) return tell(pod, ended, false);
+    if (!machine.running.has(uid)) {
+      await clock.sleep(rules.startMs(pod));
+      if (bound.lister.get(key)?.metadata.uid !== uid || bound.lister.get(key)?.metadata.deletionTimestamp)
+        return void due.set(key, 1);
+      machine.running.set(uid, { key, uid });
+    }
+    if (phase !== "Running") await tell(pod, "Running", true);
+    const end = rules.ends(pod);
+    if (end === undefined) return;
+    await clock.sleep(end.afterMs);
+    if (!machine.running.delete(uid)) return void due.set(key, 1);
+    machine.finished.set(uid, end.phase);
+    due.set(key, 1);
+  };
+
+  const tell = async (pod: Pod, phase: string, isReady: boolean): Promise<void> => {
+    const { namespace, name = "", uid } = pod.metadata;
+    const status = isReady ? "True" : "False";
+    const at = formatTime(clock.now());
+    const conditions = ["Initialized", "Ready", "ContainersReady"].map((type) => ({ type, status, lastTransitionTime: at }));
+    await client.patch(
+      pods,
+      { namespace, name, subresource: "status" },
+      {
+        type: "strategic",
+        body: { metadata: { uid }, status: { phase, conditions, startTime: pod.status?.startTime ?? at } },
+      },
+    );
+  };
+
+  const stop = bound.addHandler({
+    added: (pod) => void worked(keyOf(pod)),
+    updated: (_, pod) => void worked(keyOf(pod)),
+    deleted: (pod) => void worked(keyOf(pod)),
+  });
+  informers.start(signal);
+  await informers.waitForSync(signal);
+  // Of a life before this one, and deleted meanwhile.
+  for (const { key } of machine.running.values()) void worked(key);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  isStopped = true;
+  stop();
+}
+
+async function register(client: Life["client"], name: string, pause: (ms: number) => Promise<void>): Promise<void> {
+  const capacity = { cpu: "8", memory: "16Gi", pods: "110" } as never;
+  const ready = { type: "Ready", status: "True", reason: "KubeletReady" };
+  for (;;) {
+    try {
+      let node: Node;
+      try {
+        node = await client.get<Node>(nodes, { name });
+      } catch (err) {
+        if (!isNotFound(err)) throw err;
+        const labels = { "kubernetes.io/hostname": name };
+        node = await client.create<Node>(nodes, { metadata: { name, labels }, spec: {} });
+      }
+      node = await client.update<Node>(
+        nodes,
+        { ...node, status: { ...node.status, capacity, allocatable: capacity, conditions: [ready] } } as Node,
+        {
+          subresource: "status",
+        },
+      );
+      if (node.spec?.taints !== undefined)
+        await client.update<Node>(nodes, { ...node, spec: { ...node.spec, taints: [] } } as Node);
+      return;
+    } catch {
+      await pause(500);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
+
+const completions = 4;
+
+/** A Job whose pods fail now and then; it ends with exactly the completions that were asked for. */
+export const jobPlan: Plan = {
+  name: "job",
+  controllers: ["podgc", "job"],
+  faults: allFaults,
+  rules: (random) => ({
+    ...lasting(random),
+    ends: () => ({ afterMs: 200 + Math.floor(random() * 3_000), phase: random() < 0.2 ? "Failed" : "Succeeded" }),
+  }),
+  async act(user) {
+    const completionMode = user.random() < 0.5 ? "Indexed" : "NonIndexed";
+    await user.create(jobs, {
+      metadata: { name: "sum", namespace },
+      spec: {
+        completions,
+        parallelism: 1 + Math.floor(user.random() * 3),
+        completionMode,
+        backoffLimit: 100,
+        template: podTemplate({}, "app:1", "Never"),
+      },
+    });
+    await user.pause(user.random() * 15_000);
+  },
+  missing(view) {
+    const { status = {} } = view.get("jobs", `${namespace}/sum`) ?? {};
+    const isComplete = (status.conditions ?? []).some(
+      (c: { type: string; status: string }) => c.type === "Complete" && c.status === "True",
+    );
+    if (!isComplete) return `the Job is not complete: ${JSON.stringify(status)}`;
+    if (status.succeeded !== completions) return `${status.succeeded} completions, ${completions} are wanted`;
+    return status.active ? `${status.active} pods are active after the end` : undefined;
+  },
+};

@@ -1,0 +1,35 @@
+import { configMaps, deployments, jobs, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { allFaults, lasting, type Plan, podTemplate } from "./plan.ts";
+
+const labels = { app: "web" };
+const metadata = { namespace: "team" };
+
+/** A namespace with running workloads in it is deleted, and nothing of it stays. */
+export const namespacePlan: Plan = {
+  name: "namespace",
+  controllers: ["podgc", "namespace", "deployment", "replicaset", "job", "garbagecollector"],
+  faults: allFaults,
+  rules: lasting,
+  async act(user) {
+    await user.create(namespaces, { metadata: { name: "team" } });
+    const inTeam = { ...metadata, finalizers: undefined };
+    await user.create(configMaps, { metadata: { ...inTeam, name: "settings" } });
+    await user.create(deployments, {
+      metadata: { ...metadata, name: "web" },
+      spec: { replicas: 2, selector: { matchLabels: labels }, template: podTemplate(labels) },
+    });
+    await user.create(jobs, {
+      metadata: { ...metadata, name: "sum" },
+      spec: { template: podTemplate({}, "app:1", "Never") },
+    });
+    await user.pause(user.random() * 8_000);
+    await user.remove(namespaces, "team");
+    await user.pause(user.random() * 5_000);
+  },
+  missing(view) {
+    if (view.get("namespaces", "team") !== undefined) return "the namespace is still there";
+    const folders = ["pods", "deployments", "replicasets", "jobs", "configmaps"];
+    const left = folders.flatMap((folder) => view.all(folder)).find((object) => object.metadata.namespace === "team");
+    return left === undefined ? undefined : `${left.kind} ${left.metadata.name} is left of the namespace`;
+  },
+};

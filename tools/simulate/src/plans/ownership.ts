@@ -1,0 +1,31 @@
+import { deployments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
+
+const labels = { app: "web" };
+const object = {
+  metadata: { name: "web", namespace },
+  spec: { replicas: 2, selector: { matchLabels: labels }, template: podTemplate(labels) },
+};
+
+/** A Deployment is deleted in one way or the other, and made anew under its name at once. */
+export const ownershipPlan: Plan = {
+  name: "ownership",
+  controllers: ["podgc", "deployment", "replicaset", "garbagecollector"],
+  faults: allFaults,
+  rules: lasting,
+  async act(user) {
+    for (let turn = 0; turn < 2; turn++) {
+      await user.create(deployments, object);
+      await user.pause(user.random() * 8_000);
+      await user.remove(deployments, "web", user.random() < 0.5 ? "Foreground" : "Background");
+      await user.pause(user.random() * 4_000);
+    }
+  },
+  missing(view) {
+    for (const folder of ["deployments", "replicasets", "pods"]) {
+      const [left] = view.all(folder);
+      if (left !== undefined) return `${left.kind} ${left.metadata.name} is left`;
+    }
+    return undefined;
+  },
+};

@@ -1,0 +1,42 @@
+import { deployments, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { FaultKind } from "../faults/faults.ts";
+import { isReady } from "../invariants/view.ts";
+import { lasting, namespace, type Plan, podTemplate } from "./plan.ts";
+
+const labels = { app: "web" };
+const most = 3;
+/** What lags may count too little, in Kubernetes too: a recount from an old cache is written over what admission has counted. */
+const faults: readonly FaultKind[] = ["lose-answers", "lose-requests", "break-watches", "crash", "compact", "skew"];
+
+/** More pods are wanted than a quota allows: never more than that are there. */
+export const quotaPlan: Plan = {
+  name: "quota",
+  controllers: ["podgc", "deployment", "replicaset", "resourcequota"],
+  faults,
+  rules: lasting,
+  async act(user) {
+    await user.create(resourceQuotas, { metadata: { name: "pods", namespace }, spec: { hard: { pods: String(most) } } });
+    await user.pause(3_000);
+    await user.create(deployments, {
+      metadata: { name: "web", namespace },
+      spec: { replicas: 5, selector: { matchLabels: labels }, template: podTemplate(labels) },
+    });
+    await user.pause(user.random() * 10_000);
+    await user.change(deployments, "web", ({ spec }) => {
+      spec.template.spec.containers[0].image = "app:2";
+    });
+    await user.pause(user.random() * 10_000);
+  },
+  always(view) {
+    const quota = view.get("resourcequotas", `${namespace}/pods`);
+    if (quota?.status?.hard === undefined) return undefined;
+    const counted = view.all("pods").filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed").length;
+    return counted > most ? `${counted} pods, the quota allows ${most}` : undefined;
+  },
+  missing(view) {
+    const pods = view.all("pods");
+    if (pods.length !== most || !pods.every(isReady)) return `${pods.length} pods, ${most} are allowed and wanted`;
+    const used = view.get("resourcequotas", `${namespace}/pods`)?.status?.used?.pods;
+    return used === String(most) ? undefined : `the quota's status says ${used}`;
+  },
+};

@@ -1,0 +1,14 @@
+import { deploymentPlan } from "./deployment.ts";
+import type { Plan } from "./plan.ts";
+
+/** The store goes back to an earlier state under a running cluster, as after a restore from a backup: everything comes right nevertheless. */
+export const restorePlan: Plan = {
+  ...deploymentPlan,
+  name: "restore",
+  faults: ["delay", "break-watches", "break-etcd-watches", "crash", "restore"],
+  losesHistory: true,
+  missing(view) {
+    // It may have gone back to before the Deployment was made.
+    return view.all("deployments").length === 0 ? undefined : deploymentPlan.missing(view);
+  },
+};

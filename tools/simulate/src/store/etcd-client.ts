@@ -1,0 +1,145 @@
+import type { EtcdClient } from "@coxswain/apiserver/storage/etcd/client";
+import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
+import type { GrpcStreamHandlers } from "@coxswain/apiserver/storage/etcd/grpc";
+import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
+import type { SimulatedProcess, World } from "../world/world.ts";
+import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
+import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
+
+/** How long messages to and from etcd take. */
+export interface EtcdNetwork {
+  /** One way, in ms. */
+  delayMs(): number;
+  /** On top of it for watch messages: how far this server's caches lag behind. */
+  lagMs(): number;
+  /** Whether an answer gets lost after etcd has done what was asked. */
+  losesAnswer(): boolean;
+}
+
+export interface SimulatedEtcdClient extends EtcdClient {
+  /** Breaks all watch streams, as a member that goes away does. */
+  breakWatches(): void;
+}
+
+/** An API server's client of the etcd in memory. */
+export function newSimulatedEtcdClient(
+  world: World,
+  etcd: MemoryEtcd,
+  network: EtcdNetwork,
+  owner: SimulatedProcess,
+): SimulatedEtcdClient {
+  const streams = new Set<{ fail(): void }>();
+  /** Done by etcd after a while, answered after another one. */
+  const call = <T>(what: string, act: () => T, isWrite = false): Promise<T> =>
+    new Promise((resolve, reject) => {
+      world.after(network.delayMs(), `${owner.name}: etcd ${what}`, () => {
+        if (!owner.alive) return;
+        let answer: () => void;
+        try {
+          const result = act();
+          answer = () => resolve(result);
+        } catch (err) {
+          answer = () => reject(err);
+        }
+        if (isWrite && network.losesAnswer()) {
+          world.note(`${owner.name}: the answer of etcd to ${what} is lost`);
+          answer = () => reject(new EtcdError("unavailable", "the connection was lost"));
+        }
+        world.after(network.delayMs(), `${owner.name}: etcd answers ${what}`, () => {
+          if (owner.alive) answer();
+        });
+      });
+    });
+
+  const status = { memberId: 1n, version: "3.5.13", dbSizeBytes: 0, leader: 1n, errors: [] };
+  return {
+    servers: ["http://etcd"],
+    range: (request) => call(`range ${request.key}`, () => etcd.range(request)),
+    txn: (request) => call(`txn ${request.compare[0]?.key ?? ""}`, () => etcd.txn(request), true),
+    put: (key, value) => call(`put ${key}`, () => etcd.put(key, value), true),
+    compact: (revision) => call(`compact ${revision}`, () => etcd.compact(revision)),
+    grantLease: (ttlSeconds) =>
+      call("lease", () => {
+        const lease = etcd.grantLease();
+        world.after(ttlSeconds * 1000, `etcd: lease ${lease} ends`, () => etcd.expire(lease));
+        return lease;
+      }),
+    status: () => call("status", () => status),
+    members: () => call("members", () => [{ id: 1n, clientUrls: ["http://etcd"] }]),
+    statusAt: () => call("status", () => status),
+    openWatch: (_, handlers) => openWatch(world, etcd, network, owner, handlers, streams),
+    breakWatches() {
+      for (const stream of [...streams]) stream.fail();
+    },
+    close() {},
+  };
+}
+
+function openWatch(
+  world: World,
+  etcd: MemoryEtcd,
+  network: EtcdNetwork,
+  owner: SimulatedProcess,
+  handlers: GrpcStreamHandlers,
+  streams: Set<{ fail(): void }>,
+): ReturnType<EtcdClient["openWatch"]> {
+  let isOpen = true;
+  let stopListening: (() => void)[] = [];
+  /** Messages of a stream do not overtake each other. */
+  let last = 0;
+  const inOrder = (delayMs: number, label: string, fire: () => void): void => {
+    const at = Math.max(world.now() + delayMs, last + 1);
+    last = at;
+    world.after(at - world.now(), `${owner.name}: ${label}`, () => {
+      if (isOpen && owner.alive) fire();
+    });
+  };
+  const close = (): void => {
+    isOpen = false;
+    for (const stop of stopListening) stop();
+    stopListening = [];
+    streams.delete(stream);
+  };
+  const stream = {
+    fail(): void {
+      close();
+      world.after(network.delayMs(), `${owner.name}: etcd watch breaks`, () => {
+        if (owner.alive) handlers.ended(new EtcdError("unavailable", "the stream was lost"));
+      });
+    },
+  };
+  streams.add(stream);
+  const send = (what: string, response: Parameters<typeof encodeWatchResponse>[0]): void => {
+    const bytes = encodeWatchResponse(response);
+    inOrder(network.delayMs() + network.lagMs(), `etcd watch ${what}`, () => handlers.message(bytes));
+  };
+  return {
+    write(message) {
+      world.after(network.delayMs(), `${owner.name}: etcd watch request`, () => {
+        if (!isOpen || !owner.alive) return;
+        const request = decodeWatchRequest(message);
+        if (request.type === "progress") return send("progress", { revision: etcd.revision, watchId: everyWatch });
+        const { key, end, startRevision, prevKv } = request.create;
+        const tell = ({ revision, events }: Revision): void => {
+          const wanted = events.filter(({ kv }) => (end === undefined ? kv.key === key : kv.key >= key && kv.key < end));
+          if (wanted.length === 0 || revision < startRevision) return;
+          const shown = prevKv ? wanted : wanted.map((event) => ({ ...event, prevKv: undefined }));
+          send(`event ${revision}`, { revision, events: shown });
+        };
+        send("created", { revision: etcd.revision, created: true });
+        let missed: readonly Revision[];
+        try {
+          missed = etcd.since(startRevision);
+        } catch {
+          return send("compacted", { revision: etcd.revision, canceled: true, compactRevision: etcd.compacted });
+        }
+        for (const written of missed) tell(written);
+        stopListening.push(
+          etcd.onWrite(tell),
+          etcd.onRestore(() => stream.fail()),
+        );
+      });
+    },
+    cancel: close,
+  };
+}

@@ -1,0 +1,47 @@
+import type { KeyValue, WatchCreateRequest, WatchResponse } from "@coxswain/apiserver/storage/etcd/wire";
+import protobuf from "protobufjs/minimal.js";
+
+/** etcd's side of a watch stream: reads what the storage layer sends, writes what it reads. */
+export type WatchRequestMessage = { type: "create"; create: WatchCreateRequest } | { type: "progress" };
+
+export function decodeWatchRequest(bytes: Uint8Array): WatchRequestMessage {
+  const reader = protobuf.Reader.create(bytes);
+  const tag = reader.uint32();
+  if (tag === 26) return { type: "progress" };
+  const end = reader.uint32() + reader.pos;
+  const create: WatchCreateRequest = { key: "", startRevision: 0, prevKv: false };
+  while (reader.pos < end) {
+    const field = reader.uint32();
+    if (field === 10) create.key = reader.string();
+    else if (field === 18) create.end = reader.string();
+    else if (field === 24) create.startRevision = Number(reader.int64());
+    else if (field === 48) create.prevKv = reader.bool();
+    else reader.skipType(field & 7);
+  }
+  return { type: "create", create };
+}
+
+export function encodeWatchResponse(response: Partial<WatchResponse> & { revision: number }): Buffer {
+  const writer = protobuf.Writer.create();
+  writer.uint32(10).fork().uint32(24).int64(response.revision).ldelim();
+  if (response.watchId !== undefined) writer.uint32(16).int64(response.watchId);
+  if (response.created) writer.uint32(24).bool(true);
+  if (response.canceled) writer.uint32(32).bool(true);
+  if (response.compactRevision) writer.uint32(40).int64(response.compactRevision);
+  if (response.cancelReason) writer.uint32(50).string(response.cancelReason);
+  for (const { type, kv, prevKv } of response.events ?? []) {
+    writer.uint32(90).fork();
+    if (type === "delete") writer.uint32(8).int32(1);
+    writeKeyValue(writer.uint32(18).fork(), kv);
+    if (prevKv !== undefined) writeKeyValue(writer.uint32(26).fork(), prevKv);
+    writer.ldelim();
+  }
+  const bytes = writer.finish();
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function writeKeyValue(writer: protobuf.Writer, kv: KeyValue): void {
+  writer.uint32(10).string(kv.key);
+  writer.uint32(16).int64(kv.createRevision).uint32(24).int64(kv.modRevision).uint32(32).int64(kv.version);
+  writer.uint32(42).bytes(kv.value).ldelim();
+}

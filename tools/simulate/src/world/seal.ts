@@ -1,0 +1,121 @@
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import os from "node:os";
+import type { Timer } from "@coxswain/apimachinery/clock/clock";
+import { uuidOf } from "./random.ts";
+
+/** What the process gets in place of its own. */
+export interface Inside {
+  readonly now: () => number;
+  readonly monotonic: () => number;
+  readonly random: () => number;
+  after(delayMs: number, label: string, fire: () => void): Timer;
+}
+
+export interface Seal {
+  /** Resolves when all has run that waits for nothing but its turn. */
+  settle(): Promise<void>;
+  /** Gives the process back what it had. */
+  open(): void;
+}
+
+const real = {
+  now: Date.now,
+  random: Math.random,
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  setInterval: globalThis.setInterval,
+  clearInterval: globalThis.clearInterval,
+  setImmediate: globalThis.setImmediate,
+  timeout: AbortSignal.timeout,
+  uuid: crypto.randomUUID,
+  randomInt: crypto.randomInt,
+  hostname: os.hostname,
+};
+
+let sealed = false;
+
+/**
+ * Closes the process against what differs from run to run: the time, timers, random numbers, names. Code need not be
+ * written for it; what takes a clock is given one all the same, so that a crash can stop it.
+ */
+export function sealProcess(inside: Inside): Seal {
+  if (sealed) throw new Error("the process is sealed already");
+  sealed = true;
+  /** Calls of setImmediate that are still to come. */
+  let turns = 0;
+  const timerOf = (delayMs = 1, label: string, fire: () => void): object => {
+    const timer = inside.after(delayMs, label, fire);
+    const handle = {
+      ref: () => handle,
+      unref: () => handle,
+      hasRef: () => false,
+      cancel: () => timer.cancel(),
+      refresh: () => handle,
+    };
+    return handle;
+  };
+  const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?.();
+  Date.now = inside.now;
+  Math.random = inside.random;
+  Object.defineProperty(performance, "now", { value: inside.monotonic, configurable: true, writable: true });
+  globalThis.setTimeout = ((fire: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) =>
+    timerOf(ms, "process: timer", () => fire(...given))) as never;
+  globalThis.setInterval = ((fire: () => void, ms = 1) => {
+    let inner: unknown;
+    const arm = (): void => {
+      inner = timerOf(Math.max(1, ms), "process: interval", () => {
+        arm();
+        fire();
+      });
+    };
+    arm();
+    const handle = { ref: () => handle, unref: () => handle, cancel: () => cancel(inner) };
+    return handle;
+  }) as never;
+  globalThis.clearTimeout = cancel as never;
+  globalThis.clearInterval = cancel as never;
+  globalThis.setImmediate = ((fire: (...given: unknown[]) => void, ...given: unknown[]) => {
+    turns++;
+    return real.setImmediate(() => {
+      turns--;
+      fire(...given);
+    });
+  }) as never;
+  AbortSignal.timeout = (ms) => {
+    const controller = new AbortController();
+    inside.after(ms, "process: deadline", () => controller.abort(new DOMException("The operation timed out", "TimeoutError")));
+    return controller.signal;
+  };
+  crypto.randomUUID = (() => uuidOf(inside.random)) as never;
+  crypto.randomInt = ((from: number, to?: number) => {
+    const [low, high] = to === undefined ? [0, from] : [from, to];
+    return low + Math.floor(inside.random() * (high - low));
+  }) as never;
+  os.hostname = () => "simulated";
+  syncBuiltinESMExports();
+
+  return {
+    async settle() {
+      // A turn of the real loop runs all microtasks and ticks; another one is needed for what asked for one itself.
+      do await new Promise<void>((resolve) => void real.setImmediate(resolve));
+      while (turns > 0);
+    },
+    open() {
+      sealed = false;
+      Date.now = real.now;
+      Math.random = real.random;
+      delete (performance as { now?: unknown }).now;
+      globalThis.setTimeout = real.setTimeout;
+      globalThis.clearTimeout = real.clearTimeout;
+      globalThis.setInterval = real.setInterval;
+      globalThis.clearInterval = real.clearInterval;
+      globalThis.setImmediate = real.setImmediate;
+      AbortSignal.timeout = real.timeout;
+      crypto.randomUUID = real.uuid;
+      crypto.randomInt = real.randomInt;
+      os.hostname = real.hostname;
+      syncBuiltinESMExports();
+    },
+  };
+}
