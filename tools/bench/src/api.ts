@@ -9,7 +9,7 @@ import { secondServer, startOurs, type Target } from "./target.ts";
 let targets: Target[] = [];
 let stages: Stage[] = [];
 
-/** `main.ts api [flags]`: see options.ts. Exit code 1 for errors only; a slow server is no error. */
+/** `main.ts api [flags]`: see options.ts. Exit code 1 for errors only, not for a slow server. */
 export async function benchApi(argv: readonly string[]): Promise<void> {
   try {
     const options = parseOptions(argv);
@@ -45,7 +45,7 @@ async function bench(options: BenchOptions): Promise<void> {
 }
 
 async function cleanUp(): Promise<void> {
-  // Ours goes as a whole; from the other server what we made is taken away.
+  // Our server is stopped with its etcd; on the other one the created objects are deleted.
   for (const stage of stages) {
     if (stage.target !== targets[0])
       await stage.tearDown().catch((err: Error) => console.error(`cannot clean up: ${err.message}`));
@@ -59,7 +59,7 @@ async function fail(err: unknown): Promise<never> {
   process.exit(1);
 }
 
-/** The clean-up failed too. */
+/** Exits when the cleanup failed too. */
 function exit(err: unknown): never {
   print(err);
   process.exit(1);

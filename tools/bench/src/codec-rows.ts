@@ -3,13 +3,13 @@ import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/codec/pro
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { benchPod, largePod } from "./objects.ts";
 
-/** One operation of a codec against the built-in one on the JSON of the same value. */
+/** A codec operation and the equivalent built-in JSON operation on the same value. */
 export interface CodecRow {
   readonly name: string;
   run(): unknown;
-  /** `JSON.parse` of the text, `JSON.stringify` of the value. */
+  /** Baseline: `JSON.parse` of the text or `JSON.stringify` of the value. */
   bare(): unknown;
-  /** Times as long as `bare` at most; undefined: there is no limit. */
+  /** Maximum ratio to `bare`; undefined: no limit. */
   readonly limit?: number;
 }
 

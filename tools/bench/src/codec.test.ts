@@ -10,7 +10,7 @@ test("every codec row encodes or decodes the value that its bare half does", () 
   }
 });
 
-/** Of a Pod, or of what a list holds. */
+/** Kind of a Pod, or of the items of a list. */
 function kindOf(decoded: unknown): string {
   const object = ((decoded as { object?: unknown }).object ?? decoded) as { kind: string; items?: object[] };
   if (object.kind === "PodList") assert.equal(object.items?.length, 3);

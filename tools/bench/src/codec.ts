@@ -2,14 +2,14 @@ import { type CodecRow, codecRows } from "./codec-rows.ts";
 import { percentile } from "./load.ts";
 
 const rounds = 15;
-/** CPU time of one measurement, in µs. */
+/** CPU time per measurement, in µs. */
 const roundUs = 15_000;
 const warmUpUs = 300_000;
 
 /**
- * `main.ts codec`: what our codecs take of the CPU, as a multiple of what V8's JSON takes for the same value. Both are
- * measured in turn, so that whatever else the machine does meets them alike, and the smallest quarter counts.
- * @returns whether all limits hold
+ * `main.ts codec`: CPU time of the codecs relative to V8's JSON for the same value. Measurements alternate, so that other load
+ * on the machine affects both alike; the result is the 25th percentile.
+ * @returns whether all limits are met
  */
 export function benchCodec(listed: number): boolean {
   console.log(["".padEnd(34), "µs".padStart(12), "bare µs".padStart(12), "ratio".padStart(8), "limit".padStart(8)].join(""));
@@ -37,7 +37,7 @@ function measureRow(row: CodecRow): { own: number; bare: number } {
   return { own: percentile(own, 0.25), bare: percentile(bare, 0.25) };
 }
 
-/** Until `us` have gone into it. @returns µs of CPU of the last run */
+/** Repeats `run` for `us` of CPU time. @returns µs of CPU per run in the last batch */
 function repeat(run: () => unknown, us: number): number {
   for (let spent = 0, times = 1; ; times *= 2) {
     const each = cpuUs(run, times);

@@ -32,7 +32,7 @@ test("frames are found whole and data in pieces, however the bytes are cut", () 
     );
     for (let at = 0; at < bytes.length; at += step) read(bytes.subarray(at, at + step));
     assert.deepEqual(frames, [
-      [0, 3, ""], // the end of its stream
+      [0, 3, ""], // END_STREAM
       [4, 0, ""],
       [6, 0, "12345678"],
     ]);

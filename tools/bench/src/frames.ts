@@ -1,6 +1,6 @@
 /**
- * The few frames of HTTP/2 that a load generator needs: requests, and answers of which it wants the status and counts the
- * data. Without the compression's memory: we announce a table of 0 bytes and use none.
+ * Minimal HTTP/2 framing for a load generator: encodes requests; of responses only the status is decoded and data are passed on.
+ * Without HPACK's dynamic table: SETTINGS_HEADER_TABLE_SIZE is 0.
  * Source: RFC 9113 (frames), RFC 7541 (header fields)
  */
 import {
@@ -22,14 +22,14 @@ export interface Frame {
   readonly type: number;
   readonly flags: number;
   readonly stream: number;
-  /** Valid until the call returns that brought it. */
+  /** Valid only during the callback. */
   readonly payload: Buffer;
 }
 
 const widestWindow = 2 ** 31 - 1;
 const noBytes = Buffer.alloc(0);
 
-/** What a client sends first: the preface, and windows as wide as they may be. */
+/** Client connection preface, and settings with maximum windows. */
 export function opening(): Buffer {
   return Buffer.concat([
     preface,
@@ -41,22 +41,22 @@ export function opening(): Buffer {
   ]);
 }
 
-/** Gives the connection's window back what was taken from it. */
+/** WINDOW_UPDATE that restores the connection's window. */
 export function widen(bytes: number): Buffer {
   return numberFrame(frameTypes.windowUpdate, 0, bytes);
 }
 
-/** The pseudo headers but the path. @returns what {@link encodeRequest} begins with */
+/** Encodes the pseudo headers except :path. @returns the first part for {@link encodeRequest} */
 export function encodeMethod(method: string, authority: string): Buffer {
   return encodeFields([":scheme", "https", ":method", method, ":authority", authority]);
 }
 
-/** @param headers names in lower case */
+/** @param headers lower-case names */
 export function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
   return encodeFields(Object.entries(headers).flat());
 }
 
-/** @param before of {@link encodeMethod} @param after of {@link encodeHeaders} @param body undefined when there is none */
+/** @param before from {@link encodeMethod} @param after from {@link encodeHeaders} @param body undefined for none */
 export function encodeRequest(
   stream: number,
   { before, path, after, body }: { before: Buffer; path: string; after: Buffer; body?: Buffer | undefined },
@@ -73,10 +73,10 @@ export function encodeRequest(
 
 const decodeFields = newMemorylessDecoder();
 
-/** The status, which comes before all other headers; what follows it is not looked at. @throws Error when it is not there */
+/** The :status, always the first header; later headers are not decoded. @throws Error when it is missing */
 export function statusOf({ payload }: Frame): number {
   let at = 0;
-  while (((payload[at] ?? 0) & 0xe0) === 0x20) at++; // the size of the compression's memory: 0 is told in one octet
+  while (((payload[at] ?? 0) & 0xe0) === 0x20) at++; // dynamic table size update; size 0 takes one octet
   const first = payload[at] ?? 0;
   if (first === 0x88) return 200;
   const valueBytes = (payload[at + 1] ?? 0) & 0x7f;
@@ -84,7 +84,7 @@ export function statusOf({ payload }: Frame): number {
   return Number(decodeFields(field).get(":status"));
 }
 
-/** The settings of a server that somebody asks for. */
+/** Parameters of a SETTINGS frame. */
 export function decodeSettings({ payload }: Frame): Map<number, number> {
   const values = new Map<number, number>();
   for (let at = 0; at + 6 <= payload.length; at += 6) values.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
@@ -92,10 +92,10 @@ export function decodeSettings({ payload }: Frame): Map<number, number> {
 }
 
 /**
- * @param onFrame called for each whole frame; of data only for the one that ends its stream, without payload
- * @param onData for each piece of data, a view that is valid until it returns. Data is not put together: copies of it, and
- * their collection, would be most of what the client does.
- * @returns takes what comes in
+ * @param onFrame called for each complete frame; for DATA only for the one with END_STREAM, without payload
+ * @param onData called for each chunk of DATA, a view valid during the call. Chunks are not assembled: copying and garbage
+ *   collection would dominate the client's CPU time.
+ * @returns a function that accepts received bytes
  */
 export function newFrameReader(
   onFrame: (frame: Frame) => void,

@@ -1,25 +1,25 @@
 import { type AnswerHandlers, type Http2Client, openHttp2 } from "./http2-client.ts";
 
-/** One answer, measured from the moment the request was handed to the connection. */
+/** A response; times are measured from handing the request to the connection. */
 export interface Answer {
   readonly status: number;
   readonly firstByteMs: number;
   readonly totalMs: number;
   readonly bytes: number;
-  /** Only when the request asked to keep it. */
+  /** Empty unless `keepBody` was set. */
   readonly body: Buffer;
 }
 
 export interface RequestOptions {
   readonly method?: string;
   readonly body?: string | Buffer;
-  /** Names in lower case; the same object for the same headers. */
+  /** Lower-case names; pass the same object for equal headers, since its encoding is cached. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly keepBody?: boolean;
 }
 
 export interface Connection {
-  /** @throws Error for any status from 400 on, with the beginning of the body */
+  /** @throws Error for status 400 and above, with the beginning of the body */
   request(path: string, options?: RequestOptions): Promise<Answer>;
   close(): void;
 }
@@ -29,11 +29,11 @@ const timeoutCheckMs = 5_000;
 const noHeaders = {};
 const noBody = Buffer.alloc(0);
 
-/** One HTTP/2 connection with windows so large that flow control is no part of what is measured. */
+/** An HTTP/2 connection with maximum windows, so that flow control does not affect the measurement. */
 export async function openConnection(url: string, token: string, ca: Buffer | undefined): Promise<Connection> {
   const client = await openHttp2(url, token, ca);
   const underWay = new Set<Exchange>();
-  // One timer for all: one for each request would cost as much as its frames.
+  // One timer for all requests: a timer per request would cost as much CPU time as its frames.
   const timer = setInterval(() => {
     const [oldest] = underWay;
     if (oldest === undefined || performance.now() - oldest.start < requestTimeoutMs) return;

@@ -1,7 +1,7 @@
 import { Agent, request as httpsRequest } from "node:https";
 import type { Answer, Connection, RequestOptions } from "./http.ts";
 
-/** Requests over HTTP/1.1 with sockets that are kept and used again. */
+/** Requests over HTTP/1.1 with keep-alive connections. */
 export function openHttp1(url: string, token: string, ca: Buffer | undefined): Connection {
   const agent = new Agent({ keepAlive: true, ...(ca === undefined ? { rejectUnauthorized: false } : { ca }) });
   const auth = { authorization: `Bearer ${token}` };

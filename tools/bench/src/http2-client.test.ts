@@ -75,7 +75,7 @@ async function echo(stream: ServerHttp2Stream, headers: Parameters<OnStream>[1])
   else stream.end(`${headers[":method"]} ${headers[":path"]} ${headers["content-type"]} ${headers.authorization} ${body}`);
 }
 
-/** Serves HTTP/2 for as long as the test runs. @returns its URL */
+/** An HTTP/2 server for the duration of the test. @returns its URL */
 async function serve(t: TestContext, onStream: OnStream, settings: { maxConcurrentStreams?: number } = {}): Promise<string> {
   const ca = await newCa({ commonName: "test-ca" });
   const { certPem, keyPem } = await newCertificate({

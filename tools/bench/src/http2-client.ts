@@ -15,12 +15,12 @@ import {
 } from "./frames.ts";
 
 /**
- * One HTTP/2 connection that costs this machine as little as can be: node's own makes a stream with listeners and buffers of
- * each request, and shares its processors with the server that is measured. What is asked for in one turn of the loop goes
- * out in one write; what comes in is read into one buffer and not copied.
+ * An HTTP/2 connection with minimal CPU cost. Node's client creates a stream with listeners and buffers per request, and would
+ * compete for CPU with the measured server. Requests of one event-loop turn are sent in one write; received bytes are read
+ * into one buffer and not copied.
  */
 export interface Http2Client {
-  /** @throws Error when the body is larger than a stream's first window */
+  /** @throws Error when the body exceeds the initial window of a stream */
   send(request: Http2Request, answer: AnswerHandlers): void;
   close(): void;
 }
@@ -28,33 +28,33 @@ export interface Http2Client {
 export interface Http2Request {
   readonly method: string;
   readonly path: string;
-  /** Names in lower case. The same object for the same headers: it is encoded once. */
+  /** Lower-case names. Pass the same object for equal headers: its encoding is cached. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
 }
 
-/** After `ended` or `failed` nothing more is told. */
+/** Callbacks for a response; `ended` or `failed` is the last one. */
 export interface AnswerHandlers {
   begun(status: number): void;
-  /** @param piece valid until it returns */
+  /** @param piece valid only during the call */
   data(piece: Buffer): void;
   ended(): void;
   failed(err: Error): void;
 }
 
-/** So much is read before the connection's window is opened again. */
+/** Bytes received before a WINDOW_UPDATE for the connection is sent. */
 const windowStep = 2 ** 28;
-/** What one read may bring: more than a record of TLS. */
+/** Read buffer size; larger than a TLS record. */
 const readBytes = 64 * 1024;
-/** Until the server says otherwise. Source: RFC 9113, section 6.9.2 */
+/** Initial window before the server's SETTINGS. Source: RFC 9113, section 6.9.2 */
 const defaultWindowBytes = 65_535;
 
-/** Connects over TLS. @param ca undefined: any certificate will do */
+/** Connects over TLS. @param ca PEM; undefined disables verification */
 export async function openHttp2(url: string, token: string, ca: Buffer | undefined): Promise<Http2Client> {
   const { hostname, port, host } = new URL(url);
   let read: (chunk: Buffer) => void = () => {};
   const onread: OnReadOpts = {
-    buffer: Buffer.alloc(readBytes), // always the same, so that there is nothing to collect
+    buffer: Buffer.alloc(readBytes), // reused, to avoid garbage collection
     callback(length, buffer) {
       read((buffer as Buffer).subarray(0, length));
       return true;
@@ -71,7 +71,7 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
   await once(socket, "secureConnect");
   socket.setNoDelay(true);
   const answers = new Map<number, AnswerHandlers>();
-  /** Those that the server's windows do not let out yet. */
+  /** Requests waiting for the stream limit or the connection's window. */
   const waiting: [Http2Request, AnswerHandlers][] = [];
   let nextStream = 1;
   let taken = 0;
@@ -179,7 +179,7 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
   };
 }
 
-/** `make`, called once for each argument. */
+/** Memoizes `make` in `known`. */
 function rememberedBy<K, V>(make: (key: K) => V, known: { get(key: K): V | undefined; set(key: K, value: V): unknown }) {
   return (key: K): V => {
     let value = known.get(key);

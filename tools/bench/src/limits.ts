@@ -1,7 +1,7 @@
 import { percentile } from "./load.ts";
 import type { Result } from "./measure.ts";
 
-/** One number of a result. */
+/** A measured quantity of a result. */
 export interface Quantity {
   readonly title: string;
   readonly digits: number;
@@ -22,12 +22,12 @@ export const quantities = {
   memory: { title: "RSS MB", digits: 0, of: (result) => result.residentMb },
 } satisfies Record<string, Quantity>;
 
-/** A bound on our share of the second server's quantity, or on ours alone. */
+/** A bound on the ratio of our value to the second server's, or on our value alone. */
 export interface Limit {
   readonly quantity: Quantity;
   readonly atMost?: number;
   readonly atLeast?: number;
-  /** The bound is on our own number, in the quantity's unit. */
+  /** The bound applies to our value, in the quantity's unit. */
   readonly absolute?: boolean;
 }
 

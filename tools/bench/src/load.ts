@@ -1,4 +1,4 @@
-/** What one round of load brought. Times in ms. */
+/** Measurements of one round of load. Times in ms. */
 export interface Samples {
   operations: number;
   seconds: number;
@@ -14,8 +14,8 @@ export interface Measured {
 export const noSamples = (): Samples => ({ operations: 0, seconds: 0, latencies: [], firstBytes: [] });
 
 /**
- * `concurrency` workers, each starting its next operation when its last is answered, until `seconds` are over or
- * `maxOperations` were started.
+ * Closed-loop load: `concurrency` workers, each starting an operation when its previous one completes, until `seconds` have
+ * passed or `maxOperations` were started.
  * @throws the first error of an operation, after all workers have stopped
  */
 export async function closedLoop(
@@ -45,13 +45,13 @@ export async function closedLoop(
   return samples;
 }
 
-/** Looked at so often whether the next operation is due. */
+/** Interval in ms at which due operations are started. */
 const paceMs = 1;
 
 /**
- * Starts `perSecond` operations, whether the ones before are answered or not, and waits for all of them.
- * @param mostUnderWay of them at a time; default a second's worth
- * @throws the first error of an operation; Error when more are under way: the pace is more than is borne
+ * Open-loop load: starts `perSecond` operations regardless of completion, and waits for all of them.
+ * @param mostUnderWay limit of concurrent operations; default one second's worth
+ * @throws the first error of an operation; Error when the limit is exceeded, because the server cannot sustain the rate
  */
 export async function openLoop(
   operation: (sequence: number) => Promise<unknown>,
@@ -73,7 +73,7 @@ export async function openLoop(
   };
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, paceMs));
   for (let atSecond = 0; atSecond < seconds && failures.length === 0; ) {
-    // What falls due is started however late it is, up to the last.
+    // Overdue operations are started too, so that the total is exact.
     atSecond = Math.min((performance.now() - start) / 1000, seconds);
     while (started < atSecond * perSecond) {
       if (underWay >= mostUnderWay) failures.push(new Error(`${perSecond} operations a second are too many`));
@@ -87,7 +87,7 @@ export async function openLoop(
   return started;
 }
 
-/** The smallest value that `share` of all values do not exceed; NaN of none. */
+/** The smallest value not exceeded by a `share` of the values; NaN for an empty list. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

@@ -5,11 +5,11 @@ import { benchStart } from "./start.ts";
 import { benchWatchFloor } from "./watch-floor.ts";
 
 const argv = process.argv.slice(2);
-/** Of the long list of `codec`. */
+/** Length of the list measured by `codec`. */
 const listedPods = 5_000;
 
 try {
-  // A codec beyond its limit ends with 1: its ratios are the same on every machine. A slow server is no error.
+  // Only `codec` exits with 1 for exceeded limits: its ratios hardly depend on the machine.
   if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
   else if (argv[0] === "start") await benchStart(argv);
   else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();

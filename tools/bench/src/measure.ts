@@ -3,18 +3,18 @@ import { cpuSeconds, residentMb } from "./process-usage.ts";
 import type { Row } from "./rows.ts";
 import type { Stage } from "./stage.ts";
 
-/** Everything of one row and one server. */
+/** Measurements of one row and one server. */
 export interface Result extends Samples {
   cpuSeconds: number;
   etcdCpuSeconds: number;
-  /** Of this process, which shares the machine with the servers. */
+  /** CPU time of this process, which shares the machine with the servers. */
   clientCpuSeconds: number;
   residentMb: number;
 }
 
 /**
- * Runs a row on all servers in turn, round after round, so that whatever else this machine does meets them alike.
- * @returns per server, in the order given; undefined where the row does not apply
+ * Runs a row on all servers, alternating in rounds, so that other load on the machine affects all alike.
+ * @returns per server, in the given order; undefined where the row does not apply
  */
 export async function measure(
   row: Row,
@@ -30,7 +30,7 @@ export async function measure(
     residentMb: 0,
   }));
   for (const stage of stages) {
-    // What V8 has not compiled yet costs more, and a server that runs for longer does not pay it.
+    // Warm-up: code not yet optimized by V8 is slower, which does not matter for long-running servers.
     await row.prepare?.(stage, options.warmSeconds);
     await row.run(stage, options.warmSeconds);
   }

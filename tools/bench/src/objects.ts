@@ -1,4 +1,4 @@
-/** The Pod that is stored and read, about 3 kB as JSON: two containers as a web application's, without secrets and nodes. */
+/** The Pod used by most rows, about 3 kB as JSON: two containers of a web application, without secrets and node. */
 export function benchPod(name: string, index: number): object {
   return {
     apiVersion: "v1",
@@ -15,7 +15,7 @@ export function benchPod(name: string, index: number): object {
     spec: {
       serviceAccountName: "default",
       automountServiceAccountToken: false,
-      schedulerName: "nobody", // stays pending in a cluster that has a scheduler
+      schedulerName: "nobody", // keeps it pending in a cluster with a scheduler
       containers: [container("web", 8080), container("metrics", 9090)],
       volumes: [{ name: "scratch", emptyDir: {} }],
       terminationGracePeriodSeconds: 0,
@@ -23,7 +23,7 @@ export function benchPod(name: string, index: number): object {
   };
 }
 
-/** About 30 kB as JSON: twenty containers. */
+/** A Pod with twenty containers, about 30 kB as JSON. */
 export function largePod(name: string): object {
   const pod = benchPod(name, 0) as { spec: { containers: object[] } };
   pod.spec.containers = Array.from({ length: 28 }, (_, index) => container(`part-${index}`, 8000 + index));
@@ -44,7 +44,7 @@ function container(name: string, port: number): object {
   };
 }
 
-/** A small config map, as leader election and configuration have it: about 300 bytes. */
+/** A small ConfigMap, about 300 bytes, as used for leader election and configuration. */
 export function benchConfigMap(name: string, index: number): object {
   return {
     apiVersion: "v1",

@@ -1,25 +1,25 @@
 import { parseArgs } from "node:util";
 
-/** What `bench api` was asked for. */
+/** Options of `bench api`. */
 export interface BenchOptions {
-  /** Objects in each of the measured lists. */
+  /** Number of objects in each measured list. */
   readonly pods: number;
-  /** Seconds for each row and server, in `rounds` parts. */
+  /** Seconds per row and server, divided into `rounds`. */
   readonly rowSeconds: number;
   readonly rounds: number;
-  /** Whether it has only to be seen that all rows work. */
+  /** Short run that only shows that all rows work. */
   readonly isQuick: boolean;
-  /** After this the run stops, finished or not. */
+  /** Time limit of the whole run. */
   readonly limitSeconds: number;
-  /** Rows whose name contains this. */
+  /** Runs only rows whose name contains this. */
   readonly only: string;
   readonly cpuProfileFolder?: string;
-  /** Whether our server has priority and fairness on; who compares starts the other server alike. */
+  /** Enables priority and fairness on our server; start the other server alike. */
   readonly fairness: boolean;
   readonly against?: SecondServer;
 }
 
-/** A server that runs already, of which we know the process. */
+/** A running server whose pid is known. */
 export interface SecondServer {
   readonly url: string;
   readonly token: string;
@@ -32,7 +32,7 @@ const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench codec|ports|floor`;
 
-/** @throws Error for an unknown option, a number that is none, or a server that is not on this machine */
+/** @throws Error for an unknown option, an invalid number, or a server on another machine */
 export function parseOptions(argv: readonly string[]): BenchOptions {
   const { values, positionals } = parseArgs({
     args: [...argv],
@@ -74,7 +74,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
   };
 }
 
-/** Load is for one's own machine only. */
+/** Only servers on this machine may be put under load. */
 function loopback(text: string): string {
   const url = new URL(text);
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);

@@ -8,23 +8,23 @@ import { cpuSeconds } from "./process-usage.ts";
 import { type RunningProgram, startProgram } from "./program.ts";
 import { ourProgram } from "./target.ts";
 
-/** For each server, beside another one as alone. */
+/** Connections per server. */
 const connections = 100;
-/** Of each server, before it is measured: one that V8 still compiles costs more. */
+/** Warm-up operations per server, so that V8 has optimized the code. */
 const warmOperations = 40_000;
 const warmSecondsAtMost = 60;
 const warmAtOnce = 32;
 /**
- * Of each server. What a get costs depends on how many of them a turn of the loop finds, and on who else wants the processors: this
- * is what an API server of some hundred nodes is asked for, and leaves two processors idle most of the time, two servers and all.
+ * Rate per server. The cost of a GET depends on how many of them one event-loop turn handles and on contention for the CPU. This
+ * rate corresponds to a cluster of some hundred nodes, and leaves two processors mostly idle even with two servers.
  */
 const getsPerSecond = 500;
-/** In turn, so that whatever else this machine does meets them alike. */
+/** Measurements alternate, so that other load on the machine affects all alike. */
 const rounds = 24;
 const secondsEach = 1;
-/** So many that client and two servers have one each; with fewer, what they do at once is measured too. */
+/** With this many processors, client and both servers do not compete; below it, concurrent results are not checked. */
 const processorsForAll = 4;
-/** What the kernel's choice may give one of two: chance alone leaves 65 of 100 once in a thousand runs. */
+/** Maximum share of connections at one of two servers: random choice exceeds 65 of 100 once in a thousand runs. */
 const mostOfOne = 0.65;
 const mostCpu = 1.1;
 
@@ -35,9 +35,10 @@ interface Group {
 }
 
 /**
- * `main.ts ports`: two servers on one port (--permit-port-sharing) against one on another, each of them at the same pace: the CPU of
- * a GET, and how the first hundred connections are shared out. The two are asked one after the other, then both at once, at that pace
- * and without pause: at once they are held to the limit where there are processors for them and the client.
+ * `main.ts ports`: compares two servers on one port (--permit-port-sharing) with one on another port at the same rate per
+ * server: CPU time of a GET, and the distribution of the first hundred connections. The pair is measured sequentially and
+ * concurrently, at that rate and at full load; concurrent results are checked against the limit only when there are enough
+ * processors.
  */
 export async function benchPortSharing(): Promise<void> {
   const etcd = await startOwnEtcd();
@@ -55,7 +56,7 @@ export async function benchPortSharing(): Promise<void> {
     await createPod(await connectTo(alone)());
     const port = await freePort();
     const first = await start(port);
-    // Takes some seconds: the two on one port are told apart by the second in which they were started.
+    // newGroup takes some seconds, so that the two servers on one port differ in their start time (seconds).
     const one = await newGroup([alone], connectTo(alone));
     const pair = [first, await start(port)] as const;
     const connectToPair = connectTo(pair[0]);
@@ -63,7 +64,7 @@ export async function benchPortSharing(): Promise<void> {
     const two = await newGroup(pair, connectToPair);
     const halves = await byServer(two);
     const shares = halves.map(({ opened }) => opened.filter((it) => two.opened.indexOf(it) < connections).length / connections);
-    // What this tells of two at once is what the processors cost, and not the port.
+    // Baseline for concurrent load: two servers on two ports, which shows contention independent of port sharing.
     const onTwoPorts = joined(one, halves[0] as Group);
     const processors = availableParallelism();
     const atOnce = `at once on ${processors} processors`;
@@ -88,7 +89,7 @@ export async function benchPortSharing(): Promise<void> {
   }
 }
 
-/** The first server says for both that it is ready; the second one answers 503 until it is. */
+/** Either server may answer; the pair is ready when 20 connections reach both and both are ready (503 until then). */
 async function bothAnswer(connect: () => Promise<Connection>): Promise<boolean> {
   const starts = new Set<string>();
   for (let tries = 0; tries < 20; tries++) {
@@ -105,7 +106,7 @@ async function bothAnswer(connect: () => Promise<Connection>): Promise<boolean> 
   return starts.size === 2;
 }
 
-/** Its servers have answered enough to be measured. */
+/** Opens the connections and warms up the servers. */
 async function newGroup(servers: readonly RunningProgram[], connect: () => Promise<Connection>): Promise<Group> {
   const opened = await Promise.all(Array.from({ length: connections * servers.length }, connect));
   const group = { servers, opened };
@@ -118,9 +119,9 @@ async function newGroup(servers: readonly RunningProgram[], connect: () => Promi
 }
 
 /**
- * @param sides groups that are asked one after the other and count together; the sides are asked in turn
- * @param load @returns how many gets it did
- * @returns CPU seconds for 1,000 gets, of each side
+ * @param sides alternatives to compare; the groups of a side are measured one after the other and added up
+ * @param load @returns the number of GETs
+ * @returns CPU seconds per 1,000 GETs, for each side
  */
 async function compare(sides: readonly (readonly Group[])[], load: (group: Group) => Promise<number>): Promise<number[]> {
   const sums = sides.map((groups) => ({ groups, cpu: 0, gets: 0 }));
@@ -146,7 +147,7 @@ function tell(name: string, two: number, one: number, isHeld: boolean): void {
 
 const cpuOf = ({ servers }: Group): number => servers.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0);
 
-/** Through its connections in turn. */
+/** Distributes requests over the connections in round-robin order. */
 function getOf({ opened }: Group, turn: number): Promise<Answer> {
   const connection = opened[turn % opened.length] as Connection;
   return connection.request("/api/v1/namespaces/default/pods/shared?resourceVersion=0");
@@ -162,12 +163,12 @@ async function getWithoutPause(group: Group): Promise<number> {
   return operations;
 }
 
-/** Asked in turn, as those on one port are. */
+/** Interleaves connections, to load both servers evenly. */
 function joined(a: Group, b: Group): Group {
   return { servers: [...a.servers, ...b.servers], opened: a.opened.flatMap((own, i) => [own, b.opened[i] ?? own]) };
 }
 
-/** Each server with its connections, in the order in which they were started. */
+/** Splits connections by server, in start order. */
 async function byServer({ servers, opened }: Group): Promise<Group[]> {
   const starts = await Promise.all(opened.map(startTimeOf));
   const inOrder = [...new Set(starts)].toSorted((a, b) => Number(a) - Number(b));
@@ -177,7 +178,7 @@ async function byServer({ servers, opened }: Group): Promise<Group[]> {
   }));
 }
 
-/** The server behind a connection is known by the time at which it was started. */
+/** process_start_time_seconds identifies the server behind a connection. */
 async function startTimeOf(connection: Connection): Promise<string> {
   const { body } = await connection.request("/metrics", { keepBody: true });
   return /^process_start_time_seconds (\S+)$/m.exec(body.toString())?.[1] ?? "";

@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 
-/** Kernel ticks a second in /proc/<pid>/stat: 100 on every Linux that Node runs on. */
+/** USER_HZ of /proc/<pid>/stat: 100 on all Linux platforms supported by Node. */
 const ticksPerSecond = 100;
 
-/** CPU-seconds of user and system that all threads of a process have used so far. @throws Error when it is gone */
+/** User plus system CPU seconds of all threads of a process. @throws Error when it has exited */
 export function cpuSeconds(pid: number): number {
   return cpuSecondsOf(readFileSync(`/proc/${pid}/stat`, "utf8"));
 }
 
-/** The program's name is in parentheses and may hold spaces and parentheses itself. */
+/** The program's name is in parentheses and may contain spaces and parentheses. */
 export function cpuSecondsOf(stat: string): number {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Resident memory in MB. */
+/** Resident set size in MB. */
 export function residentMb(pid: number): number {
   const kb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kb ?? 0) / 1024;

@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openConnection } from "./http.ts";
 
-/** How to run an API server: the words of its command line, and how to speak to it. */
+/** Command line of an API server, and how to connect to it. */
 export interface Program {
   readonly name: string;
   readonly command: readonly string[];
-  /** Of somebody in system:masters. */
+  /** Token of a user in system:masters. */
   readonly token: string;
   readonly ca: Buffer | undefined;
 }
@@ -15,18 +15,18 @@ export interface Program {
 export interface RunningProgram {
   readonly url: string;
   readonly pid: number;
-  /** From the start of the process to the first 200 of /readyz, in ms. */
+  /** Time from process start to the first 200 of /readyz, in ms. */
   readonly readyMs: number;
   stop(): Promise<void>;
 }
 
-/** The program of a process that runs, with the flags it runs with. */
+/** Command line of a running process. */
 export function programOf(pid: number, token: string, ca: Buffer | undefined): Program {
   const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
   return { name: "against", command, token, ca };
 }
 
-/** The same command line with other values for some flags, which stand as `--flag=value`. */
+/** Replaces flags of the form `--flag=value`. */
 function withFlags(command: readonly string[], flags: Readonly<Record<string, string>>): string[] {
   const kept = command.filter((word) => !Object.keys(flags).some((flag) => word.startsWith(`--${flag}=`)));
   return [...kept, ...Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)];
@@ -35,7 +35,7 @@ function withFlags(command: readonly string[], flags: Readonly<Record<string, st
 const pollMs = 10;
 const startLimitMs = 120_000;
 
-/** @throws Error with the end of what it wrote when it does not become ready. */
+/** @throws Error with the end of its output when it does not become ready. */
 export async function startProgram(program: Program, flags: Readonly<Record<string, string>>): Promise<RunningProgram> {
   const [file = "", ...args] = withFlags(program.command, flags);
   const url = `https://127.0.0.1:${flags["secure-port"]}`;
@@ -60,7 +60,7 @@ export async function startProgram(program: Program, flags: Readonly<Record<stri
   return { url, pid: child.pid as number, readyMs, stop };
 }
 
-/** Not yet: nobody listens, or the answer is an error. */
+/** False while connections are refused or /readyz fails. */
 async function isReady({ token, ca }: Program, url: string): Promise<boolean> {
   const connection = await openConnection(url, token, ca).catch(() => undefined);
   try {
@@ -72,7 +72,7 @@ async function isReady({ token, ca }: Program, url: string): Promise<boolean> {
   }
 }
 
-/** Asked first, so that a CPU profile gets written. */
+/** SIGTERM first, so that a CPU profile is written. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));

@@ -10,7 +10,7 @@ const table = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io,applicatio
 const fromCache = "?resourceVersion=0";
 const pageSize = 500;
 
-/** Gets and lists of pods of 3 kB: from the cache, most recent, in every form that clients ask for. */
+/** Gets and lists of pods of 3 kB: from the watch cache, most recent, and in all common encodings. */
 export function readRows(podCount: number): readonly Row[] {
   const pods = podCount.toLocaleString("en-US");
   const lightGet = [atMost(cpu, 0.3), atMost(p99, 1)];
@@ -68,7 +68,7 @@ function listRow(name: string, query: string, limits: readonly Limit[], headers:
   return { name, limits, run: (stage, seconds) => closedLoop(list(stage), { concurrency: 1, seconds }) };
 }
 
-/** Only the gets count; each list has a connection of its own, so that nothing waits for it but the server. */
+/** Measures only the gets; lists use their own connections, so that they compete in the server only. */
 async function getWhileListing(stage: Stage, seconds: number): Promise<Samples> {
   const listers = await Promise.all([stage.target.connect(), stage.target.connect()]);
   let over = false;
@@ -98,7 +98,7 @@ async function allPages(stage: Stage): Promise<Measured> {
   return { totalMs, firstByteMs: firstByteMs as number };
 }
 
-/** The list's metadata stands before its items; parsing the whole would load the machine with our own work. */
+/** Finds the continue token in the metadata, which precedes the items; parsing the whole body would load the client. */
 function continueOf(body: Buffer): string {
   return /"continue":"([^"]*)"/.exec(body.toString("latin1", 0, 2000))?.[1] ?? "";
 }

@@ -5,16 +5,16 @@ import type { Stage } from "./stage.ts";
 import { watchRows } from "./watch-rows.ts";
 import { writeRows } from "./write-rows.ts";
 
-/** One line of the table: a kind of load, the same for every server. */
+/** A row of the table: one kind of load, identical for all servers. */
 export interface Row {
   readonly name: string;
-  /** What we hold ourselves to, measured against a second server in the same run. */
+  /** Limits, checked when a second server is measured in the same run. */
   readonly limits?: readonly Limit[];
-  /** Fewer tell nothing of it, but that it works (`--quick`). */
+  /** Minimum duration for meaningful results; ignored with `--quick`. */
   readonly leastSeconds?: number;
-  /** Makes what the row needs; it does not count. */
+  /** Prepares the row; not measured. */
   prepare?(stage: Stage, seconds: number): Promise<void>;
-  /** undefined: this server cannot be measured so */
+  /** undefined when the row does not apply to this server */
   run(stage: Stage, seconds: number): Promise<Samples> | undefined;
 }
 

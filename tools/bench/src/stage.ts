@@ -3,25 +3,25 @@ import { closedLoop } from "./load.ts";
 import { benchPod } from "./objects.ts";
 import type { Target } from "./target.ts";
 
-/** A server with a namespace full of pods, ready to be measured. */
+/** A server with a namespace of pods, ready for measurement. */
 export interface Stage {
   readonly target: Target;
   readonly connection: Connection;
   readonly http1Connection: Connection;
   readonly userConnection?: Connection;
-  /** `/api/v1/namespaces/<ours>` */
+  /** `/api/v1/namespaces/<name>` of the listed pods */
   readonly namespacePath: string;
-  /** A pod of the list by any whole number. */
+  /** Path of one of the pods, by any integer. */
   podPath(sequence: number): string;
   readonly podCount: number;
-  /** The namespace of rows that write, outside the measured list: `/api/v1/namespaces/<another of ours>` */
+  /** `/api/v1/namespaces/<name>` for rows that write, separate from the measured list */
   readonly writtenPath: string;
   tearDown(): Promise<void>;
 }
 
 const json = { "content-type": "application/json" };
 
-/** @param run keeps the namespaces of runs apart */
+/** @param run unique suffix of the namespaces */
 export async function setUpStage(target: Target, podCount: number, run: string): Promise<Stage> {
   const connection = await target.connect();
   const http1Connection = target.connectHttp1();
@@ -33,7 +33,7 @@ export async function setUpStage(target: Target, podCount: number, run: string):
   for (const name of [list, extra]) {
     await post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default" } };
-    await post(`/api/v1/namespaces/${name}/serviceaccounts`, account).catch(existsAlready); // a controller may be faster
+    await post(`/api/v1/namespaces/${name}/serviceaccounts`, account).catch(existsAlready); // the controller may have created it
   }
   if (userConnection !== undefined) {
     await post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
@@ -47,7 +47,7 @@ export async function setUpStage(target: Target, podCount: number, run: string):
   const pods = (namespace: string): string => `/api/v1/namespaces/${namespace}/pods`;
   const fill = (sequence: number) => post(pods(list), benchPod(podName(sequence), sequence));
   await closedLoop(fill, { concurrency: 16, seconds: 300, maxOperations: podCount });
-  // From here on the caches have all of it.
+  // A most-recent read, after which the watch cache is current.
   await connection.request(`${pods(list)}?limit=1`);
   return {
     target,

@@ -9,7 +9,7 @@ import { residentMb } from "./process-usage.ts";
 import { type Program, programOf, type RunningProgram, startProgram } from "./program.ts";
 import { ourProgram, secondServerCa } from "./target.ts";
 
-/** What is told of a program that was started; times in ms, memory in MB. */
+/** Measurements of a started program; times in ms, memory in MB. */
 interface Started {
   emptyMs: number;
   idleMb: number;
@@ -20,7 +20,7 @@ interface Started {
 
 const rounds = 3;
 const lists = 100;
-/** After its start a process needs a moment until it is idle. */
+/** Time for a started process to become idle. */
 const settleMs = 3000;
 
 const rowsOf = (pods: string): readonly [keyof Started, Limit][] => [
@@ -37,9 +37,8 @@ function atMost(title: string, share: number): Limit {
 }
 
 /**
- * `main.ts start [--against <url> --token <t> --pid <p>]`: how long each program takes to its start and how much memory
- * it holds. The second server itself is left alone: another process of its program is started with its flags, over an
- * etcd of its own.
+ * `main.ts start [--against <url> --token <t> --pid <p>]`: start time and memory of each program. The second server is not
+ * touched: a new process of its program is started with the same flags and its own etcd.
  */
 export async function benchStart(argv: readonly string[]): Promise<void> {
   const { pods, against, fairness } = parseOptions(argv);

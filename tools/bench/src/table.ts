@@ -11,7 +11,7 @@ export function header(): string {
   return ["".padEnd(nameWidth), ...columns.map(({ title }) => title.padStart(width))].join("");
 }
 
-/** A line for each server that was measured; with two of them one of ratios, first to second, and one for each limit. */
+/** One line per server; with two servers also the ratios of first to second, and one line per limit. */
 export function lines(row: Row, servers: readonly string[], results: readonly (Result | undefined)[]): string[] {
   const shown: string[] = [];
   for (const [index, result] of results.entries()) {

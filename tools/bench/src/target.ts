@@ -11,17 +11,17 @@ import type { SecondServer } from "./options.ts";
 import { type Program, startProgram } from "./program.ts";
 import { openWatchConnection, type WatchConnection } from "./watch-client.ts";
 
-/** A server under load: where it is, who we are, and which processes pay for it. */
+/** A server under load: its address, credentials, and the processes whose CPU time is measured. */
 export interface Target {
   readonly name: string;
   readonly pid: number;
   readonly etcdPid?: number;
   connect(): Promise<Connection>;
-  /** For watches alone, as cheap for this machine as can be. */
+  /** A connection for watches only, with minimal client cost. */
   connectWatches(): Promise<WatchConnection>;
-  /** The same over HTTP/1.1: as many sockets as requests are under way. */
+  /** An HTTP/1.1 client: one socket per concurrent request. */
   connectHttp1(): Connection;
-  /** Somebody whose rights come from RBAC and not from system:masters. */
+  /** Connects as a user authorized by RBAC instead of system:masters. */
   connectAsUser?(): Promise<Connection>;
   stop(): Promise<void>;
 }
@@ -32,11 +32,11 @@ const userToken = "bench-user";
 
 export interface OurOptions {
   readonly cpuProfileFolder?: string | undefined;
-  /** Priority and fairness; off unless asked for. */
+  /** Enables priority and fairness; default off. */
   readonly fairness?: boolean;
 }
 
-/** Our API server with TLS, tokens and RBAC as in a cluster; where it listens and its etcd are for the caller to say. */
+/** Our API server with TLS, tokens and RBAC; the caller adds the flags for port and etcd. */
 export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOptions = {}): Promise<{
   program: Program;
   remove(): void;
@@ -85,7 +85,7 @@ export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOpti
   };
 }
 
-/** Our API server as a process of its own over an etcd of its own. */
+/** Starts our API server as a separate process with its own etcd. */
 export async function startOurs(options: OurOptions = {}): Promise<Target> {
   const etcd = await startOwnEtcd();
   const { program, remove } = await ourProgram(options);
@@ -117,7 +117,7 @@ export async function startOurs(options: OurOptions = {}): Promise<Target> {
   };
 }
 
-/** A server that runs already and that we leave running. */
+/** A running server, which is not stopped. */
 export function secondServer(server: SecondServer): Target {
   const ca = secondServerCa(server);
   return {

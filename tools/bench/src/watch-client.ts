@@ -1,8 +1,8 @@
 import { openHttp2 } from "./http2-client.ts";
 
-/** Many watches on one connection, which only counts their events. */
+/** Many watches on one connection; only counts events. */
 export interface WatchConnection {
-  /** Resolves when the answer has begun; `onEvent` is called for each line of it. @throws Error for any status but 200 */
+  /** Resolves when the response begins; `onEvent` is called for each line. @throws Error for any status other than 200 */
   watch(path: string, onEvent: () => void): Promise<void>;
   close(): void;
 }

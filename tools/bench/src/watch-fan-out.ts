@@ -9,8 +9,8 @@ interface Watchers {
 }
 
 /**
- * Changes one pod again and again, each time when all watchers have seen the last change. An operation is one event at
- * one watcher; its latency runs from the sending of the change.
+ * Updates one pod repeatedly, each time after all watchers have received the previous update. An operation is one event at one
+ * watcher; its latency is measured from sending the update.
  */
 export async function watchFanOut(stage: Stage, { watchers, connections, seconds }: Watchers): Promise<Samples> {
   const samples = noSamples();
@@ -43,7 +43,7 @@ export async function watchFanOut(stage: Stage, { watchers, connections, seconds
   return samples;
 }
 
-/** The same at a given pace, whether the events have arrived or not; events still under way at the end do not count. */
+/** Like `watchFanOut` at a fixed rate, without waiting for events; events in flight at the end are not counted. */
 export function watchPaced(stage: Stage, options: Watchers & { updatesPerSecond: number }): Promise<Samples> {
   return paced(
     options,
@@ -53,8 +53,8 @@ export function watchPaced(stage: Stage, options: Watchers & { updatesPerSecond:
 }
 
 /**
- * @param open opens all watches and calls `onEvent` with the number of the watcher for each event. @returns what ends them
- * @param change makes one event for each of them
+ * @param open opens all watches and calls `onEvent` with the watcher's index for each event. @returns a function to close them
+ * @param change triggers one event per watcher
  */
 export async function paced(
   { watchers, seconds, updatesPerSecond }: { watchers: number; seconds: number; updatesPerSecond: number },
@@ -65,7 +65,7 @@ export async function paced(
   const sentAt: number[] = [];
   const seen = new Array<number>(watchers).fill(0);
   const close = await open((watcher) => {
-    // Changes go one after the other, so that every watcher's events come in the order of their sending.
+    // Changes are sequential, so that each watcher receives the events in the order they were sent.
     const order = seen[watcher] ?? 0;
     seen[watcher] = order + 1;
     const sent = sentAt[order];
@@ -87,7 +87,7 @@ export async function paced(
   return samples;
 }
 
-/** @param onEvent called with the number of the watcher, for each event it gets. @returns what ends them all */
+/** @param onEvent called with the watcher's index for each event. @returns a function to close all watches */
 async function openWatches(
   stage: Stage,
   { watchers, connections }: { watchers: number; connections: number },

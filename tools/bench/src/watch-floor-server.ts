@@ -5,16 +5,16 @@ import { createServer } from "node:tls";
 import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 
 /**
- * `node watch-floor-server.ts <key> <certificate> <bytes> <etcd>`: node's HTTP/2 over TLS and nothing else. A GET of /watch
- * stays open; each GET of /change writes one line of so many bytes to all that are open, one of /change-stored does when etcd has
- * taken a value. Prints its port when it listens.
+ * `node watch-floor-server.ts <key> <certificate> <bytes> <etcd>`: a bare HTTP/2 server of Node over TLS. GET /watch stays
+ * open; each GET /change writes a line of the given size to all open ones, GET /change-stored does so after a write to etcd.
+ * Prints its port when it listens.
  */
 const [keyFile = "", certFile = "", bytes = "1", etcdUrl = ""] = process.argv.slice(2);
 const etcd = newEtcdClient({ servers: [etcdUrl] });
-/** As long as what is stored of the pod that the watch rows change. */
+/** Size of the stored pod of the watch rows. */
 const stored = Buffer.alloc(5_000, "x");
 const keyOf = (n: number): string => `/registry/pods/floor/${n}`;
-/** As many as the rows have: what else etcd holds decides how long it takes to write a batch to its file, while others wait. */
+/** Number of objects of the rows, because etcd's commit time depends on the size of its database. */
 const objects = 5_000;
 for (let n = 0; n < objects; n += 50) {
   await Promise.all(Array.from({ length: 50 }, (_, i) => etcd.put(keyOf(n + i), stored)));

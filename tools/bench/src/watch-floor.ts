@@ -14,14 +14,14 @@ import { paced } from "./watch-fan-out.ts";
 import { atPace } from "./watch-rows.ts";
 
 const watchers = 500;
-/** As long as the event of the pod that the watch rows change. */
+/** Size of a watch event of the watch rows. */
 const eventBytes = 7_100;
 const warmUpSeconds = 1;
 const seconds = 4;
 
 /**
- * `main.ts floor`: what watch events cost when a server does nothing but write them with node's HTTP/2 over TLS, measured as the
- * rows of `watch-rows.ts` are, and when they arrive after a write to etcd. Our server cannot get below it.
+ * `main.ts floor`: the lower bound for watch events: their CPU cost in a server that only writes them with Node's HTTP/2 over
+ * TLS, measured like the rows of `watch-rows.ts`, and their latency after a write to etcd.
  */
 export async function benchWatchFloor(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
@@ -53,7 +53,7 @@ export async function benchWatchFloor(): Promise<void> {
   }
 }
 
-/** From the sending of a change that etcd takes to the event of it, at the pace of the last of the watch rows. */
+/** Latency from sending a change that is written to etcd to its event, at the rate of the last watch row. */
 async function delivery(url: string, ca: Buffer): Promise<void> {
   const connection = await openConnection(url, "", ca);
   const open = async (onEvent: (watcher: number) => void): Promise<() => void> => {

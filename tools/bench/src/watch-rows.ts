@@ -4,16 +4,16 @@ import { watchFanOut, watchPaced } from "./watch-fan-out.ts";
 
 const { cpu, p99, perSecond } = quantities;
 const watchers = 500;
-/** A pace that both servers can keep, on two processors; what a floor for that row has to do as well. */
+/** A rate that both servers sustain on two processors; also used by `bench floor`. */
 export const atPace = { watchers: 100, connections: 10, updatesPerSecond: 100 };
 
-/** One changed pod to many watchers, on few and on many connections. An operation is one event at one watcher. */
+/** Updates of one pod with many watchers, on few and on many connections. An operation is one event at one watcher. */
 export const watchRows: readonly Row[] = [
   fanOutRow(5, 0.25, [{ quantity: perSecond, atLeast: 3 }]),
   fanOutRow(50, 0.3),
   fanOutRow(500, 0.8),
   ...[5, 50, 500].map((connections) => pacedRow({ ...atPace, watchers, connections }, 24)),
-  // A server that collects garbage every few seconds has its slowest updates then: a few hundred of them may meet that twice or never.
+  // At least 60 s: garbage collections are seconds apart and cause the slowest updates; a short run may contain none.
   pacedRow(atPace, 60),
 ];
 

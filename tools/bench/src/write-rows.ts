@@ -17,16 +17,16 @@ const limits: readonly Limit[] = [
   { quantity: quantities.cpu, atMost: 0.7 },
   { quantity: quantities.perSecond, atLeast: 1.2 },
 ];
-/** At most so many objects are made in one round. */
+/** Maximum number of objects created in one round. */
 const mostCreated = 5_000;
-/** Updates and patches go round among so many objects, more than ever write at once. */
+/** Updates and patches cycle through this many objects, more than there are concurrent writers. */
 const standing = 500;
-/** Creations that one second may take; what comes above that makes its objects as it goes. */
+/** Bodies prepared per second; beyond that they are generated during the measurement. */
 const creationsPerSecond = 5_000;
-/** Deletions that one second may take. */
+/** Objects prepared for deletion per second. */
 const deletionsPerSecond = 2_000;
 
-/** Creations, updates, patches and deletions of pods (3 kB) and config maps, from 16 and 64 clients. */
+/** Creates, updates, patches and deletes of pods (3 kB) and config maps, with 16 and 64 clients. */
 export const writeRows: readonly Row[] = (["pods", "configmaps"] as const).flatMap((kind) =>
   [16, 64].flatMap((concurrency) => [
     row("create", kind, concurrency, {

@@ -3,16 +3,16 @@ import { benchConfigMap, benchPod } from "./objects.ts";
 import type { Stage } from "./stage.ts";
 
 /**
- * What rows write. Bodies are made before they are measured, and answers are counted and not looked into: whatever this
- * process does, it does on the processors of the servers.
+ * Objects for rows that write. Bodies are prepared in advance and responses are not parsed, because the client shares the
+ * processors with the servers.
  */
 export interface Written {
   readonly path: string;
-  /** A PUT of the object as the server answered, without its resourceVersion: whoever writes last wins. */
+  /** PUT body: the object as returned by the server, without resourceVersion, so that updates never conflict. */
   readonly update: Template;
 }
 
-/** JSON of which one string differs each time. */
+/** JSON with one string that changes. */
 interface Template {
   readonly before: string;
   readonly after: string;
@@ -26,9 +26,9 @@ interface Creation {
 export type WrittenKind = "pods" | "configmaps";
 
 interface Stock {
-  /** Made up and not yet created. */
+  /** Prepared, not yet created. */
   readonly creations: Creation[];
-  /** Paths of objects that a row made and another one may delete. */
+  /** Paths of created objects that may be deleted by another row. */
   readonly leftovers: string[];
   readonly standing: Written[];
 }
@@ -51,7 +51,7 @@ function emptyStock(): Stock {
   return { creations: [], leftovers: [], standing: [] };
 }
 
-/** @param object has the changing annotation with the value `@` */
+/** @param object its changing annotation has the value `@` */
 function templateOf(object: object): Template {
   const changed = `"${changing}":"`;
   const text = JSON.stringify(object);
@@ -70,12 +70,13 @@ function newCreation(stage: Stage, kind: WrittenKind): Creation {
   return { path: `${collectionOf(stage, kind)}/${name}`, body: Buffer.from(JSON.stringify(object)) };
 }
 
-/** Makes up objects until there are `count` that nobody has created. */
+/** Prepares bodies until there are `count` unused ones. */
 export function spareCreations(stage: Stage, kind: WrittenKind, count: number): void {
   const { creations } = stockOf(stage, kind);
   while (creations.length < count) creations.push(newCreation(stage, kind));
 }
 
+/** Creates a prepared object and keeps its path for `spareObjects`. */
 export async function create(stage: Stage, kind: WrittenKind): Promise<{ totalMs: number }> {
   const { creations, leftovers } = stockOf(stage, kind);
   const { path, body } = creations.pop() ?? newCreation(stage, kind);
@@ -84,7 +85,7 @@ export async function create(stage: Stage, kind: WrittenKind): Promise<{ totalMs
   return answer;
 }
 
-/** `count` objects that stay, the same ones each time. */
+/** `count` permanent objects, the same for each call. */
 export async function standingObjects(stage: Stage, kind: WrittenKind, count: number): Promise<readonly Written[]> {
   const { standing } = stockOf(stage, kind);
   const add = async () => {
@@ -101,7 +102,7 @@ export async function standingObjects(stage: Stage, kind: WrittenKind, count: nu
   return standing;
 }
 
-/** At least `count` objects to delete; those that were created before come first. */
+/** At least `count` objects to delete; reuses those created by other rows. */
 export async function spareObjects(stage: Stage, kind: WrittenKind, count: number): Promise<string[]> {
   const { leftovers } = stockOf(stage, kind);
   const missing = count - leftovers.length;

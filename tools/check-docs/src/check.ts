@@ -1,16 +1,16 @@
 import { type Row, rowsOf } from "./compatibility.ts";
 import { hasTest } from "./test-names.ts";
 
-/** What is known of something that has a row: was it built? */
+/** A catalogue entry that needs a row, and whether it is implemented. */
 export interface Known {
   readonly name: string;
   readonly built: boolean;
 }
 
 export interface Expected {
-  /** Names by the heading of their table. */
+  /** Names by heading of the table. */
   readonly sections: Readonly<Record<string, readonly Known[]>>;
-  /** @returns undefined when there is no such file below the root */
+  /** @returns undefined when the file does not exist */
   read(path: string): string | undefined;
 }
 
@@ -19,7 +19,7 @@ export const ruleIds: readonly string[] = [
   ...Array.from({ length: 25 }, (_, index) => `Q${index + 1}`),
 ];
 
-/** @returns what is wrong with docs/compatibility.md, each problem with its line */
+/** @returns problems in docs/compatibility.md, each with its line */
 export function checkCompatibility(markdown: string, expected: Expected): string[] {
   const rows = rowsOf(markdown);
   return [
@@ -80,7 +80,7 @@ function checkSection(section: string, known: readonly Known[], rows: readonly R
   return problems;
 }
 
-/** Reasons that docs/errors.md does not list with their code, and rows of what is no reason. */
+/** Reasons missing in docs/errors.md or listed with another code, and rows of unknown reasons. */
 export function checkReasons(markdown: string, reasons: Readonly<Record<string, number>>): string[] {
   const rows = new Map(
     [...markdown.matchAll(/^\| `(\w+)` \| (\d+) \|/gm)].map(([, reason, code]) => [reason as string, Number(code)]),

@@ -1,4 +1,4 @@
-/** docs/compatibility.md as data: its tables have one row a line, `| id | what | state | proof |`. */
+/** Parses docs/compatibility.md: tables with rows of the form `| id | what | state | proof |`. */
 
 export interface Row {
   /** First cell: `R001`, or the name of a controller or plugin. */
@@ -7,19 +7,19 @@ export interface Row {
   readonly section: string;
   readonly state: string;
   readonly proofs: readonly Proof[];
-  /** The rule whose row has state and proof for this one too. */
+  /** Rule whose state and proof also apply to this row. */
   readonly sameAs: string | undefined;
   readonly line: number;
 }
 
-/** One test that shows that a row holds, written `[label](../path/x.test.ts) "its name"`. */
+/** Reference to a test that proves a row: `[label](../path/x.test.ts) "test name"`. */
 export interface Proof {
-  /** From the root of the repository. */
+  /** Relative to the repository. */
   readonly file: string;
   readonly test: string;
 }
 
-/** Rows of every table that has a column `state`. Cells may hold `\|`. */
+/** Rows of all tables with a column `state`. Cells may contain `\|`. */
 export function rowsOf(markdown: string): Row[] {
   const rows: Row[] = [];
   let section = "";
@@ -57,7 +57,7 @@ function proofsOf(cell: string): Proof[] {
   for (let start = rest.indexOf("]("); start !== -1; start = rest.indexOf("](")) {
     const end = rest.indexOf(")", start);
     const file = rest.slice(start + 2, end).replace(/^\.\.\//, "");
-    // A name ends at a quote that is followed by the next proof or by nothing, so it may hold quotes itself.
+    // A name ends at a quote followed by another proof or the end, because names may contain quotes.
     const next = rest.indexOf('"; [', end);
     const text = rest.slice(end + 1, next === -1 ? undefined : next + 1).trim();
     proofs.push({ file, test: text.replace(/^"/, "").replace(/"$/, "") });

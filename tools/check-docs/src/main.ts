@@ -8,7 +8,7 @@ import { plugins } from "@coxswain/scheduler/plugins/catalogue";
 import { checkCompatibility, checkReasons, type Known } from "./check.ts";
 import { newReferenceCheck } from "./references.ts";
 
-/** Prints where the documents say something else than the code; exit code 1 when they do. */
+/** Prints discrepancies between documents and code; exit code 1 when there are any. */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const exists = (path: string): boolean => existsSync(join(root, path));
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

@@ -1,17 +1,17 @@
-/** What a document may name: what is in the tree, and what can be called. */
+/** Names that documents may refer to. */
 export interface Tree {
-  /** Files from the root, with slashes. */
+  /** Files relative to the root, with slashes. */
   readonly files: readonly string[];
-  /** Of `./cox`. */
+  /** Commands of `./cox`. */
   readonly verbs: readonly string[];
-  /** Of package.json: `pnpm lint`. */
+  /** Scripts of package.json: `pnpm lint`. */
   readonly scripts: readonly string[];
 }
 
-/** @returns a function that says what a document names that is not there: links, files, folders and commands */
+/** @returns a function that lists broken references of a document: links, files, folders and commands */
 export function newReferenceCheck({ files, verbs, scripts }: Tree): (path: string, markdown: string) => string[] {
   const whole = new Set(["", ...files.flatMap(withFolders)]);
-  // `handlers/create.ts`, `apimachinery/volumes/matching.ts`: the end of a path, with or without its `src/`.
+  // Suffixes of paths are accepted, with or without `src/`: `handlers/create.ts`, `apimachinery/volumes/matching.ts`.
   const ends = new Set([...whole].flatMap((path) => [...endsOf(path), ...endsOf(path.replace("/src/", "/"))]));
   return (path, markdown) => {
     const folder = path.split("/").slice(0, -1);
@@ -38,7 +38,7 @@ export function newReferenceCheck({ files, verbs, scripts }: Tree): (path: strin
   };
 }
 
-/** Begins at a folder of the root. */
+/** Paths starting at a folder of the root. */
 const rooted = /^(packages|tools|e2e|docs)\//;
 
 function firstGroups(text: string, pattern: RegExp): string[] {

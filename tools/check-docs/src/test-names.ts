@@ -1,12 +1,12 @@
 /**
- * Is there a test of this name in a file? Names may be written out, be parts of a table (`{ name: "…" }`), or be templates
- * (`test(\`refuses ${x}\`)`), whose holes match anything.
+ * Whether a file has a test of this name. The name may be a literal, an entry of a table (`{ name: "…" }`), or match a template
+ * (`test(\`refuses ${x}\`)`), whose placeholders match anything.
  */
 export function hasTest(source: string, name: string): boolean {
   const literals = literalsOf(source);
   return literals.some(({ text, template }) => {
     if (!template) return text === name;
-    // `${a} ${b}`: holes alone match everything, so the last one must be a string of the file.
+    // `${a} ${b}`: placeholders alone match everything, so require that the last one is a string of the file.
     if (fixedParts(text).join("").trim() === "") return literals.some((end) => !end.template && isEndOf(end.text, name));
     return matches(text, name);
   });
@@ -23,7 +23,7 @@ interface Literal {
 
 const opened = /(?:^|[^\w.])(?:test|it|suite|describe)\(\s*$/;
 
-/** Every quoted string of the file, and templates where they name a test. */
+/** All string literals of the file, and template literals used as test names. */
 function literalsOf(source: string): Literal[] {
   const found: Literal[] = [];
   for (let at = 0; at < source.length; at++) {
@@ -55,7 +55,7 @@ function endOfString(source: string, start: number): number {
   return at;
 }
 
-/** Holes may hold strings and templates of their own. */
+/** Placeholders may contain strings and nested templates. */
 function endOfTemplate(source: string, start: number): number {
   let depth = 0;
   for (let at = start + 1; at < source.length; at++) {
@@ -75,7 +75,7 @@ function unescaped(text: string): string {
   return text.replaceAll(/\\(["'`\\])/g, "$1").replaceAll("\\n", "\n");
 }
 
-/** The fixed parts of the template in order, the first at the beginning and the last at the end. */
+/** The fixed parts must occur in order, the first one at the start and the last one at the end. */
 function matches(template: string, name: string): boolean {
   const parts = fixedParts(template);
   const first = parts[0] as string;

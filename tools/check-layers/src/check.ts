@@ -1,5 +1,5 @@
 import { dirname, join, normalize } from "node:path";
-import { apimachineryRooms, apiserverRooms, daemons, type Room } from "./rules.ts";
+import { apiserverModules, daemons, type Module, type OrderedModule, orderedModules } from "./rules.ts";
 
 /** One source file: its path from the repository's root and what it imports. */
 export interface SourceFile {
@@ -13,7 +13,7 @@ export function importsOf(text: string): string[] {
   return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2]) as string);
 }
 
-/** @returns one line for each import that points the wrong way; empty when all is well. */
+/** @returns one line for each import that points the wrong way; empty when there is none. */
 export function check(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) => file.imports.flatMap((target) => problem(file.path, target) ?? []));
 }
@@ -33,29 +33,30 @@ function problem(file: string, target: string): string | undefined {
   const resolved = normalize(join(dirname(path), target));
   if (resolved.startsWith("..")) return `${file}: ${target} leaves the package; import it by its name`;
   if (isTest(resolved)) return `${file}: ${target} is a test`;
-  if (own === "apimachinery") return apimachineryProblem(file, path, resolved);
-  if (own === "apiserver") return roomProblem(file, path, resolved, apiserverRooms);
-  return undefined;
+  if (own === "apiserver") return graphProblem(file, path, resolved, apiserverModules);
+  const modules = orderedModules[own];
+  return modules === undefined ? `${file}: package ${own} has no module plan` : orderProblem(file, path, resolved, modules);
 }
 
 const isTest = (path: string): boolean => /\.test\.ts$|(?:^|\/)(?:suite|testing)\.ts$/.test(path);
 
-function apimachineryProblem(file: string, path: string, resolved: string): string | undefined {
+function orderProblem(file: string, path: string, resolved: string, modules: readonly OrderedModule[]): string | undefined {
+  const names = modules.map(({ name }) => name);
   const own = path.split("/")[0] as string;
-  const other = resolved.split("/")[0] as string;
-  const rank = apimachineryRooms.indexOf(own);
-  const otherRank = apimachineryRooms.indexOf(other);
-  if (rank < 0) return `${file}: ${own} is no room of apimachinery; rooms: ${apimachineryRooms.join(", ")}`;
+  const rank = names.indexOf(own);
+  const otherRank = names.indexOf(resolved.split("/")[0] as string);
+  if (rank < 0) return `${file}: ${own} is no module of its package; modules: ${names.join(", ")}`;
   if (otherRank >= 0 && otherRank <= rank) return undefined;
-  return `${file}: ${own} may import ${apimachineryRooms.slice(0, rank).join(", ") || "no other room"}, not ${resolved}`;
+  return `${file}: ${own} may import ${names.slice(0, rank).join(", ") || "no other module"}, not ${resolved}`;
 }
 
-function roomProblem(file: string, path: string, resolved: string, rooms: readonly Room[]): string | undefined {
-  const room = rooms.filter((candidate) => isBelow(path, candidate.path)).sort((a, b) => b.path.length - a.path.length)[0];
-  if (room === undefined) return `${file}: belongs to no room; rooms: ${rooms.map((candidate) => candidate.path).join(", ")}`;
-  if (room.imports.includes("*") || isBelow(resolved, room.path) || room.imports.some((allowed) => isBelow(resolved, allowed)))
-    return undefined;
-  return `${file}: ${room.path} may import ${room.imports.join(", ") || "no other room"}, not ${resolved}`;
+function graphProblem(file: string, path: string, resolved: string, modules: readonly Module[]): string | undefined {
+  const candidates = modules.filter((candidate) => isBelow(path, candidate.path));
+  const module = candidates.sort((a, b) => b.path.length - a.path.length)[0];
+  if (module === undefined) return `${file}: belongs to no module; modules: ${modules.map((one) => one.path).join(", ")}`;
+  const { imports } = module;
+  if (imports.includes("*") || [module.path, ...imports].some((allowed) => isBelow(resolved, allowed))) return undefined;
+  return `${file}: ${module.path} may import ${imports.join(", ") || "no other module"}, not ${resolved}`;
 }
 
-const isBelow = (path: string, room: string): boolean => path === room || path.startsWith(`${room}/`);
+const isBelow = (path: string, module: string): boolean => path === module || path.startsWith(`${module}/`);

@@ -1,15 +1,30 @@
-import { globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { check, importsOf } from "./check.ts";
+import { describeCycle, importCycles } from "./cycles.ts";
+import { withTables } from "./tables.ts";
 
-/** Prints every import that points against the room plan; exit code 1 when there is one. */
+/**
+ * Prints every import against the module plan (rules.ts), every import cycle, and whether ARCHITECTURE.md's tables are
+ * those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
+ */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const files = globSync("packages/*/src/**/*.ts", { cwd: root }).map((path) => ({
   path,
   imports: importsOf(readFileSync(join(root, path), "utf8")),
 }));
 const problems = check(files);
-for (const problem of problems) console.error(problem);
-console.log(`${files.length} files, ${problems.length} imports against the room plan`);
-process.exitCode = problems.length === 0 ? 0 : 1;
+const cycles = importCycles(files);
+for (const line of [...problems, ...cycles.map((cycle) => describeCycle(cycle, files))]) console.error(line);
+
+const document = join(root, "ARCHITECTURE.md");
+const written = readFileSync(document, "utf8");
+const wanted = withTables(written);
+if (process.argv.includes("--write")) writeFileSync(document, wanted);
+else if (wanted !== written) {
+  console.error("ARCHITECTURE.md: its tables are not those of rules.ts; run node tools/check-layers/src/main.ts --write");
+  process.exitCode = 1;
+}
+console.log(`${files.length} files, ${problems.length} imports against the module plan, ${cycles.length} import cycles`);
+if (problems.length + cycles.length > 0) process.exitCode = 1;

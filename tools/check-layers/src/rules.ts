@@ -1,46 +1,147 @@
-/** Which room may import which; ARCHITECTURE.md shows the same as a picture. */
+/** Which module may import which. ARCHITECTURE.md's tables are made from this: `node tools/check-layers/src/main.ts --write`. */
 
-/** Rooms of apimachinery in order: each may import only those before it, and itself. */
-export const apimachineryRooms: readonly string[] = [
-  "event-loop",
-  "clock",
-  "files",
-  "logging",
-  "metrics",
-  "meta",
-  "http2",
-  "cron",
-  "errors",
-  "validation",
-  "selectors",
-  "schema",
-  "scheduling",
-  "volumes",
-  "quota",
-  "storage-versions",
-  "watch-stream",
-  "codec",
-  "patch",
-  "flex-volumes",
-  "client",
-  "informers",
-  "workqueue",
-  "controller",
-  "flags",
-  "serving",
-  "testing",
-];
+/** A folder or file directly below a package's `src`. */
+export interface OrderedModule {
+  readonly name: string;
+  /** What it holds, for ARCHITECTURE.md; undefined for what is named after its only content. */
+  readonly holds?: string;
+}
 
-export interface Room {
+const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedModule[] =>
+  Object.entries(modules).map(([name, holds]) => (holds === "" ? { name } : { name, holds }));
+
+/** Packages whose modules stand in one order: each may import only those before it, and itself. */
+export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
+  apimachinery: inOrder({
+    "event-loop": "time slices for long work, yielding to the event loop, worker threads",
+    clock: "time, and the clock that tests move by hand",
+    files: "folders, atomic writes, watched files",
+    logging: "log lines in klog's format",
+    metrics: "metrics under upstream's names",
+    meta: "names, times, quantities, deep equality",
+    http2: "frames of HTTP/2, header compression, the server's side of a connection",
+    cron: "schedules",
+    errors: "Status errors and field errors",
+    validation: "rules of names and of object metadata",
+    selectors: "label and field selectors",
+    schema: "fields, defaults and protobuf numbers of each kind as data, its TypeScript type, OpenAPI",
+    scheduling: "what scheduler and controllers decide alike about pods and nodes",
+    volumes: "what controllers, scheduler and kubelet decide alike about volumes",
+    quota: "how much of a quota an object uses",
+    "storage-versions": "in which version API servers store each resource",
+    "watch-stream": "the frames of a watch's answer",
+    codec: "JSON, YAML and protobuf",
+    patch: "JSON, merge and strategic merge patches; server-side apply",
+    "flex-volumes": "third parties' programs that attach and mount volumes",
+    client: "requests to an API server, kubeconfig, credentials, connections",
+    informers: "caches of objects, filled by list and watch",
+    workqueue: "keys that wait to be reconciled, with backoff",
+    controller: "reconcile loops, Events, leader election",
+    flags: "flags, configuration files, feature gates, `main`",
+    serving: "HTTPS servers: TLS, authentication, health, metrics page",
+    testing: "what the tests of all packages share",
+  }),
+  "controller-manager": inOrder({
+    "flags.ts": "",
+    pods: "states of pods, adoption, creating and deleting them",
+    "leader-migration.ts": "",
+    config: "what the flags come to, as types and checks",
+    "controller-context.ts": "the dependencies that each controller is made with",
+    "bootstrap-tokens": "",
+    cloud: "controllers that need a cloud provider, which there is none of",
+    certificates: "what the controllers of signing requests share",
+    volumes: "what the volume controllers share",
+    history: "ControllerRevisions",
+    jobs: "states of Jobs",
+    scale: "the scale subresource",
+    services: "what the endpoints controllers share",
+    controllers: "a folder for each controller, named as in `--controllers`",
+    "catalogue.ts": "the list of controllers",
+    "config.ts": "",
+    "supervise.ts": "restarts a controller that failed, alone",
+    "server-health.ts": "",
+    "service-account-tokens.ts": "",
+    "manager.ts": "starts everything after the lease was acquired",
+    testing: "",
+    "kube-controller-manager.ts": "",
+    "main.ts": "",
+  }),
+  scheduler: inOrder({
+    "flags.ts": "",
+    "pod-status.ts": "",
+    cache: "nodes with their pods, and the snapshot that a cycle works on",
+    volumes: "assumed claims and volumes",
+    framework: "extension points, states and results of plugins",
+    config: "KubeSchedulerConfiguration",
+    "profile.ts": "the plugins of one profile, in order",
+    queue: "pods that wait: active, backing off, unschedulable",
+    "metrics.ts": "",
+    extenders: "HTTP extenders",
+    preemption: "which pods make room for another",
+    plugins: "a file or folder for each plugin",
+    "node-pre-check.ts": "",
+    "cluster-events.ts": "which changes of the cluster wake which pods",
+    "binding-cycle.ts": "",
+    "scheduling-cycle.ts": "",
+    "resource-metrics.ts": "",
+    "scheduler.ts": "the loop",
+    testing: "",
+    "kube-scheduler.ts": "",
+    "main.ts": "",
+  }),
+  "node-agent": inOrder({
+    "flags.ts": "",
+    "background.ts": "work beside the syncs of pods, and how it ends",
+    "kubelet-configuration.ts": "the fields of the configuration file",
+    pod: "a pod as the node sees it, its resources, back-off, verdicts",
+    "agent-config.ts": "what flags and file come to, as types",
+    "config-error.ts": "",
+    "config-fields.ts": "",
+    dbus: "systemd and logind",
+    environment: "environment variables, DNS and host name of a pod",
+    runtime: "the container runtime (CRI): sandboxes, containers, images",
+    "events.ts": "",
+    probes: "probes and lifecycle hooks",
+    sources: "where pods come from: API server, files, HTTP",
+    plugins: "sockets by which drivers register",
+    resources: "cgroups, CPUs, memory, devices, eviction",
+    host: "kernel settings, iptables chains and locks of the machine",
+    node: "the Node object, its lease, certificates and addresses",
+    volumes: "a file for each kind of volume, CSI, flex, quotas",
+    status: "pod status, from the runtime's state to the API server",
+    shutdown: "graceful shutdown of the machine",
+    "config-checks.ts": "",
+    "config.ts": "",
+    pods: "admission, workers and syncs of pods",
+    server: "the kubelet's HTTP server: logs, exec, stats, metrics",
+    "start-plugins.ts": "",
+    "dynamic-config": "configuration from the cluster",
+    "run-once.ts": "",
+    "upkeep.ts": "image and container garbage collection, eviction loop",
+    "agent.ts": "puts the modules together",
+    testing: "",
+    "kubelet.ts": "",
+    "main.ts": "",
+  }),
+};
+
+export interface Module {
   /** A file or folder below the package's `src`. The longest match decides. */
   readonly path: string;
   /** Files or folders of the same package it may import, besides itself; `*`: everything. */
   readonly imports: readonly string[];
+  readonly holds?: string;
 }
 
-/** What every later room may know of a request, a decision and a stored object: interfaces without code. */
+/** What every later module may know of a request, a decision and a stored object: interfaces without code. */
 const contracts = ["request", "authorization/authorizer.ts", "storage/storage.ts"];
-const filters = ["filters", "authentication", "authorization", "audit", "flow-control"];
+const filters = {
+  filters: "the filter chain in front of the handlers",
+  authentication: "who asks",
+  authorization: "whether they may",
+  audit: "audit events and where they are written",
+  "flow-control": "priority and fairness",
+};
 
 /** What the store and the cache around it share; none of it knows etcd. */
 const storageContracts = ["storage", "continue-token", "key-layout", "entry", "selection", "watch-queue", "metrics"].map(
@@ -50,34 +151,55 @@ const storageContracts = ["storage", "continue-token", "key-layout", "entry", "s
 /** What a storage over another one is made of. */
 const storageViews = ["storage", "entry", "object-codec", "watch-queue"].map((name) => `storage/${name}.ts`);
 
-export const apiserverRooms: readonly Room[] = [
-  { path: "request", imports: [] },
-  ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
-  { path: "handlers", imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"] },
-  { path: "node-proxy", imports: ["request", "registry/generic", "egress"] },
-  // The way out of the server.
-  { path: "egress", imports: [] },
-  { path: "admission", imports: ["request", "egress", "authorization/authorizer.ts", "authorization/pod-references.ts"] },
-  // The server's own client: reads the stores directly, writes through the router.
-  { path: "loopback", imports: ["request", "registry/generic", "storage/storage.ts"] },
-  // A language, which knows nothing of the server.
-  { path: "cel", imports: [] },
-  { path: "registry", imports: [...contracts, "cel"] },
-  { path: "watch", imports: storageContracts },
-  { path: "storage", imports: ["registry/generic/resource.ts"] },
-  { path: "storage/storage.ts", imports: [] },
-  // Where the store and the watch cache around it are put together.
-  { path: "storage/open.ts", imports: ["storage", "watch", "registry/generic/resource.ts"] },
+/** The API server's modules are a graph: a request passes from left to right, but authorization, for one, stands beside storage. */
+export const apiserverModules: readonly Module[] = [
+  { path: "request", imports: [], holds: "one request: what its path names, its context" },
+  ...Object.entries(filters).map(([path, holds]) => ({ path, imports: ["request", ...Object.keys(filters)], holds })),
+  {
+    path: "handlers",
+    imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"],
+    holds: "the verbs: negotiation, bodies, conversion, managed fields, answers",
+  },
+  {
+    path: "admission",
+    imports: ["request", "egress", "authorization/authorizer.ts", "authorization/pod-references.ts"],
+    holds: "admission plugins and webhooks",
+  },
+  { path: "registry", imports: [...contracts, "cel"], holds: "strategy, validation and table of each resource" },
+  { path: "watch", imports: storageContracts, holds: "watch caches: lists, watches and bookmarks from memory" },
+  { path: "storage", imports: ["registry/generic/resource.ts"], holds: "objects in etcd, encryption at rest" },
+  { path: "storage/storage.ts", imports: [], holds: "the interface of a storage" },
+  {
+    path: "storage/open.ts",
+    imports: ["storage", "watch", "registry/generic/resource.ts"],
+    holds: "puts the store and the watch cache around it together",
+  },
+  { path: "cel", imports: [], holds: "the Common Expression Language" },
   {
     path: "custom-resources",
     imports: ["registry/generic", "registry/definition.ts", "registry/apiextensions", "cel", "request", ...storageViews],
+    holds: "serving the resources that definitions define",
   },
-  // Sends requests on as the node proxy does.
-  { path: "aggregation", imports: ["request", "node-proxy", "egress"] },
-  { path: "bootstrap", imports: ["registry/generic", "request", "storage/storage.ts"] },
+  { path: "egress", imports: [], holds: "outgoing connections: direct or through a proxy" },
+  {
+    path: "node-proxy",
+    imports: ["request", "registry/generic", "egress"],
+    holds: "requests that go on to nodes, pods and services",
+  },
+  { path: "aggregation", imports: ["request", "node-proxy", "egress"], holds: "API groups that other servers answer for" },
+  {
+    path: "loopback",
+    imports: ["request", "registry/generic", "storage/storage.ts"],
+    holds: "the server's client of itself: reads the stores directly, writes through the router",
+  },
+  {
+    path: "bootstrap",
+    imports: ["registry/generic", "request", "storage/storage.ts"],
+    holds: "what a new cluster is given: namespaces, roles, the kubernetes Service",
+  },
   { path: "testing", imports: ["*"] },
-  { path: "server.ts", imports: ["*"] },
-  { path: "server", imports: ["*"] },
+  { path: "server.ts", imports: ["*"], holds: "puts the modules together" },
+  { path: "server", imports: ["*"], holds: "the parts of that, and the pages beside the API" },
   { path: "config.ts", imports: ["*"] },
   { path: "kube-apiserver.ts", imports: ["*"] },
   // Nothing may be loaded before the compiled code of it is looked for.

@@ -5,7 +5,7 @@ import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { readObjects } from "./input.ts";
 
-/** What each encoding is, and how its files end. */
+/** Media type and file extension per encoding. */
 export const formats = {
   json: { mediaType: jsonMediaType, extension: "json" },
   yaml: { mediaType: yamlMediaType, extension: "yaml" },
@@ -19,16 +19,16 @@ export interface Converted {
 }
 
 /**
- * The objects of one file in another encoding, and in another version when one is asked for.
- * @param version also that of objects that do not name theirs
- * @throws Error, StatusError 400: what is wrong with the input, or why the output cannot hold it
+ * Converts the objects of one file to another encoding, and optionally to another version.
+ * @param version also assumed for objects without apiVersion
+ * @throws Error, StatusError 400 when the input is invalid or cannot be represented in the output
  */
 export async function convert(input: Buffer, to: Format, version?: GroupVersion): Promise<Converted> {
   const { objects, warnings } = readObjects(input, version);
   return { bytes: encodeAll(version === undefined ? objects : await allInVersion(objects, version), to), warnings };
 }
 
-/** The catalogue of resources is large: only who asks for a version waits for it. */
+/** Loaded on demand, because the resource catalogue is large. */
 async function allInVersion(objects: readonly KubeObject[], version: GroupVersion): Promise<KubeObject[]> {
   const { inVersion } = await import("./versions.ts");
   return objects.map((object) => inVersion(object, version));

@@ -8,16 +8,15 @@ import { scheme } from "@coxswain/apimachinery/schema/scheme";
 
 export interface Input {
   readonly objects: readonly KubeObject[];
-  /** What was read and is not passed on: unknown and repeated fields. */
+  /** Dropped parts of the input: unknown and duplicate fields. */
   readonly warnings: readonly string[];
 }
 
 /**
- * The objects of a file, in canonical form: one, or as many as a YAML stream has documents. What the bytes are, they say
- * themselves: protobuf has its prefix, JSON a brace; all else is YAML. They may be a value of etcd, with its key before it
- * and a line end behind it as `etcdctl get` prints them.
- * @param version of objects that do not name theirs
- * @throws StatusError 400 or Error for bytes that are none of the three
+ * The objects of a file in canonical form; a YAML stream may contain several documents. The encoding is detected: protobuf by its
+ * prefix, JSON by a brace, anything else is YAML. Output of `etcdctl get` is accepted: key, value and a trailing line break.
+ * @param version assumed for objects without apiVersion
+ * @throws StatusError 400 or Error for invalid input
  */
 export function readObjects(bytes: Buffer, version?: GroupVersion): Input {
   const value = withoutKey(bytes);
@@ -41,7 +40,7 @@ function mediaTypeOf(bytes: Buffer): MediaType {
 
 const encrypted = Buffer.from("k8s:enc:");
 
-/** A key begins with a slash and ends with its line; no encoding of an object begins like that. */
+/** Removes etcdctl's key line: keys start with a slash, which no encoding of an object does. */
 function withoutKey(bytes: Buffer): Buffer {
   return bytes[0] === 0x2f ? bytes.subarray(bytes.indexOf(0x0a) + 1) : bytes;
 }
@@ -50,7 +49,7 @@ function decodeProtobufValue(bytes: Buffer): KubeObject {
   try {
     return decodeProtobuf(bytes);
   } catch (err) {
-    // etcdctl ends a value with a line end, which may not be told from the value's own last byte but by trying.
+    // etcdctl appends a line break, which can only be distinguished from the value's last byte by trying both.
     if (bytes.at(-1) !== 0x0a) throw err;
     return decodeProtobuf(bytes.subarray(0, -1));
   }
@@ -62,7 +61,7 @@ function readJson(bytes: Buffer, version: GroupVersion | undefined): Input {
     value = parseJson(bytes);
   } catch (err) {
     try {
-      return readYaml(bytes, version); // `{a: b}` is YAML
+      return readYaml(bytes, version); // `{a: b}` is YAML but not JSON
     } catch {
       throw err;
     }
@@ -94,7 +93,7 @@ interface Named extends GroupVersion {
   readonly kind: string;
 }
 
-/** @throws Error for a value that does not say what it is. */
+/** @throws Error for a value without kind or apiVersion. */
 function kindOf(value: unknown, version: GroupVersion | undefined): Named {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Error(
@@ -112,7 +111,7 @@ function kindOf(value: unknown, version: GroupVersion | undefined): Named {
   return { ...gv, kind };
 }
 
-/** A custom resource: as it is. */
+/** A custom resource: unchanged. */
 function unknownKind(value: unknown, named: Named): KubeObject {
   return { ...(value as KubeObject), apiVersion: formatGroupVersion(named), kind: named.kind };
 }

@@ -18,7 +18,7 @@ interface Options {
   readonly files: readonly string[];
 }
 
-/** Exit codes: 0 all converted, 1 some were not, 2 a wrong command line. */
+/** Exit codes: 0 all files converted, 1 some failed, 2 invalid command line. */
 async function main(args: readonly string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) {
     console.log(usage);
@@ -43,7 +43,7 @@ async function main(args: readonly string[]): Promise<number> {
   return failed ? 1 : 0;
 }
 
-/** @throws Error that says what is wrong. */
+/** @throws Error for invalid options. */
 function readOptions(args: string[]): Options {
   const { values, positionals } = parseArgs({
     args,
@@ -66,7 +66,7 @@ function readOptions(args: string[]): Options {
 async function convertFile(file: string | undefined, { to, version, folder }: Options): Promise<void> {
   const input = readFileSync(file ?? 0);
   const outputs: [Format, Converted][] = [];
-  // All before the first is written: a file that cannot be converted leaves nothing behind.
+  // Convert to all formats before writing, so that a failure leaves no partial output.
   for (const format of to) outputs.push([format, await convert(input, format, version)]);
   for (const warning of outputs[0]?.[1].warnings ?? []) console.error(`${nameOf(file)}: warning: ${warning}`);
   for (const [format, { bytes }] of outputs) {

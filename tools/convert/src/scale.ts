@@ -12,8 +12,8 @@ export function isScaleVersion(apiVersion: string): boolean {
 }
 
 /**
- * A Scale as another group has it. The older ones have the selector as a map when it is nothing but labels, and as text
- * always; of the two the text counts.
+ * Converts a Scale to another group. The old versions have the selector both as text and, if it only consists of equality
+ * requirements, as a map; the text takes precedence.
  * @throws Error for a group without Scale
  * Source: pkg/apis/{apps/v1beta1,apps/v1beta2,extensions/v1beta1}/conversion.go
  */

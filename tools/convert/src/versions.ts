@@ -1,6 +1,6 @@
 /**
- * Objects in another version of their kind. Lists are converted item by item; `Scale`, which is no resource of its own,
- * here.
+ * Converts objects to another version of their kind. Lists are converted item by item; `Scale`, which has no resource of its own,
+ * is converted in scale.ts.
  */
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -27,8 +27,8 @@ interface List extends KubeObject {
 }
 
 /**
- * @param object taken over
- * @throws Error when the kind has no such version
+ * @param object may be modified
+ * @throws Error when the kind does not exist in that version
  */
 export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
   const { apiVersion = "", kind = "" } = object;
@@ -39,11 +39,11 @@ export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
   return convert(object, to);
 }
 
-/** Items of a list do not name their kind; it does. */
+/** Items of a typed list have no kind of their own; it follows from the list's kind. */
 function listInVersion(list: List, to: GroupVersion): KubeObject {
   const kind = (list.kind ?? "").slice(0, -"List".length);
   const apiVersion = list.apiVersion ?? "";
-  convert({ apiVersion, kind, metadata: {} }, to); // an empty list, too, has to have the version
+  convert({ apiVersion, kind, metadata: {} }, to); // rejects an unknown version even for an empty list
   const items = list.items.map((item) => {
     const { apiVersion: _, kind: __, ...rest } = inVersion({ ...item, apiVersion, kind }, to);
     return rest;
@@ -51,7 +51,7 @@ function listInVersion(list: List, to: GroupVersion): KubeObject {
   return { ...list, apiVersion: formatGroupVersion(to), items } as unknown as KubeObject;
 }
 
-/** Items of a `List` are of any kind, and of any shape until now. */
+/** Items of a `List` can be of any kind and have not been validated yet. */
 function canonical(item: KubeObject): KubeObject {
   const gv = parseGroupVersion(item.apiVersion ?? "");
   const type = gv === undefined ? undefined : scheme.kind({ ...gv, kind: item.kind ?? "" });

@@ -5,13 +5,13 @@ import { build, type Plugin } from "esbuild";
 import { callSitesOf } from "./call-sites.ts";
 
 export interface Bundle {
-  /** By their names; all of them belong into one folder. */
+  /** By file name; all files belong into one folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
-  /** Folders of the foreign packages whose code is in the files, below the root, sorted. */
+  /** Folders of bundled third-party packages below the root, sorted. */
   readonly packages: readonly string[];
 }
 
-/** What can be run, by the name of its file; `*-thread` are workers, which the modules that start them look for beside themselves. */
+/** Entry points by output file name; `*-thread` are workers, located relative to the module that starts them. */
 const entryPoints = {
   "kube-apiserver": "packages/apiserver/src/main.ts",
   "kube-controller-manager": "packages/controller-manager/src/main.ts",
@@ -24,8 +24,8 @@ const entryPoints = {
 };
 
 /**
- * The daemons and all they import as a few files of JavaScript, which start in half the time of two thousand. What daemons share is
- * in files of its own. Equal sources give equal bytes, wherever the repository lies.
+ * Bundles the daemons and their imports into a few JavaScript files, which halves the start time. Shared code is in separate
+ * chunks. Reproducible, independent of the location of the repository.
  * @param root the repository
  */
 export async function bundle(root: string): Promise<Bundle> {
@@ -45,7 +45,7 @@ export async function bundle(root: string): Promise<Bundle> {
     metafile: true,
     legalComments: "none",
     logLevel: "error",
-    // What CommonJS modules call for Node's own modules.
+    // Bundled CommonJS modules call require() for Node's built-in modules.
     banner: { js: 'import { createRequire } from "node:module";\nconst require = createRequire(import.meta.url);' },
     plugins: [placesOfCalls, protocolOfEtcd, namesOfLateImports],
   });
@@ -60,7 +60,7 @@ export async function bundle(root: string): Promise<Bundle> {
   return { files, packages: foreignPackages(Object.keys(metafile.inputs)) };
 }
 
-/** Lines of the log name the file and the line of the sources, and `--vmodule` asks for them: the bundle looks them up. */
+/** Log lines and `--vmodule` refer to source files and lines: the bundled variant maps them back. */
 const placesOfCalls: Plugin = {
   name: "places-of-calls",
   setup(on) {
@@ -73,7 +73,7 @@ const placesOfCalls: Plugin = {
 
 const loadsProtocol = "(0, proto_loader_1.loadSync)(`${__dirname}/../proto/rpc.proto`,";
 
-/** etcd3 reads its protocol from files when it is loaded; the bundle has it as data. */
+/** etcd3 loads its .proto files at startup; the bundle embeds the parsed protocol. */
 const protocolOfEtcd: Plugin = {
   name: "protocol-of-etcd",
   setup(on) {
@@ -86,14 +86,14 @@ const protocolOfEtcd: Plugin = {
   },
 };
 
-/** With the protobufjs that reads it otherwise: the one of etcd3's own loader. */
+/** Uses the protobufjs of etcd3's own @grpc/proto-loader, so that versions match. */
 function protocolAsJson(importer: string, file: string): unknown {
   const loader = createRequire(importer).resolve("@grpc/proto-loader");
   const protobuf = createRequire(loader)("protobufjs") as { loadSync(file: string): { toJSON(): unknown } };
   return protobuf.loadSync(file).toJSON();
 }
 
-/** `await import("etcd3")` gives the names of a CommonJS module in Node, but esbuild's would have nothing but `default`. */
+/** `await import("etcd3")` yields named exports of a CommonJS module in Node; esbuild's output would only have `default`. */
 const namesOfLateImports: Plugin = {
   name: "names-of-late-imports",
   setup(on) {

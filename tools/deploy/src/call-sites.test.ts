@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { transform } from "esbuild";
 import { callSitesOf, sourceOf } from "./call-sites.ts";
 
-/** Where each line stands when what has no trace in JavaScript is gone. */
+/** Call sites after TypeScript-only code was removed. */
 async function compiled(source: string, sourcefile: string) {
   const { code, map } = await transform(source, { loader: "ts", sourcemap: "external", sourcefile });
   const sites = callSitesOf(code, JSON.parse(map));

@@ -1,15 +1,15 @@
 import { SourceMap, type SourceMapPayload } from "node:module";
 
 /**
- * Which line of which source each line of a bundled file was made from. `runs` has three numbers for each stretch of lines that
- * follow each other in both: the first line of the file, the source's place in `sources`, its first line there. Lines count from 1.
+ * Line mapping from a bundled file to its sources. `runs` has three numbers per run of consecutive lines: first line in the
+ * bundle, index into `sources`, first line in the source. Lines count from 1.
  */
 export interface CallSites {
   readonly sources: readonly string[];
   readonly runs: readonly number[];
 }
 
-/** Keeps of a file's source map what a log line says, of our own sources: the map itself would take more memory than the daemon. */
+/** Reduces a source map to the lines of our own sources; the full map would take more memory than the daemon. */
 export function callSitesOf(code: string, payload: SourceMapPayload): CallSites {
   const map = new SourceMap(payload);
   const names: string[] = [];
@@ -17,7 +17,7 @@ export function callSitesOf(code: string, payload: SourceMapPayload): CallSites 
   let before = { line: 0, source: -1, sourceLine: 0 };
   for (const [i, text] of code.split("\n").entries()) {
     const entry = map.findEntry(i, text.search(/\S|$/));
-    // Without a source: what the bundler added. With another line: the line has nothing of its own.
+    // Skips lines added by the bundler (no source) and lines without a mapping of their own.
     if (!("originalSource" in entry) || !entry.originalSource || entry.generatedLine !== i) continue;
     if (entry.originalSource.includes("node_modules/")) continue;
     const name = entry.originalSource.replace(/^(?:\.\.\/)+/, "");
@@ -31,7 +31,7 @@ export function callSitesOf(code: string, payload: SourceMapPayload): CallSites 
   return { sources: names, runs };
 }
 
-/** @returns undefined for a line that is not from our sources. */
+/** @returns undefined for lines not from our sources. */
 export function sourceOf({ sources, runs }: CallSites, line: number): { file: string; line: number } | undefined {
   let low = 0;
   let high = runs.length / 3;

@@ -1,4 +1,4 @@
-/** `coxswain certs`: the certificates and kubeconfigs of a cluster in kubeadm's layout, for machines without kubeadm. */
+/** `coxswain certs`: creates the certificates and kubeconfigs of a cluster in kubeadm's layout, without kubeadm. */
 import { copyFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ const planOf = (flags: Flags): PkiPlan => ({
   apiserverNames: flags.apiserverNames,
   etcdNames: flags.etcdNames,
   kubeletNames: flags.kubeletNames,
-  // As kubeadm has it, so that no role needs to be bound first.
+  // Like kubeadm: needs no role binding.
   kubeletClientGroups: ["system:masters"],
   server: (name) => (name === "admin" || name === "kubelet" ? flags.outsideServer || flags.server : flags.server),
 });

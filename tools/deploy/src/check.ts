@@ -1,10 +1,10 @@
-/** `coxswain check https://127.0.0.1:6443/readyz [<file of authorities>]`: exit code 0 when the answer is 200, for health checks of containers. */
+/** `coxswain check https://127.0.0.1:6443/readyz [<CA file>]`: health check for containers; exit code 0 for a 200. */
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
 
 const [url = "", authorities] = process.argv.slice(2);
-// Without authorities whoever answers at the address is believed: a daemon's self-signed certificate on the loopback interface.
+// Without a CA file the certificate is not verified: it is a daemon's self-signed one on the loopback interface.
 const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: readFileSync(authorities) };
 try {
   const { get } = url.startsWith("http:") ? http : https;

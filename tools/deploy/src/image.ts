@@ -8,7 +8,7 @@ import type { TarEntry } from "@coxswain/images/tar";
 import { releaseFiles, versionOf } from "./release.ts";
 import { withFolders } from "./with-folders.ts";
 
-/** What the daemons and the compose file call, and Debian's package that has it. `Dockerfile` installs the same. */
+/** Programs called by the daemons and the compose file, with their Debian packages; keep in sync with `Dockerfile`. */
 const programs: Readonly<Record<string, string>> = {
   etcd: "etcd-server",
   mount: "mount",
@@ -20,15 +20,15 @@ const programs: Readonly<Record<string, string>> = {
   busybox: "busybox-static",
 };
 const applets = ["sh", "cat", "ls", "readlink", "sleep"];
-/** iptables loads them when it is told to match something. */
+/** Plugins that iptables loads for matches and targets. */
 const extensions = "/usr/lib/*/xtables/*.so";
 
 /**
- * An image of the release on the few files of this machine's Debian that it needs, for `docker load` and `ctr images import`:
- * no registry is asked.
- * @param names full references that it has besides `docker.io/library/coxswain:<version>`: those of upstream's images, say, so that
- * manifests stay as they are
- * @returns the archive's path, `<out>/coxswain-image.tar`
+ * Builds an image of the release from a few files of this machine's Debian, for `docker load` and `ctr images import`; no
+ * registry is used.
+ * @param names additional full references besides `docker.io/library/coxswain:<version>`, such as those of upstream's images, so
+ * that existing manifests can be used unchanged
+ * @returns the path of the archive, `<out>/coxswain-image.tar`
  * @throws Failure when a program is missing
  */
 export async function writeImage(root: string, out: string, names: readonly string[] = []): Promise<string> {
@@ -60,7 +60,7 @@ export async function writeImage(root: string, out: string, names: readonly stri
   return archive;
 }
 
-/** The libraries that a program or a library is loaded with; none of a static one. */
+/** Shared libraries of a program or library, by ldd; empty for static ones. */
 function librariesOf(path: string): string[] {
   try {
     const listed = execFileSync("ldd", [path], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });

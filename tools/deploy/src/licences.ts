@@ -8,9 +8,9 @@ interface Manifest {
 }
 
 /**
- * Name, version and licence of each package whose code is shipped, with the text that the package brings.
+ * Name, version, licence and licence text of each bundled package.
  * @param packages their folders below `root`
- * @throws Error for a package that does not say under which licence it is: nobody may ship it
+ * @throws Error for a package without licence information
  */
 export function licencesOf(root: string, packages: readonly string[]): string {
   return packages

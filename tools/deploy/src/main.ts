@@ -1,12 +1,13 @@
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeChecksums } from "./checksums.ts";
 import { writeImage } from "./image.ts";
 import { writeRelease } from "./release.ts";
 
 /**
- * `main.ts [--release] [--image [--name <reference>]…] [--out <folder>]`: writes the two into the folder, `.cox/release` by default,
- * and prints their paths. The image gets the names too.
+ * `main.ts [--release] [--image [--name <reference>]…] [--out <folder>]`: writes the release archive and the image to a folder,
+ * `.cox/release` by default, with `SHA256SUMS`, and prints the paths. `--name` adds references to the image.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 
@@ -36,5 +37,8 @@ function readOptions(): Options {
 
 const options = readOptions();
 const out = resolve(options.out);
-if (options.release) console.log(await writeRelease(root, out));
-if (options.image) console.log(await writeImage(root, out, options.name));
+const written: string[] = [];
+if (options.release) written.push(await writeRelease(root, out));
+if (options.image) written.push(await writeImage(root, out, options.name));
+if (written.length > 0) written.push(writeChecksums(written));
+for (const path of written) console.log(path);

@@ -1,10 +1,10 @@
 import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-/** The folder of the kubeconfigs, and those below it that others must be able to enter. */
+/** Folders that the daemons' users must be able to enter. */
 const folders = ["", "pki", "pki/etcd"];
 
-/** Which group reads a file that is otherwise root's alone: that of the one daemon which needs it. */
+/** Files readable by root only, and the group of the one daemon that needs each. */
 const readers: Readonly<Record<string, string>> = {
   "pki/apiserver.key": "kube-apiserver",
   "pki/apiserver-kubelet-client.key": "kube-apiserver",
@@ -19,7 +19,7 @@ const readers: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lets the daemons' own users read what they need of a folder in kubeadm's layout. Groups that this machine does not have get nothing.
+ * Grants the daemons' users read access to the files they need in kubeadm's layout. Groups missing on this machine are skipped.
  * @returns a line for each file whose access was changed
  */
 export function giveToReaders(folder: string, groupFile = "/etc/group"): string[] {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type TarEntry, tar } from "@coxswain/images/tar";
+import { billOfMaterials } from "./bill-of-materials.ts";
 import { bundle } from "./bundle.ts";
 import { withoutDeadLinks } from "./document-links.ts";
 import { licencesOf } from "./licences.ts";
@@ -10,14 +11,14 @@ import { withFolders } from "./with-folders.ts";
 
 export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
 
-/** As Go and Debian call this machine's processor. */
+/** Architecture name of Go and Debian. */
 export const architecture = process.arch === "x64" ? "amd64" : process.arch;
 
 const documents = ["LICENSE", "CHANGELOG.md", "docs/installing.md", "docs/compatibility.md", "docs/flags"];
 
 /**
- * All files of a release, by their place below its folder: `bin`, `lib`, Node as `libexec/node`, units, compose file, documents.
- * The same sources and the same Node give the same bytes.
+ * All files of a release by archive path: `bin`, `lib`, Node as `libexec/node`, units, compose file, documents.
+ * Reproducible for the same sources and Node.
  * @param root the repository
  */
 export async function releaseFiles(root: string): Promise<TarEntry[]> {
@@ -35,13 +36,14 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
     file("libexec/node", process.execPath, 0o755),
     ...copies(here, ["systemd/**", "compose/**"], ""),
     ...documents.flatMap((name) => copies(root, [name, `${name}/**`], "")),
+    licence("", "sbom.cdx.json", billOfMaterials(root, packages)),
     licence("licences", "packages.txt", licencesOf(root, packages)),
     licence("licences", "node.txt", readFileSync(join(process.execPath, "..", "..", "LICENSE"), "utf8")),
   ];
   return linkedWithin(withFolders(entries.sort((a, b) => (a.path < b.path ? -1 : 1))));
 }
 
-/** The repository's documents lead to sources and tests, which are not in the archive. */
+/** Removes links from the documents to sources and tests, which are not in the archive. */
 function linkedWithin(entries: readonly TarEntry[]): TarEntry[] {
   const paths = new Set(entries.map(({ path }) => path));
   return entries.map((entry) => {
@@ -56,7 +58,7 @@ export function versionOf(root: string): string {
   return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;
 }
 
-/** @returns the archive's path, `<out>/coxswain-1.23.0-linux-amd64.tar.gz` */
+/** @returns the path of the archive, `<out>/coxswain-1.23.0-linux-amd64.tar.gz` */
 export async function writeRelease(root: string, out: string): Promise<string> {
   const name = `coxswain-${versionOf(root)}-linux-${architecture}`;
   const entries = (await releaseFiles(root)).map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
@@ -66,7 +68,7 @@ export async function writeRelease(root: string, out: string): Promise<string> {
   return archive;
 }
 
-/** Regular files that match, with their modes. */
+/** Matching regular files with their modes. */
 function copies(from: string, patterns: readonly string[], to: string): TarEntry[] {
   return globSync(patterns as string[], { cwd: from })
     .filter((path) => statSync(join(from, path)).isFile())

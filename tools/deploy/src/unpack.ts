@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { TarEntry } from "@coxswain/images/tar";
 
-/** Writes the files as tar would extract their archive. */
+/** Extracts the entries like tar. */
 export function unpack(entries: readonly TarEntry[], folder: string): void {
   for (const entry of entries) {
     const path = join(folder, entry.path);

@@ -1,6 +1,6 @@
 import type { TarEntry } from "@coxswain/images/tar";
 
-/** The same entries with each folder that none of them makes, before what is in it. */
+/** Adds entries for missing parent folders, each before its contents. */
 export function withFolders(entries: readonly TarEntry[]): TarEntry[] {
   const seen = new Set(entries.filter(({ type }) => type === "folder").map(({ path }) => path));
   return entries.flatMap((entry) => {

@@ -4,7 +4,7 @@ import { type ClusterProcess, identify } from "./cluster-processes.ts";
 
 const mountPoint = "/sys/fs/cgroup";
 
-/** The folders of a cgroup and of those below it, deepest first, in every hierarchy of cgroup v1 or in that of v2. */
+/** Folders of a cgroup and its descendants, deepest first, in all cgroup v1 hierarchies or the v2 hierarchy. */
 export function cgroupFolders(name: string): string[] {
   const below = (folder: string): string[] => [
     ...entriesOf(folder)
@@ -27,13 +27,13 @@ export function processesIn(folders: readonly string[]): ClusterProcess[] {
     try {
       return readFileSync(join(folder, "cgroup.procs"), "utf8").split("\n").filter(Boolean).map(Number);
     } catch {
-      return []; // removed meanwhile
+      return []; // removed concurrently
     }
   });
   return [...new Set(pids)].flatMap((pid) => identify(pid));
 }
 
-/** A frozen process gets its signals when it is thawed. */
+/** Frozen processes receive signals only after thawing. */
 export function thaw(folders: readonly string[]): void {
   for (const folder of folders) {
     write(join(folder, "freezer.state"), "THAWED");
@@ -41,13 +41,13 @@ export function thaw(folders: readonly string[]): void {
   }
 }
 
-/** Only empty ones can be removed; those that are not stay. */
+/** Removes empty cgroups; those with processes remain. */
 export function removeCgroups(folders: readonly string[]): void {
   for (const folder of folders) {
     try {
       rmdirSync(folder);
     } catch {
-      // a process is still in it
+      // it still contains a process
     }
   }
 }

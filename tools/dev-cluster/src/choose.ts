@@ -6,32 +6,32 @@ import { flagOf, portFlag } from "./flag-names.ts";
 import type { RegisteredCluster } from "./registry.ts";
 import { type Asked, type Choices, defaultChoices, mergeAsked, type PortName, portNames, withAsked } from "./settings.ts";
 
-/** A network that the machine sends elsewhere than to its default gateway. */
+/** A route of the machine other than the default route. */
 export interface Route {
   readonly cidr: Cidr;
   readonly device: string;
 }
 
-/** What a decision depends on besides the user's wishes. */
+/** Inputs of the decision besides the user's settings. */
 export interface Circumstances {
-  /** For remedies: ` --name b`, or nothing for the default cluster. */
+  /** Appended to suggested commands: ` --name b`, or empty for the default cluster. */
   readonly nameFlag: string;
   readonly record: ClusterRecord | undefined;
-  /** The cluster's data were made with the record's networks and node name. */
+  /** True when data created with the record's networks and node name exist. */
   readonly hasData: boolean;
-  /** At least one process of the cluster runs. */
+  /** True when at least one process of the cluster runs. */
   readonly isRunning: boolean;
   readonly others: readonly RegisteredCluster[];
-  /** But for those of this cluster's own bridge. */
+  /** Without those of the cluster's own bridge. */
   readonly routes: readonly Route[];
   readonly isPortFree: (port: number) => Promise<boolean>;
-  /** Told of what was decided otherwise than the user may expect. */
+  /** Reports decisions that the user may not expect. */
   readonly say: (text: string) => void;
 }
 
 /**
- * Decides a cluster's ports and networks: what is asked for (or was, in an earlier `up`) if it can be had, else what is free.
- * @throws Failure that names the setting, what is in its way and the remedy
+ * Chooses a cluster's ports and networks: the requested ones (in this or an earlier `up`), else free ones.
+ * @throws Failure naming the setting, the conflict and the remedy
  */
 export async function choose(asked: Asked, circumstances: Circumstances): Promise<ClusterRecord> {
   const { record, isRunning } = circumstances;
@@ -56,7 +56,7 @@ export async function choose(asked: Asked, circumstances: Circumstances): Promis
 
 const nodeNameForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** @throws UsageFailure for a value that no cluster could have. */
+/** @throws UsageFailure for invalid values. */
 function checkForm(choices: Choices, asked: Asked): void {
   const { nodeName } = choices;
   if (nodeName.length > 63 || !nodeNameForm.test(nodeName))
@@ -64,8 +64,8 @@ function checkForm(choices: Choices, asked: Asked): void {
       `${flagOf.nodeName}: ${JSON.stringify(nodeName)} is no name of a node: lower-case letters, digits, dashes and dots, at most 63`,
     );
   for (const [key, smallest, largest] of [
-    ["podCidr", 24, 8], // room for 110 pods
-    ["serviceCidr", 28, 12], // what kube-apiserver accepts
+    ["podCidr", 24, 8], // enough for 110 pods
+    ["serviceCidr", 28, 12], // range accepted by kube-apiserver
   ] as const) {
     const cidr = parseCidr(choices[key]);
     if (cidr === undefined || cidr.prefix > smallest || cidr.prefix < largest)
@@ -82,7 +82,7 @@ function checkForm(choices: Choices, asked: Asked): void {
   }
 }
 
-/** Flags whose values differ, by the names that the user knows. */
+/** Flag names of the settings that differ. */
 function changedFlags(from: Choices, to: Choices): string[] {
   const keys = Object.keys(flagOf) as (keyof typeof flagOf)[];
   return [
@@ -94,7 +94,7 @@ function changedFlags(from: Choices, to: Choices): string[] {
   ];
 }
 
-/** Networks and the node's name are in what etcd holds. */
+/** Networks and node name cannot change once they are stored in etcd. */
 function refuseNewIdentity(base: Choices, asked: Asked, { hasData, record, nameFlag }: Circumstances): void {
   if (!hasData || record === undefined) return;
   for (const key of ["nodeName", "podCidr", "serviceCidr"] as const) {
@@ -106,7 +106,7 @@ function refuseNewIdentity(base: Choices, asked: Asked, { hasData, record, nameF
   }
 }
 
-/** In the order of preference; from all three ranges for private use, since a VPN may have the whole of one. */
+/** In order of preference; from all three private ranges, because a VPN may occupy a whole one. */
 const candidates: Readonly<Record<"podCidr" | "serviceCidr", readonly string[]>> = {
   podCidr: [
     ...range(244, 255).map((byte) => `10.${byte}.0.0/16`),
@@ -142,7 +142,7 @@ function chooseNetwork(
   const { hasData, nameFlag, others, routes } = circumstances;
   const narrowRoutes = routes.filter((route) => route.cidr.prefix >= cidr.prefix);
   if (hasData && clusterInTheWay(cidr, others) === undefined && routeInTheWay(cidr, narrowRoutes) === undefined) {
-    // A VPN's route to more than this network: the cluster's is the narrower one, which wins.
+    // The conflicting route, e.g. of a VPN, is less specific: the cluster's route takes precedence.
     circumstances.say(`${flagOf[key]} ${wanted} hides a part of ${inTheWay}`);
     return cidr;
   }
@@ -174,7 +174,7 @@ function routeInTheWay(cidr: Cidr, routes: readonly Route[]): string | undefined
   return route === undefined ? undefined : `this machine's route to ${formatCidr(route.cidr)} (${route.device})`;
 }
 
-/** Between those of the first cluster and the ports that the kernel gives to clients. */
+/** Above the default cluster's ports and below the kernel's ephemeral ports. */
 const firstShift = 10_000;
 const lastPort = 32_767;
 
@@ -187,7 +187,7 @@ async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circums
   const replaced: string[] = [];
   for (const name of portNames) {
     const port = wanted.ports[name];
-    // Where nothing of the node runs, nobody listens.
+    // Kubelet ports are not used without a node.
     const isNeeded = wanted.withNode || !name.startsWith("kubelet");
     const isFixed = asked.ports?.[name] !== undefined;
     if (!isNeeded && isFixed) continue;

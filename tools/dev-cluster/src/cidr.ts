@@ -1,12 +1,12 @@
-/** A range of IPv4 addresses. */
+/** An IPv4 network. */
 export interface Cidr {
-  /** The first address as a number. */
+  /** The network address as a number. */
   readonly first: number;
-  /** Length of the prefix, 0 to 32. */
+  /** Prefix length, 0 to 32. */
   readonly prefix: number;
 }
 
-/** Reads `10.244.0.0/16`; undefined for what is not an IPv4 range or has bits set behind its prefix. */
+/** Parses `10.244.0.0/16`; undefined when it is not IPv4 CIDR notation or has host bits set. */
 export function parseCidr(text: string): Cidr | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
   if (match === null) return undefined;
@@ -18,7 +18,7 @@ export function parseCidr(text: string): Cidr | undefined {
 
 export const sizeOf = (cidr: Cidr): number => 2 ** (32 - cidr.prefix);
 
-/** The address at a distance from the first, as text. */
+/** The address at an offset from the network address, in dotted notation. */
 export function addressAt(cidr: Cidr, offset: number): string {
   const value = cidr.first + offset;
   return [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join(".");

@@ -4,17 +4,17 @@ import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { Failure } from "./failure.ts";
 import type { Asked, Choices } from "./settings.ts";
 
-/** `cluster.json` in the state folder: what `up` has decided, for the next `up` and for all other verbs. */
+/** `cluster.json` in the state folder: the decisions of `up`, read by the next `up` and all other commands. */
 export interface ClusterRecord {
-  /** What the user asked for, in this `up` or an earlier one. */
+  /** Settings requested by the user, in this or earlier `up` commands. */
   readonly asked: Asked;
-  /** What became of it. */
+  /** Resulting settings. */
   readonly choices: Choices;
 }
 
 const recordFile = (state: string): string => join(state, "cluster.json");
 
-/** @returns undefined where no cluster was started. @throws Failure for a file that cannot be read or is damaged. */
+/** @returns undefined when no cluster was started. @throws Failure when the file is unreadable or damaged. */
 export function readRecord(state: string): ClusterRecord | undefined {
   let text: string;
   try {
@@ -32,6 +32,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up make the cluster anew`);
 }
 
+/** Replaces the file atomically. */
 export function writeRecord(state: string, record: ClusterRecord): void {
   makeFolderSync(state, 0o711);
   const partial = `${recordFile(state)}.new`;
@@ -41,13 +42,13 @@ export function writeRecord(state: string, record: ClusterRecord): void {
 
 export const removeRecord = (state: string): void => rmSync(recordFile(state), { force: true });
 
-/** Leaves no empty folders of a cluster with a name: its own, and that of all of them. */
+/** Removes the empty folder of a named cluster, and their common parent when it is empty. */
 export function removeEmptyFolder(name: string, state: string): void {
   for (const folder of name === "default" ? [] : [state, dirname(state)]) {
     try {
       rmdirSync(folder);
     } catch {
-      return; // something else is in it, perhaps the next cluster of this name
+      return; // not empty: perhaps a new cluster of this name
     }
   }
 }

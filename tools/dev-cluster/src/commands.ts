@@ -8,8 +8,8 @@ import { Failure } from "./failure.ts";
 const largestOutputBytes = 64 << 20;
 
 /**
- * Runs a program to its end. It is in a session of its own: Ctrl-C is for us to act on, and may come while we clean up.
- * @returns its standard output. @throws Failure with what it printed.
+ * Runs a program to completion, in its own session, so that Ctrl-C does not kill it during our cleanup.
+ * @returns its standard output. @throws Failure with its output.
  */
 export async function exec(command: string, args: readonly string[], input?: string | Readable): Promise<string> {
   const output = { stdout: "", stderr: "" };
@@ -22,7 +22,7 @@ export async function exec(command: string, args: readonly string[], input?: str
   let inputFailure: Error | undefined;
   if (child.stdin !== null) {
     pipeline(typeof input === "string" ? [input] : (input ?? []), child.stdin).catch((err: NodeJS.ErrnoException) => {
-      if (err.code !== "EPIPE") inputFailure = err; // a program may read only a part of it
+      if (err.code !== "EPIPE") inputFailure = err; // EPIPE: programs may exit before reading all input
     });
   }
   const ended = await new Promise<string | undefined>((resolve) => {
@@ -36,12 +36,12 @@ export async function exec(command: string, args: readonly string[], input?: str
   return output.stdout;
 }
 
-/** The same for something that may fail because there is nothing to do. */
+/** Like `exec`, but returns undefined on failure, e.g. when there is nothing to remove. */
 export async function tryExec(command: string, args: readonly string[]): Promise<string | undefined> {
   return exec(command, args).catch(() => undefined);
 }
 
-/** Runs a program in our place: its input, output, signals and exit code are ours. */
+/** Runs a program with inherited stdio, forwards signals and returns its exit code. */
 export function passThrough(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<number> {
   const child = spawn(command, args, { stdio: "inherit", env });
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => child.kill(name));
@@ -51,12 +51,13 @@ export function passThrough(command: string, args: readonly string[], env: NodeJ
   });
 }
 
-/** Where a program is; also looks where Debian keeps those for root, which a user's PATH may lack. */
+/** Path of a program; also searches the sbin folders, which may be missing in a user's PATH. */
 export function which(program: string): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(":"), "/usr/local/sbin", "/usr/sbin", "/sbin"];
   return folders.map((folder) => join(folder, program)).find(isExecutable);
 }
 
+/** Path of a required program. @throws Failure naming the Debian package that contains it. */
 export function need(program: string, debianPackage: string): string {
   const found = which(program);
   if (found === undefined) throw new Failure(`${program} is missing; install Debian's package ${debianPackage}`);

@@ -11,7 +11,7 @@ import { daemonNames } from "./daemons.ts";
 const root = join(import.meta.dirname, "..", "..", "..");
 const reader = join(root, "packages/apimachinery/src/flags/quick-imports.ts");
 
-/** A repository with one built daemon, which is like ours but small. */
+/** A minimal repository with one built daemon. */
 function aRepository(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), "cox-compiled-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -26,7 +26,7 @@ function aRepository(t: TestContext) {
   writeFileSync(file("package.json"), '{ "type": "module" }\n');
   writeFileSync(file(".tsbuildinfo"), "");
   const compiled = (): string[] => globSync("compiled-code/**", { cwd: dist }).filter((name) => statSync(file(name)).isFile());
-  /** What the daemon prints, and what Node says of the compiled form of its code. */
+  /** Output of the daemon, and whether Node used the compile cache. */
   const start = async (): Promise<{ printed: string; code: string | undefined }> => {
     const env = { ...process.env, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [file("main.js")], { env });

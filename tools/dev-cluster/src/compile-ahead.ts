@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { compiledCodeFolder } from "@coxswain/apimachinery/flags/quick-imports";
 
-/** Which build the compiled code is of, in its folder. */
+/** File in the cache folder that identifies the build. */
 const markFile = "made-of";
 
 /**
- * `compile-ahead.ts`: after each build, the code of the daemons' modules as V8 compiles it, so that no start has to. Done by Node
- * itself, while a daemon says its version: all modules are loaded for that.
+ * `compile-ahead.ts`: fills V8's compile cache of each daemon after a build, so that no start has to compile. Runs each daemon
+ * with --version, which loads all modules, under NODE_COMPILE_CACHE.
  * @param root the repository
- * @returns the daemons whose code was compiled, by their package; the others have not changed
+ * @returns dist folders of the daemons whose cache was renewed; the others are up to date
  */
 export async function compileAhead(root: string): Promise<string[]> {
   const builds = globSync("packages/*/dist/.tsbuildinfo", { cwd: root }).sort();
@@ -27,7 +27,7 @@ function isOf(mark: string, folder: string): boolean {
   return existsSync(file) && readFileSync(file, "utf8") === mark;
 }
 
-/** In a folder of its own until it is whole: a daemon may be starting. */
+/** Writes to a temporary folder and renames it, because a daemon may be starting concurrently. */
 async function compile(dist: string, mark: string): Promise<void> {
   const folder = join(dist, compiledCodeFolder);
   const made = `${folder}.${process.pid}`;

@@ -9,7 +9,7 @@ import type { ProcessSpec } from "./supervisor-state.ts";
 
 export const containerdSocket = (settings: Settings): string => join(settings.run, "containerd.sock");
 
-/** A containerd of the cluster's own: root, state, socket and network configuration are all below its folders. */
+/** A containerd for this cluster only: root, state, socket and CNI configuration are in the cluster's folders. */
 export function containerdProcess(settings: Settings): ProcessSpec {
   const args = withExtraArgs([`--config=${configFile(settings)}`], settings.extraArgs.containerd);
   return { name: "containerd", command: need("containerd", "containerd"), args };
@@ -44,7 +44,7 @@ state = ${text(join(settings.run, "containerd"))}
   writeFileSync(join(network, "10-cox.conflist"), JSON.stringify(networkConfig(settings), undefined, 2));
 }
 
-/** Source: the CNI plugins bridge, host-local and portmap. */
+/** CNI configuration. Source: the CNI plugins bridge, host-local and portmap. */
 function networkConfig(settings: Settings): unknown {
   return {
     cniVersion: "0.4.0",
@@ -68,7 +68,7 @@ function networkConfig(settings: Settings): unknown {
   };
 }
 
-/** Imports the images that this machine makes itself, once for each state folder. */
+/** Imports the locally built images, once per state folder. */
 export async function importImages(settings: Settings): Promise<void> {
   const busybox = need("busybox", "busybox-static");
   const ctr = (...args: string[]): Promise<string> =>

@@ -16,7 +16,7 @@ const packages: Readonly<Record<DaemonName, string>> = {
   kubelet: "node-agent",
 };
 
-/** The program of a daemon as users run it: the built JavaScript. */
+/** The built JavaScript of a daemon. */
 export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
 
@@ -53,7 +53,7 @@ export function etcdProcess(settings: Settings): ProcessSpec {
   };
 }
 
-/** The documented flags of each daemon, as kubeadm would write them. */
+/** Command-line flags of each daemon, following kubeadm. */
 export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
   const flags = withExtraArgs(flagsOf[name](settings), settings.extraArgs[name]);
   return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: release.gitVersion };
@@ -110,7 +110,7 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       "--controllers=*,bootstrapsigner,tokencleaner",
       `--kubeconfig=${config}`,
       "--leader-elect=true",
-      // The one node has the whole range, as its network's configuration says.
+      // The only node gets the whole range, matching the CNI configuration.
       `--node-cidr-mask-size=${settings.podCidr.split("/")[1]}`,
       `--root-ca-file=${pkiFile(settings, "ca.crt")}`,
       `--secure-port=${settings.ports.controllerManager}`,
@@ -140,18 +140,18 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     "--container-runtime=remote",
     `--container-runtime-endpoint=unix://${containerdSocket(settings)}`,
     "--fail-swap-on=false",
-    // Nobody here jumps to those chains, and they would stay behind when the cluster is gone.
+    // Nothing uses those chains here, and they would remain after `down`.
     "--make-iptables-util-chains=false",
     `--healthz-port=${settings.ports.kubeletHealthz}`,
     `--hostname-override=${settings.nodeName}`,
-    // The default of 5 a second is meant for large clusters; here one node would only make itself wait.
+    // The default of 5 QPS only slows down a single node.
     "--kube-api-qps=50",
     "--kube-api-burst=100",
     `--kubeconfig=${kubeconfigFile(settings, "kubelet")}`,
     `--node-ip=${settings.nodeAddress}`,
     `--pod-manifest-path=${join(settings.state, "manifests")}`,
     `--port=${settings.ports.kubelet}`,
-    // Open to everybody who reaches the machine, if it were on.
+    // Disabled: the port has no authentication.
     "--read-only-port=0",
     `--root-dir=${join(settings.state, "kubelet")}`,
     `--tls-cert-file=${pkiFile(settings, "kubelet.crt")}`,

@@ -10,7 +10,7 @@ import { removeRemains } from "./remains.ts";
 import type { Settings } from "./settings.ts";
 import { endSupervisor } from "./supervisor-client.ts";
 
-/** Those of one row end together; the next row when they have. */
+/** Processes of one row are stopped in parallel, rows one after the other. */
 const stopOrder = [
   ["service-routes", "kubelet", "kube-scheduler", "kube-controller-manager"],
   ["kube-apiserver"],
@@ -19,9 +19,9 @@ const stopOrder = [
 const graceMs = 10_000;
 
 /**
- * Stops everything that `up` started and removes its containers, mounts, interfaces, cgroups and rules; needs neither the supervisor
- * nor containerd nor their files. What etcd holds stays for the next `up`, unless `purge` is set.
- * @throws Failure that names what could not be removed; the cluster's files stay then
+ * Stops everything started by `up` and removes its containers, mounts, interfaces, cgroups and rules; works without the
+ * supervisor, containerd and their files. etcd's data are kept for the next `up`, unless `purge` is set.
+ * @throws Failure naming what could not be removed; the cluster's files are kept in that case
  */
 export async function down(settings: Settings, progress: Progress, purge: boolean): Promise<void> {
   await endSupervisor(settings);
@@ -33,8 +33,8 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
     );
   }
   if (settings.asRoot && (await notReadyReason(settings, "containerd")) === undefined) {
-    // Removed by containerd itself they are also gone from what it remembers, for the next `up`.
-    await removeAllPods(containerdSocket(settings)).catch(() => {}); // what it leaves is removed below
+    // Via CRI, so that containerd's own database forgets them too.
+    await removeAllPods(containerdSocket(settings)).catch(() => {}); // the rest is removed below
   }
   if (await end(settings, "containerd")) progress.step("stopped containerd");
   const left = await removeRemains(settings);
@@ -47,17 +47,17 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
   }
 }
 
-/** What a cluster keeps in its state folder, where also downloads and other clusters may be. */
+/** The cluster's files in the state folder, which may also contain downloads and other clusters. */
 const ofCluster = [
   ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "cluster.json", "image.tar"],
   ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run"],
 ];
 
-/** @returns whether it ran. */
+/** @returns whether the process was running. */
 async function end(settings: Settings, name: string): Promise<boolean> {
   const found = named(settings, name);
   signalAll(found, "SIGTERM");
-  signalAll(found, "SIGCONT"); // one that was stopped gets its signals then
+  signalAll(found, "SIGCONT"); // a stopped (SIGSTOP) process handles SIGTERM only after it is continued
   if (!(await haveEnded(found, graceMs))) {
     signalAll(found, "SIGKILL");
     await haveEnded(found, graceMs);

@@ -1,22 +1,22 @@
 // @ts-check
-// Plain JavaScript: `cox` runs it with whichever Node the machine has before the project's own is there.
+// Plain JavaScript: `cox` runs it with any installed Node, before the project's own is available.
 import { spawn } from "node:child_process";
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /**
- * `download.mjs <what> <remedy> <log> <command> [arguments…]`: runs a program that fetches something, after saying so, and ends it
- * when it makes no progress for a minute. Its output goes to the log; the end of that is shown when it fails.
- * `COX_DOWNLOAD_PATIENCE`: the minute, in seconds.
- * Exit code: the program's; 75 (EX_TEMPFAIL) when it was ended.
+ * `download.mjs <what> <remedy> <log> <command> [arguments…]`: announces and runs a download command, and stops it when it makes
+ * no progress for a minute. Its output is written to the log, whose end is printed on failure.
+ * `COX_DOWNLOAD_PATIENCE` replaces the minute, in seconds.
+ * Exit code: that of the command; 75 (EX_TEMPFAIL) when it was stopped.
  */
 const [what = "", remedy = "", log = "", command = "", ...args] = process.argv.slice(2);
 const patienceMs = Number(process.env["COX_DOWNLOAD_PATIENCE"] || 60) * 1000;
 const lookMs = Math.min(1000, patienceMs / 4);
 const reportMs = 15_000;
 
-/** Less than that in a minute are only retries. */
+/** Minimum bytes per minute that count as progress; retries cause less. */
 const progressBytes = 256 * 1024;
-/** CPU of a program that unpacks; in ticks of 10 ms. */
+/** Minimum CPU time that counts as progress, such as unpacking; in ticks of 10 ms. */
 const progressTicks = 100;
 
 /** @param {string} text */
@@ -37,7 +37,7 @@ for (const [name, number] of /** @type {const} */ ([
 
 say(`fetching ${what}`);
 writeFileSync(log, "");
-// A session of its own: its children are found by it, and Ctrl-C is ours to pass on.
+// A separate session, to find the child processes and to forward Ctrl-C.
 const child = spawn(command, args, { detached: true, stdio: ["ignore", "pipe", "pipe"] });
 for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => appendFileSync(log, chunk));
 
@@ -54,7 +54,7 @@ function signalAll(signal) {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal);
   } catch {
-    // all of it has ended
+    // already exited
   }
 }
 
@@ -78,8 +78,8 @@ const timer = setInterval(() => {
 }, lookMs);
 
 /**
- * What the processes of a session have read, written and computed. Programs that end take their part with them, which only
- * makes for less.
+ * Bytes read and written, and CPU time, of all processes of a session. Processes that exit reduce the sums, which only
+ * underestimates progress.
  * Source: proc(5), /proc/<pid>/stat and /proc/<pid>/io
  * @param {number | undefined} session
  */
@@ -95,7 +95,7 @@ function usage(session) {
       const io = readFileSync(`/proc/${pid}/io`, "utf8");
       for (const match of io.matchAll(/^[rw]char: (\d+)$/gm)) sum.bytes += Number(match[1]);
     } catch {
-      // it has ended
+      // already exited
     }
   }
   return sum;

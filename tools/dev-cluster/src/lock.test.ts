@@ -14,7 +14,7 @@ const cluster = (t: TestContext): { state: string; name: string } => {
   return { state, name: "b" };
 };
 
-/** Another process that holds the lock until it is killed. */
+/** A process that holds the lock until it is killed. */
 async function otherHolder(t: TestContext, place: { state: string; name: string }, verb: string): Promise<ChildProcess> {
   const program = `
     import { withClusterLock } from ${JSON.stringify(join(import.meta.dirname, "lock.ts"))};

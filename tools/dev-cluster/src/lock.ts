@@ -8,22 +8,22 @@ import { Failure } from "./failure.ts";
 import { startTimeOf } from "./process-identity.ts";
 import type { Settings } from "./settings.ts";
 
-/** Who holds a lock, as it has written into the lock's file. */
+/** Holder of a lock, as written to the lock file. */
 export interface Holder {
   readonly pid: number;
   readonly startTime: string;
-  /** `up` */
+  /** Command, such as `up`. */
   readonly verb: string;
   /** ISO 8601. */
   readonly since: string;
 }
 
 export interface LockOptions {
-  /** How long to wait for another holder; 0 fails at once. */
+  /** Maximum time to wait for the lock; 0 fails immediately. */
   readonly waitMs: number;
-  /** Ends the waiting with its reason. */
+  /** Cancels waiting; its reason is thrown. */
   readonly signal?: AbortSignal;
-  /** Told once for each holder that is waited for. */
+  /** Called once per holder waited for. */
   readonly onWait?: (message: string) => void;
 }
 
@@ -31,9 +31,9 @@ const retryMs = 200;
 const sayOnStderr = (message: string): void => void process.stderr.write(`cox: ${message}\n`);
 
 /**
- * Runs `work` while no other `up`, `down` or other change of this cluster runs, in this process or another.
- * The lock is the kernel's (flock): it ends with the process that holds it, however that ends.
- * @throws Failure that names the holder when it does not let go within `waitMs`
+ * Runs `work` exclusively among all commands that modify this cluster, in this and other processes. Uses flock(2), which the
+ * kernel releases when the holder exits, however it exits.
+ * @throws Failure naming the holder when the lock is not available within `waitMs`
  */
 export async function withClusterLock<T>(
   settings: Pick<Settings, "state" | "name">,
@@ -46,7 +46,7 @@ export async function withClusterLock<T>(
 
 export const clusterLockFile = (state: string): string => join(state, "lock");
 
-/** The same for any file. @param what is locked, for messages */
+/** Like `withClusterLock`, for any file. @param what describes the locked thing in messages */
 export async function withLock<T>(
   file: string,
   verb: string,
@@ -58,12 +58,12 @@ export async function withLock<T>(
   try {
     return await work();
   } finally {
-    ftruncateSync(handle); // nobody is named by mistake
+    ftruncateSync(handle); // prevents naming a former holder
     closeSync(handle);
   }
 }
 
-/** @returns an open file whose lock ends when it is closed. */
+/** @returns a file descriptor; closing it releases the lock. */
 async function acquire(file: string, verb: string, what: string, options: LockOptions): Promise<number> {
   const { waitMs, signal, onWait = sayOnStderr } = options;
   const end = performance.now() + waitMs;
@@ -95,12 +95,12 @@ function tryAcquire(file: string): number | undefined {
   const handle = openSync(file, "a+", 0o644);
   let isHeld = false;
   try {
-    // flock(2) locks what was opened, which we share with the child: the lock stays ours when the child has ended.
+    // flock(2) locks the open file description, which the child shares: the lock stays held after the child exits.
     const flock = which("flock");
     if (flock === undefined) throw new Failure("flock is missing; install Debian's package util-linux");
     const { status, error } = spawnSync(flock, ["--nonblock", "3"], { stdio: ["ignore", "ignore", "ignore", handle] });
     if (error !== undefined) throw error;
-    // `down --purge` removes the file of a lock that it holds: then this lock is on a file that nobody else will find.
+    // `down --purge` deletes the lock file while holding it; a lock on a deleted file excludes no one, so try again.
     isHeld = status === 0 && statSync(file, { throwIfNoEntry: false })?.ino === fstatSync(handle).ino;
     return isHeld ? handle : undefined;
   } finally {
@@ -108,7 +108,7 @@ function tryAcquire(file: string): number | undefined {
   }
 }
 
-/** @returns who holds the lock; undefined when nobody does, or whoever does has not written it yet. */
+/** @returns the holder; undefined when the lock is free or its holder has not written the file yet. */
 export function holderOf(file: string): Holder | undefined {
   try {
     const holder = JSON.parse(readFileSync(file, "utf8")) as Holder;

@@ -9,29 +9,29 @@ export interface LogSource {
 }
 
 export interface LogSelection {
-  /** Only lines from this time on, in milliseconds since 1970. */
+  /** Only lines since this time, in ms since the epoch. */
   readonly sinceMs: number | undefined;
-  /** Only so many of the last lines of each log. */
+  /** Only this many last lines of each log. */
   readonly tail: number | undefined;
-  /** For times that are written without their year. */
+  /** Current time, to complete klog's timestamps, which have no year. */
   readonly now: number;
 }
 
-/** A line, or several where what follows has no time of its own, as a stack has not. */
+/** One line with a timestamp and following lines without, such as a stack trace. */
 interface Entry {
   readonly time: number;
   readonly lines: string[];
 }
 
 const klogForm = /^[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})/;
-/** etcd 3.4's default, local time. */
+/** Default format of etcd 3.4, local time. */
 const capnslogForm = /^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d* [A-Z] \| /;
 const isoForm = /(?:^|"ts":"|\btime="|"time":"|"timestamp":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))/;
 
 /**
- * When a line was written: klog's header (local time without a year), or the time of etcd, containerd and JSON logs.
- * @param now the year of a klog line is the one that makes it older than this
- * @returns milliseconds since 1970; undefined for a line without a time
+ * Timestamp of a line: klog's header (local time without year), or the formats of etcd, containerd and JSON logs.
+ * @param now klog lines get the latest year that does not put them after this time
+ * @returns ms since the epoch; undefined for a line without timestamp
  */
 export function timeOfLine(line: string, now: number): number | undefined {
   const klog = klogForm.exec(line);
@@ -50,8 +50,8 @@ export function timeOfLine(line: string, now: number): number | undefined {
 }
 
 /**
- * The lines of several logs in the order of their times; those of one log stay in its order.
- * @param ends filled with the size of each log that was read, from where it may be followed
+ * Merges the lines of several logs by time; lines of the same log keep their order.
+ * @param ends receives the size of each log that was read, as the offset for following it
  */
 export async function* mergedLines(
   sources: readonly LogSource[],
@@ -78,7 +78,7 @@ export async function* mergedLines(
   }
 }
 
-/** What is before the first line with a time is as old as that line. */
+/** Lines before the first timestamp sort first (time 0), and join the first entry. */
 async function* entriesOf(file: string, end: number, now: number): AsyncGenerator<Entry> {
   if (end === 0) return;
   const stream = createReadStream(file, { end: end - 1 });
@@ -117,7 +117,7 @@ async function* select(entries: AsyncGenerator<Entry>, { sinceMs, tail }: LogSel
   for (const [index, entry] of last.entries()) yield index === 0 ? { ...entry, lines: entry.lines.slice(surplus) } : entry;
 }
 
-/** Goes on with a log from an offset, over restarts that begin a new file, until this process is ended. */
+/** Follows a log from an offset with tail -F, across file replacement, until this process exits. */
 export function followLog(
   source: LogSource,
   offset: number,

@@ -5,12 +5,12 @@ import type { Route } from "./choose.ts";
 import type { Cidr } from "./cidr.ts";
 import { Failure } from "./failure.ts";
 
-/** Whether a server could listen on a port of all addresses and of loopback. @throws Failure where that is forbidden. */
+/** Whether the port is free on all addresses and on loopback. @throws Failure when binding is forbidden. */
 export async function isPortFree(port: number): Promise<boolean> {
   for (const address of ["127.0.0.1", "0.0.0.0", "::"]) {
     const failure = await listenOnce(address, port);
     if (failure === undefined) continue;
-    if (address === "::" && (failure === "EAFNOSUPPORT" || failure === "EADDRNOTAVAIL")) continue; // no IPv6 here
+    if (address === "::" && (failure === "EAFNOSUPPORT" || failure === "EADDRNOTAVAIL")) continue; // IPv6 is disabled
     if (failure === "EADDRINUSE") return false;
     throw new Failure(
       failure === "EACCES"
@@ -21,13 +21,13 @@ export async function isPortFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** @throws Failure where the programs could not reach each other, as in a new network namespace. */
+/** @throws Failure when the loopback interface is down, as in a new network namespace. */
 export function checkLoopback(interfaces = networkInterfaces()): void {
   const isUp = Object.values(interfaces).some((addresses) => addresses?.some(({ address }) => address === "127.0.0.1"));
   if (!isUp) throw new Failure("the loopback interface is down; bring it up: ip link set lo up");
 }
 
-/** @returns the error's code; undefined when it worked. */
+/** @returns the error code; undefined on success. */
 function listenOnce(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -37,7 +37,7 @@ function listenOnce(host: string, port: number): Promise<string | undefined> {
 }
 
 /**
- * The machine's IPv4 routes without its default ones; halves of everything, as VPNs set them, count as such.
+ * IPv4 routes of the machine without default routes; 0.0.0.0/1 and 128.0.0.0/1, as set by VPNs, count as default routes.
  * Source: Linux net/ipv4/fib_trie.c, /proc/net/route
  */
 export function readRoutes(ownDevice: string, text = readFileSync("/proc/net/route", "utf8")): Route[] {
@@ -50,5 +50,5 @@ export function readRoutes(ownDevice: string, text = readFileSync("/proc/net/rou
   return routes;
 }
 
-/** The kernel prints addresses as the number that their bytes are on this machine, which is little-endian. */
+/** /proc/net/route prints addresses as host-order numbers; supported machines are little-endian. */
 const fromHex = (text: string): number => Buffer.from(text, "hex").readUInt32LE(0);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { tryExec } from "./commands.ts";
 
-/** Mount points below folders, in the order in which they were mounted. */
+/** Mount points below the folders, in mount order. */
 export function mountsBelow(folders: readonly string[]): string[] {
   const decoded = (path: string): string =>
     path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
@@ -11,7 +11,7 @@ export function mountsBelow(folders: readonly string[]): string[] {
     .filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
 }
 
-/** Unmounts them, the last first. One that is in use is detached: nobody finds it any more, and it ends with its last user. */
+/** Unmounts in reverse order. Busy mounts are detached lazily (MNT_DETACH). */
 export async function unmountBelow(folders: readonly string[]): Promise<void> {
   const ordered = mountsBelow(folders).toReversed();
   if (ordered.length > 0) await tryExec("umount", ["--", ...ordered]);

@@ -3,7 +3,7 @@ import { exec, need, tryExec } from "./commands.ts";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
-/** Forwarding for the pod range, and the bridge with its address, so that the node has one before the first pod. */
+/** Enables forwarding for the pod range and creates the bridge, whose address is the node's address before any pod starts. */
 export async function setUpNetwork(settings: Settings): Promise<void> {
   try {
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
@@ -20,7 +20,7 @@ export async function setUpNetwork(settings: Settings): Promise<void> {
   }
   await exec(ip, ["link", "set", settings.bridge, "up"]);
   for (const rule of forwardRules(settings)) {
-    // Another program (docker) may have set the policy of FORWARD to DROP.
+    // Other programs, such as docker, may set the policy of FORWARD to DROP.
     if ((await tryExec("iptables", ["-w", "-C", "FORWARD", ...rule])) === undefined)
       await exec("iptables", ["-w", "-I", "FORWARD", ...rule]);
   }

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describeMade, describeRenewed } from "@coxswain/pki/command";
 import { PkiError } from "@coxswain/pki/files";
@@ -6,13 +7,14 @@ import { makeMissing } from "@coxswain/pki/make";
 import type { KubeconfigName, PkiPlan } from "@coxswain/pki/plan";
 import { renewExpiring } from "@coxswain/pki/renew";
 import { Failure } from "./failure.ts";
+import { processState } from "./processes.ts";
 import type { Settings } from "./settings.ts";
 
 export { makeMissing } from "@coxswain/pki/make";
 export { type KubeconfigName, kubeletClientName } from "@coxswain/pki/plan";
 
 export const pkiFile = (settings: Settings, file: string): string => join(settings.state, "pki", file);
-export const kubeconfigFile = (settings: Settings, name: KubeconfigName): string => join(settings.state, `${name}.conf`);
+export const kubeconfigFile = ({ state }: Pick<Settings, "state">, name: KubeconfigName): string => join(state, `${name}.conf`);
 
 export const pkiPlan = (settings: Settings): PkiPlan => ({
   folder: settings.state,
@@ -20,37 +22,52 @@ export const pkiPlan = (settings: Settings): PkiPlan => ({
   apiserverNames: [settings.nodeAddress, settings.firstServiceAddress],
   etcdNames: [],
   kubeletNames: [settings.nodeAddress],
-  // Nobody but the administrator is in system:masters: `up` gives this one the kubelet's API and no more.
+  // Not system:masters: `up` binds this client to the kubelet API role only.
   kubeletClientGroups: [],
   server: () => `https://127.0.0.1:${settings.ports.apiserver}`,
   isEarlierServer: (url) => /^https:\/\/127\.0\.0\.1:\d+$/.test(url),
 });
 
-/** Files that `up` names one by one. */
+/** Up to this number, written files are listed individually. */
 const mostLines = 4;
 
 /**
- * Certificates and kubeconfigs before the daemons start: makes what is missing and renews what has expired or ends soon.
- * @returns a line for each file that was written, and names of daemons that have to be started again if they run: they read their
- * kubeconfig only once
- * @throws Failure with what cannot be made or renewed
+ * Creates missing certificates and kubeconfigs before the daemons start, and renews expired and expiring ones.
+ * @returns a line for each file written
+ * @throws Failure listing what cannot be created or renewed
  */
-export async function prepareCertificates(settings: Settings): Promise<{ lines: string[]; restart: readonly string[] }> {
+export async function prepareCertificates(settings: Settings): Promise<string[]> {
   const plan = pkiPlan(settings);
   try {
     const made = await makeMissing(plan);
     const renewed = await renewExpiring(plan);
     const all = describeMade(made);
-    // All of them on a first start, which is no news.
+    // On the first start all files are new; print a summary.
     const news = all.length > mostLines ? [`made ${all.length} certificates, keys and kubeconfigs in ${settings.state}`] : all;
-    const lines = renewed.paths.length === 0 ? news : [...news, ...describeRenewed({ ...renewed, restart: [] })]; // `up` starts them
-    return { lines, restart: renewed.restart };
+    return renewed.paths.length === 0 ? news : [...news, ...describeRenewed({ ...renewed, restart: [] })]; // `up` restarts them
   } catch (err) {
     throw err instanceof PkiError ? new Failure(err.message) : err;
   }
 }
 
-/** Why nothing works when certificates have expired: for `up`, where it would otherwise give up waiting, and `status`. */
+/** Processes that read their kubeconfig only at startup. */
+const readersAtStart: readonly [KubeconfigName, string][] = [
+  ["controller-manager", "kube-controller-manager"],
+  ["scheduler", "kube-scheduler"],
+  ["kubelet", "kubelet"],
+  ["admin", "service-routes"],
+];
+
+/** Names of running processes whose kubeconfig was written after they started. */
+export function withOldKubeconfig(settings: Pick<Settings, "state">): string[] {
+  return readersAtStart.flatMap(([kubeconfig, name]) => {
+    const written = statSync(kubeconfigFile(settings, kubeconfig), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    const started = processState(settings, name);
+    return started?.phase === "running" && written > started.since ? [name] : [];
+  });
+}
+
+/** Describes expired certificates, for `status` and for failures of `up`; undefined when there are none. */
 export function certificateProblem(settings: Settings): string | undefined {
   const expired = expiredCertificates(pkiPlan(settings));
   return expired.length === 0

@@ -2,7 +2,7 @@ import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 
 const requestTimeoutMs = 10_000;
 
-/** Stops and removes every pod of a runtime through CRI, which also takes down its network namespace and mounts. */
+/** Stops and removes all pods of a runtime through CRI, including their network namespaces and mounts. */
 export async function removeAllPods(socket: string): Promise<void> {
   const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs });
   try {

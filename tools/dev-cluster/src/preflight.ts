@@ -5,7 +5,7 @@ import { Failure } from "./failure.ts";
 
 const neededMiB = 512;
 
-/** Whether a cluster can be in this folder. @throws Failure that says why it cannot */
+/** Checks that a cluster can use this folder. @throws Failure with the reason */
 export function checkFolder(state: string): void {
   try {
     makeFolderSync(state, 0o711);
@@ -27,8 +27,8 @@ export function checkFolder(state: string): void {
 }
 
 /**
- * Whether this user may use the cluster in a folder.
- * @throws Failure that names whose it is
+ * Checks that the current user owns the cluster in a folder.
+ * @throws Failure naming the owner
  */
 export function checkOwner(state: string, verb: string): void {
   const user = process.getuid?.();
@@ -50,6 +50,6 @@ function nameOfUser(): string {
   try {
     return userInfo().username;
   } catch {
-    return `uid ${process.getuid?.()}`; // not in /etc/passwd
+    return `uid ${process.getuid?.()}`; // no entry in /etc/passwd
   }
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * When a process began, in clock ticks since the machine did; with it a pid names one process for good.
- * @returns undefined for a process that is gone or a zombie. Source: proc(5), field 22 of /proc/<pid>/stat
+ * Start time of a process in clock ticks since boot; pid and start time together identify a process uniquely.
+ * @returns undefined when the process has exited or is a zombie. Source: proc(5), field 22 of /proc/<pid>/stat
  */
 export function startTimeOf(pid: number): string | undefined {
   try {

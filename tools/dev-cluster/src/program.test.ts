@@ -31,7 +31,7 @@ test("each verb of ./cox has help, with examples, and is in the usage", () => {
   }
 });
 
-/** Runs a verb in an empty state folder. */
+/** Runs a command with an empty state folder. */
 async function run(t: TestContext, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string; left: string[] }> {
   const state = mkdtempSync(join(tmpdir(), "cox-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
@@ -103,7 +103,7 @@ for (const verb of ["up", "down", "status", "kubectl"]) {
   });
 }
 
-/** What a command line of `up` asks for, without doing it. */
+/** Settings requested by a command line of `up`, without running it. */
 function askedBy(...args: string[]): ReturnType<typeof askedByFlags> {
   const verb = upVerb(root);
   let asked: ReturnType<typeof askedByFlags> = {};

@@ -4,7 +4,7 @@ import { Failure } from "./failure.ts";
 
 const usageExitCode = 2;
 
-/** Each in a module of its own, loaded when it is needed: kubectl waits for nothing that only `up` needs. */
+/** Modules are loaded lazily, so that each command loads only what it needs. */
 const verbs: Readonly<Record<string, (root: string) => Promise<Command>>> = {
   up: async (root) => (await import("./verbs/up.ts")).upVerb(root),
   down: async (root) => (await import("./verbs/down.ts")).downVerb(root),
@@ -19,23 +19,23 @@ const verbs: Readonly<Record<string, (root: string) => Promise<Command>>> = {
 };
 
 /**
- * The verbs of `./cox` that are about clusters.
+ * The commands of `./cox` that manage clusters.
  * @param root the repository
- * @param verb only this one; all without
+ * @param verb builds only this command; default all
  */
 export async function newProgram(root: string, verb?: string): Promise<Command> {
   const program = new Command("./cox").enablePositionalOptions().helpOption(false).helpCommand(false);
   const names = verb !== undefined && Object.hasOwn(verbs, verb) ? [verb] : Object.keys(verbs);
   for (const name of names) program.addCommand(await (verbs[name] as (typeof verbs)[string])(root));
   for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
-    command.exitOverride().configureOutput({ outputError: () => {} }); // printed by runProgram, on one line
+    command.exitOverride().configureOutput({ outputError: () => {} }); // errors are printed by runProgram
   }
   return program;
 }
 
 /**
- * Runs the verb of a command line, in a repository, and sets the exit code: 0, 1 when it failed, 2 when the command line cannot be used, 128 and the
- * signal's number when it was interrupted. A failure is one line.
+ * Runs a command line and sets the exit code: 0, 1 on failure, 2 for an invalid command line, 128 + signal number when
+ * interrupted. A failure is printed on one line.
  */
 export async function runProgram(root: string, args: readonly string[]): Promise<void> {
   try {
@@ -48,7 +48,7 @@ export async function runProgram(root: string, args: readonly string[]): Promise
   }
 }
 
-/** Pure: what is printed about an error, and the exit code. */
+/** Pure: the text to print for an error, and the exit code. */
 export function explain(err: unknown, verb: string): { text: string | undefined; code: number } {
   if (err instanceof CommanderError) {
     if (err.exitCode === 0) return { text: undefined, code: 0 };
@@ -59,7 +59,7 @@ export function explain(err: unknown, verb: string): { text: string | undefined;
   if (err instanceof PkiError) return { text: err.message.replaceAll("\n", "\ncox: "), code: 1 };
   const { code, message, stack } = err as NodeJS.ErrnoException;
   const remedy = code === undefined ? undefined : remedies[code];
-  // What the system refuses is the user's to put right; anything else is a fault of ours, for which the stack is needed.
+  // System errors with a known remedy are printed without stack; everything else is a bug and gets one.
   if (remedy !== undefined) return { text: `${message.replace(/^([A-Z]+): /, "")}; ${remedy}`, code: 1 };
   return { text: stack ?? String(err), code: 1 };
 }

@@ -11,9 +11,9 @@ import type { Settings } from "./settings.ts";
 const probeMs = 3_000;
 
 /**
- * Asks a process whether it can do its work.
- * @param name as in `processNames`
- * @returns undefined when it can, else why not, in one line
+ * Checks the readiness of a process.
+ * @param name one of `processNames`
+ * @returns undefined when it is ready, else the reason on one line
  */
 export async function notReadyReason(settings: Settings, name: string): Promise<string | undefined> {
   if (runningPid(settings, name) === undefined) return "it does not run";
@@ -32,7 +32,7 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
       cert: file("healthcheck-client.crt"),
       key: file("healthcheck-client.key"),
     });
-    // The answer goes through the raft log: a member without a quorum, or without a disk, is not healthy.
+    // /health performs a linearizable read: it fails without quorum.
     return status === 200 && (JSON.parse(body) as { health?: string }).health === "true" ? undefined : `/health: ${body.trim()}`;
   },
   containerd: containerdProblem,
@@ -43,9 +43,9 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
   "service-routes": async (settings) => ((await routesAreWritten(settings.id)) ? undefined : "the rules are not written yet"),
 };
 
-/** @returns undefined when containerd answers CRI's Version, else why not. */
+/** @returns undefined when containerd responds to the CRI Version call, else the reason. */
 export async function containerdProblem(settings: Settings): Promise<string | undefined> {
-  if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // spares a client's backoff
+  if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // avoids the gRPC client's backoff
   const runtime = newCriClient({ endpoint: `unix://${containerdSocket(settings)}`, requestTimeoutMs: probeMs });
   try {
     await runtime.version();
@@ -56,12 +56,18 @@ export async function containerdProblem(settings: Settings): Promise<string | un
 }
 
 const ca = (settings: Settings): RequestOptions => ({ ca: readFileSync(pkiFile(settings, "ca.crt")) });
-/** They make a certificate of their own at each start, and nothing secret is sent. */
+/** The daemons generate a self-signed certificate at each start; the request contains no credentials. */
 const selfSigned: RequestOptions = { rejectUnauthorized: false };
 
 async function healthOf(url: string, options: RequestOptions): Promise<string | undefined> {
   const { status, body } = await get(url, options);
-  return status === 200 ? undefined : `${new URL(url).pathname} answers ${status}: ${body.trim().split("\n").at(-1)}`;
+  return status === 200 ? undefined : `${new URL(url).pathname} answers ${status}: ${failedChecks(body)}`;
+}
+
+/** The failed checks that a health page names (`[-]etcd failed: reason withheld`), else its last line. */
+export function failedChecks(page: string): string {
+  const names = [...page.matchAll(/^\[-\](\S+) failed/gm)].map(([, name]) => name);
+  return names.length > 0 ? `${names.join(", ")} failed` : (page.trim().split("\n").at(-1) ?? "");
 }
 
 function get(url: string, options: RequestOptions): Promise<{ status: number; body: string }> {

@@ -14,7 +14,7 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-/** As `up` decides, on a machine where every port is free. */
+/** Decides settings like `up`, with all ports free. */
 async function decide(folder: string, state: string): Promise<ReturnType<typeof defaultChoices>> {
   return withRegistry(
     new AbortController().signal,

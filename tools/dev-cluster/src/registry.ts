@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
 import { withLock } from "./lock.ts";
 import type { Choices, Settings } from "./settings.ts";
 
-/** One cluster of this machine, as others need to know it. */
+/** A cluster of this machine, as visible to other clusters. */
 export interface RegisteredCluster extends Choices {
   readonly id: string;
   readonly name: string;
@@ -15,8 +15,8 @@ export interface RegisteredCluster extends Choices {
 }
 
 /**
- * Folder of what is known of all clusters on this machine: those of root in /run, those of another user in a folder of their own.
- * A restart of the machine clears it; each cluster's own record stays with its data.
+ * Folder of the machine-wide cluster registry: /run for root, a per-user folder otherwise. A reboot clears it; the record of
+ * each cluster remains with its data.
  */
 export function registryFolder(env: NodeJS.ProcessEnv = process.env): string {
   if (env["COX_REGISTRY"]) return env["COX_REGISTRY"];
@@ -25,8 +25,8 @@ export function registryFolder(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /**
- * Runs `work` while no other cluster of this machine decides on its ports and networks.
- * @param work gets all clusters that are there
+ * Runs `work` while holding the registry lock, so that only one cluster at a time chooses ports and networks.
+ * @param work receives all registered clusters
  */
 export async function withRegistry<T>(
   signal: AbortSignal,
@@ -35,7 +35,7 @@ export async function withRegistry<T>(
 ): Promise<T> {
   try {
     makeFolderSync(folder, process.getuid?.() === 0 ? 0o755 : 0o700);
-    // Anybody may have made a folder of this name in /tmp.
+    // In /tmp, another user could have created a folder of this name.
     if (lstatSync(folder).uid !== process.getuid?.()) throw new Error("it belongs to another user");
   } catch (err) {
     throw new Failure(`cannot use ${folder}, where the clusters of this machine are kept: ${(err as Error).message}`);
@@ -43,11 +43,11 @@ export async function withRegistry<T>(
   return withLock(join(folder, "lock"), "up", "the list of clusters", () => work(readRegistry(folder)), {
     waitMs: 60_000,
     signal,
-    onWait: () => {}, // a decision takes no time worth a word
+    onWait: () => {}, // decisions are too short to report waiting
   });
 }
 
-/** @returns all clusters whose data is still there. */
+/** @returns all registered clusters whose data still exist. */
 export function readRegistry(folder = registryFolder()): RegisteredCluster[] {
   const folders = new Set([folder, ...(folder === registryFolder({}) ? ["/run/coxswain"] : [])]);
   return [...folders].flatMap((each) =>
@@ -62,16 +62,16 @@ function readEntry(file: string): RegisteredCluster[] {
   try {
     cluster = JSON.parse(readFileSync(file, "utf8")) as RegisteredCluster;
   } catch {
-    return []; // removed or replaced meanwhile
+    return []; // removed or replaced concurrently
   }
   try {
     return readRecord(cluster.state) === undefined ? [] : [cluster];
   } catch {
-    return [cluster]; // of another user, whose files we may not read
+    return [cluster]; // owned by another user and unreadable
   }
 }
 
-/** Call it under `withRegistry`. Also forgets clusters whose data is gone. */
+/** Registers a cluster and drops those whose data are gone. The caller holds the lock of `withRegistry`. */
 export function register(settings: Settings, choices: Choices, folder = registryFolder()): void {
   const { id, name, root, state, withNode } = settings;
   const entry: RegisteredCluster = { ...choices, withNode, id, name, root, state };
@@ -84,5 +84,5 @@ export function register(settings: Settings, choices: Choices, folder = registry
   }
 }
 
-/** Forgets a cluster whose data was removed. */
+/** Unregisters a cluster whose data were removed. */
 export const unregister = (id: string, folder = registryFolder()): void => rmSync(join(folder, `${id}.json`), { force: true });

@@ -9,11 +9,11 @@ import { mountsBelow, unmountBelow } from "./mounts.ts";
 import { findRules, removeRules } from "./rules.ts";
 import type { Settings } from "./settings.ts";
 
-/** One kind of thing that a cluster leaves on its machine, found by the cluster's id and folders alone. */
+/** One kind of leftover of a cluster, found by the cluster's ID and folders alone. */
 interface Remains {
-  /** What there is now, named for the user. */
+  /** Descriptions of existing leftovers, for the user. */
   find(settings: Settings): Promise<string[]> | string[];
-  /** Removes what it can; what cannot be removed is found again. */
+  /** Best effort; what cannot be removed is reported by the next `find`. */
   remove(settings: Settings): Promise<void> | void;
 }
 
@@ -21,7 +21,7 @@ const endMs = 2_000;
 const attempts = 3;
 const retryMs = 300;
 
-/** In the order in which they can be removed: what is used by others last. Needs no containerd. */
+/** In removal order: dependencies last. Works without containerd. */
 const kinds: readonly Remains[] = [
   {
     find: (settings) => processes(settings).map(({ pid, name }) => `process ${pid} (${name})`),
@@ -48,7 +48,7 @@ const kinds: readonly Remains[] = [
         ...chains.map((chain) => `chain ${chain} of iptables' table ${table}`),
         ...rules.map((rule) => `rule of iptables' table ${table}: ${rule}`),
       ]),
-    remove: (settings) => removeRules(settings.id).catch(() => {}), // what is left is found again
+    remove: (settings) => removeRules(settings.id).catch(() => {}), // reported by `find`
   },
   {
     find: (settings) => cgroupFolders(cgroupOf(settings)).map((folder) => `cgroup ${folder}`),
@@ -65,8 +65,8 @@ const kinds: readonly Remains[] = [
 ];
 
 /**
- * Removes everything of a cluster but its data: processes, mounts, interfaces, rules, cgroups, sockets, pods' folders and logs.
- * @returns what is still there, named
+ * Removes everything of a cluster except its data: processes, mounts, interfaces, rules, cgroups, sockets, pod folders and logs.
+ * @returns descriptions of what remains
  */
 export async function removeRemains(settings: Settings): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
@@ -78,7 +78,7 @@ export async function removeRemains(settings: Settings): Promise<string[]> {
     }
     if (!settings.asRoot) removeFolder(settings.run);
     if (left.length === 0 || attempt === attempts) return left;
-    await delay(retryMs); // a network namespace takes a moment to end with its last process
+    await delay(retryMs); // the kernel destroys a network namespace asynchronously after its last process
   }
 }
 
@@ -94,7 +94,7 @@ function processes(settings: Settings): ClusterProcess[] {
   return [...new Map(found.map((one) => [one.pid, one])).values()];
 }
 
-/** The bridge, and the pods' ends of veth pairs in it; anything else in it is the user's. */
+/** The bridge and the pods' veth interfaces on it; other ports of the bridge belong to the user. */
 function interfaces({ bridge }: Settings): string[] {
   const folder = `/sys/class/net/${bridge}`;
   if (!existsSync(folder)) return [];
@@ -102,7 +102,7 @@ function interfaces({ bridge }: Settings): string[] {
   return [...entries(ports).filter((name) => name.startsWith("veth")), bridge];
 }
 
-/** Container logs are where every kubelet keeps them, below /var/log/pods; a pod's folder there ends with its uid. */
+/** Kubelets share /var/log/pods; folder names there end with the pod's UID. */
 function podLogs(settings: Settings): string[] {
   const uids = new Set(entries(join(settings.state, "kubelet", "pods")));
   return entries("/var/log/pods")
@@ -116,6 +116,6 @@ function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {
-    // found again and reported
+    // reported by `find`
   }
 }

@@ -1,18 +1,18 @@
 import { exec, tryExec } from "./commands.ts";
 
-/** What a cluster has in one table of iptables. */
+/** Chains and rules of a cluster in one iptables table. */
 interface TableRules {
   readonly table: string;
-  /** Chains that are the cluster's alone. */
+  /** Chains used only by the cluster. */
   readonly chains: readonly string[];
-  /** Rules of the cluster in chains that others use too, as `iptables-save` prints them. */
+  /** The cluster's rules in shared chains, in the format of `iptables-save`. */
   readonly rules: readonly string[];
 }
 
 /**
- * Pure: which chains and rules are a cluster's. Its own chains have its id in their names; those of the CNI plugins are named after a
- * hash, and are told by the comment of the rule that jumps to them.
- * @param saved what `iptables-save` prints
+ * Pure: finds the chains and rules of a cluster. Its own chains contain its ID; chains of CNI plugins are named by a hash and
+ * identified by the comment of the rule that jumps to them.
+ * @param saved output of `iptables-save`
  */
 export function rulesOf(saved: string, clusterId: string): TableRules[] {
   const tables: TableRules[] = [];
@@ -32,12 +32,12 @@ export function rulesOf(saved: string, clusterId: string): TableRules[] {
   return tables;
 }
 
-/** Pure: the input of `iptables-restore --noflush` that removes them. */
+/** Pure: input for `iptables-restore --noflush` that removes them. */
 export const removalOf = (tables: readonly TableRules[]): string =>
   tables
     .flatMap(({ table, chains, rules }) => [
       `*${table}`,
-      ...chains.map((chain) => `:${chain} - [0:0]`), // empties it
+      ...chains.map((chain) => `:${chain} - [0:0]`), // flushes the chain
       ...rules.map((rule) => rule.replace(/^-A/, "-D")),
       ...chains.map((chain) => `-X ${chain}`),
       "COMMIT",
@@ -60,6 +60,6 @@ const isOwn =
     chain.startsWith(`COX-${clusterId}-`);
 const chainOf = (rule: string): string => rule.split(" ")[1] ?? "";
 const targetOf = (rule: string): string | undefined => / -j (\S+)/.exec(rule)?.[1];
-/** Forwarding rules have the id as their comment, the plugins' rules have it as their network's name. */
+/** Forwarding rules carry the ID as comment, CNI plugins' rules the name of the network. */
 const isMarked = (rule: string, clusterId: string): boolean =>
   rule.includes(`--comment cox-${clusterId} `) || rule.includes(`name: \\"cox-${clusterId}\\"`);

@@ -3,9 +3,9 @@ import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { exec, tryExec } from "./commands.ts";
 
-/** One port of one Service with the addresses that answer for it. */
+/** A port of a Service with its endpoints. */
 export interface Route {
-  /** `namespace/name:port`, for the chain's name. */
+  /** `namespace/name:port`; the chain name is derived from it. */
   readonly id: string;
   readonly clusterIp: string;
   readonly protocol: string;
@@ -16,7 +16,7 @@ export interface Route {
   readonly endpoints: readonly string[];
 }
 
-/** Pure: which routes the Services and their EndpointSlices ask for; IPv4 only. In a stable order. */
+/** Pure: routes for the Services and their EndpointSlices, in stable order; IPv4 only. */
 export function routesOf(services: readonly Service[], slices: readonly EndpointSlice[]): Route[] {
   const routes: Route[] = [];
   for (const service of services) {
@@ -60,8 +60,8 @@ const routeChain = (clusterId: string, route: Route): string =>
   `COX-${clusterId}-${createHash("sha256").update(`${route.id}/${route.protocol}`).digest("hex").slice(0, 12)}`;
 
 /**
- * Pure: the input of `iptables-restore --noflush` that makes the chains be exactly these routes.
- * @param existing chains of this cluster that are there now; those no route needs any more are removed
+ * Pure: input for `iptables-restore --noflush` that makes the chains match the routes.
+ * @param existing existing chains of this cluster; obsolete ones are removed
  */
 export function restoreInput(
   clusterId: string,
@@ -93,7 +93,7 @@ export function restoreInput(
       nat.push(`-A ${chain} -p ${route.protocol} ${chance}-j DNAT --to-destination ${endpoint}`);
     });
   }
-  // A pod's answer to its neighbour on the bridge would not pass the address translation on its way back.
+  // Hairpin: without it, replies between pods on the same bridge would bypass the reverse DNAT.
   nat.push(`-A ${masquerade} -d ${podCidr} -m conntrack --ctstate DNAT -j MASQUERADE`);
   const gone = [...existing].filter((chain) => !chains.has(chain) && chain !== reject);
   return [
@@ -110,7 +110,7 @@ export function restoreInput(
   ].join("\n");
 }
 
-/** From where the chains are entered. */
+/** Built-in chains that jump to the cluster's chains. */
 const jumps = (clusterId: string): { table: string; from: string; to: string }[] => [
   { table: "nat", from: "PREROUTING", to: servicesChain(clusterId) },
   { table: "nat", from: "OUTPUT", to: servicesChain(clusterId) },
@@ -119,7 +119,7 @@ const jumps = (clusterId: string): { table: string; from: string; to: string }[]
   { table: "filter", from: "OUTPUT", to: rejectChain(clusterId) },
 ];
 
-/** Makes the machine's rules be these routes. */
+/** Applies the routes to iptables. */
 export async function applyRoutes(clusterId: string, podCidr: string, routes: readonly Route[]): Promise<void> {
   const existing = new Set(await chainsOf("nat", clusterId));
   await exec("iptables-restore", ["-w", "5", "--noflush"], restoreInput(clusterId, podCidr, routes, existing));
@@ -129,7 +129,7 @@ export async function applyRoutes(clusterId: string, podCidr: string, routes: re
   }
 }
 
-/** Whether the rules of Services have been written since the cluster started; `down` removes them. */
+/** Whether Service rules have been written since the cluster started; `down` removes them. */
 export async function routesAreWritten(clusterId: string): Promise<boolean> {
   const { table, from, to } = jumps(clusterId).at(-1) as { table: string; from: string; to: string };
   return (await tryExec("iptables", ["-w", "-t", table, "-C", from, "-j", to])) !== undefined;

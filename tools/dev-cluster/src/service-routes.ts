@@ -9,8 +9,8 @@ import { endpointSlices, services } from "@coxswain/apimachinery/schema/kinds/re
 import { applyRoutes, routesOf } from "./service-chains.ts";
 
 /**
- * `service-routes.ts <kubeconfig> <cluster id> <pod range>`: keeps this machine's address translation in step with
- * Services and EndpointSlices. A stand-in for kube-proxy on a cluster of one node; no session affinity, no IPv6.
+ * `service-routes.ts <kubeconfig> <cluster id> <pod range>`: synchronizes iptables rules with Services and EndpointSlices. A
+ * minimal replacement for kube-proxy on a single node; without session affinity and IPv6.
  */
 const [kubeconfig = "", clusterId = "", podCidr = ""] = process.argv.slice(2);
 const stopping = new AbortController();
@@ -28,7 +28,7 @@ for (const informer of [serviceInformer, sliceInformer]) informer.addHandler({ a
 factory.start(stopping.signal);
 await factory.waitForSync(stopping.signal);
 
-const quietMs = 50; // lets the several writes of one change arrive together
+const quietMs = 50; // batches the writes of one change
 let backoffMs = 0;
 while (!stopping.signal.aborted) {
   changed = Promise.withResolvers();

@@ -5,35 +5,35 @@ import { addressAt, parseCidr } from "./cidr.ts";
 import { readRecord } from "./cluster-record.ts";
 import { Failure, UsageFailure } from "./failure.ts";
 
-/** Everything that tells one local cluster from another; two with different state folders, ports and networks live side by side. */
+/** Settings of a local cluster; clusters with different state folders, ports and networks can run side by side. */
 export interface Settings {
-  /** The repository. */
+  /** Root of the repository. */
   readonly root: string;
-  /** As `--name` gives it; `default` without. */
+  /** Value of `--name`; default `default`. */
   readonly name: string;
-  /** All files of the cluster: `.cox` in the repository, for other names `.cox/clusters/<name>`. */
+  /** State folder: `.cox` in the repository, for named clusters `.cox/clusters/<name>`. */
   readonly state: string;
-  /** Sockets; short, since a socket's path must stay under 108 bytes. */
+  /** Folder of sockets; short, because socket paths are limited to 108 bytes. */
   readonly run: string;
-  /** Six hex digits that name this cluster's bridge and chains. */
+  /** Six hex digits, used in the names of the cluster's bridge and chains. */
   readonly id: string;
   readonly asRoot: boolean;
-  /** containerd, the kubelet and the service routes run too; needs root. */
+  /** Also runs containerd, the kubelet and the service routes; requires root. */
   readonly withNode: boolean;
   readonly nodeName: string;
-  /** Where pods reach the API server and the API server reaches the node. */
+  /** Address of the API server for pods, and of the node for the API server. */
   readonly nodeAddress: string;
   readonly podCidr: string;
   readonly podGateway: string;
   readonly serviceCidr: string;
   readonly firstServiceAddress: string;
   readonly bridge: string;
-  /** The API server writes `logs/audit.log` by this policy; undefined: no audit. */
+  /** Audit policy file; the API server then writes `logs/audit.log`. undefined: no audit. */
   readonly auditPolicy: string | undefined;
-  /** etcd does not wait for the disk; what the machine has not written when it loses power is lost. */
+  /** etcd does not fsync; data may be lost on a power failure. */
   readonly etcdWithoutSync: boolean;
   readonly ports: Readonly<Record<PortName, number>>;
-  /** Flags that the user gives a process besides ours, each as `--name=value`; see `withExtraArgs`. */
+  /** User flags for a process as `--name=value`; see `withExtraArgs`. */
   readonly extraArgs: Readonly<Record<ConfigurableProcess, readonly string[]>>;
 }
 
@@ -56,23 +56,23 @@ export const configurableProcesses = [
   "kube-scheduler",
   "kubelet",
 ] as const;
-/** A process that takes flags of the user. */
+/** A process whose flags the user can extend. */
 export type ConfigurableProcess = (typeof configurableProcesses)[number];
 
-/** What differs between clusters and has to be decided once: by the user, or by `up` from what is free. */
+/** Settings that must be chosen once per cluster: by the user, or by `up` according to what is free. */
 export interface Choices {
   readonly nodeName: string;
   readonly podCidr: string;
   readonly serviceCidr: string;
   readonly withNode: boolean;
-  /** A path; empty: none. */
+  /** Path; empty for none. */
   readonly auditPolicy: string;
   readonly etcdWithoutSync: boolean;
   readonly ports: Readonly<Record<PortName, number>>;
   readonly extraArgs: Readonly<Record<ConfigurableProcess, readonly string[]>>;
 }
 
-/** What the user has asked for by flags and variables; the rest is up to us. */
+/** Settings given by flags and environment variables; the others are chosen automatically. */
 export interface Asked extends Partial<Omit<Choices, "ports" | "extraArgs">> {
   readonly ports?: Readonly<Partial<Record<PortName, number>>>;
   readonly extraArgs?: Readonly<Partial<Record<ConfigurableProcess, readonly string[]>>>;
@@ -87,7 +87,7 @@ const noExtraArgs: Choices["extraArgs"] = {
   kubelet: [],
 };
 
-/** Without a wish, where they are free. */
+/** Preferred values when the user gives none. */
 export const defaultChoices = (): Choices => ({
   nodeName: hostname().toLowerCase(),
   podCidr: "10.244.0.0/16",
@@ -107,7 +107,7 @@ export const defaultChoices = (): Choices => ({
   extraArgs: noExtraArgs,
 });
 
-/** What the second argument leaves open is as in the first; flags of one process are replaced together. */
+/** Overrides choices by requested settings; extra flags are replaced per process. */
 export const withAsked = (choices: Choices, asked: Asked): Choices => ({
   ...choices,
   ...asked,
@@ -124,7 +124,7 @@ export const mergeAsked = (earlier: Asked, later: Asked): Asked => ({
 
 const nameForm = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 
-/** The folder of a cluster's files. `COX_STATE` replaces `.cox`. @throws Failure for a name that cannot be one. */
+/** State folder of a cluster. `COX_STATE` replaces `.cox`. @throws UsageFailure for an invalid name. */
 export function stateFolder(root: string, name: string, env: NodeJS.ProcessEnv = process.env): string {
   if (!nameForm.test(name))
     throw new UsageFailure(`${JSON.stringify(name)} cannot name a cluster: lower-case letters, digits and dashes, at most 40`);
@@ -132,7 +132,7 @@ export function stateFolder(root: string, name: string, env: NodeJS.ProcessEnv =
   return name === "default" ? base : join(base, "clusters", name);
 }
 
-/** All settings of the cluster in a state folder. */
+/** Derives all settings of the cluster in a state folder. */
 export function newSettings(root: string, name: string, state: string, choices: Choices, env = process.env): Settings {
   const id = createHash("sha256").update(state).digest("hex").slice(0, 6);
   const asRoot = process.getuid?.() === 0;
@@ -151,7 +151,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
     asRoot,
     withNode,
     nodeName: choices.nodeName,
-    // The bridge's own address stays the same whatever network the machine is on, and pods always reach it.
+    // The bridge's address does not depend on the machine's current network, and is always reachable from pods.
     nodeAddress: withNode ? podGateway : (outwardAddress() ?? "127.0.0.1"),
     podCidr: choices.podCidr,
     podGateway,
@@ -166,8 +166,8 @@ export function newSettings(root: string, name: string, state: string, choices: 
 }
 
 /**
- * The settings of a cluster as its last `up` has decided them, or, where none was started, as the variables and defaults say.
- * @param name as `--name`
+ * The settings chosen by the last `up`; without one, those given by variables and defaults.
+ * @param name value of `--name`
  */
 export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env, name = "default"): Settings {
   const state = stateFolder(root, name, env);
@@ -177,8 +177,8 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env,
 
 /**
  * Reads `COX_NODE_NAME`, `COX_POD_NETWORK` and `COX_SERVICE_NETWORK` (a CIDR, or the first two numbers of a /16),
- * `COX_AUDIT_POLICY` (file), `COX_ETCD_WITHOUT_SYNC` (anything), and `COX_PORT_APISERVER`, `COX_PORT_ETCD`,
- * `COX_PORT_ETCDPEER`, … (ports). An empty one counts as unset.
+ * `COX_AUDIT_POLICY` (file), `COX_ETCD_WITHOUT_SYNC` (any value), and `COX_PORT_APISERVER`, `COX_PORT_ETCD`,
+ * `COX_PORT_ETCDPEER`, … (ports). Empty variables count as unset.
  */
 export function askedByVariables(env: NodeJS.ProcessEnv): Asked {
   const text = <K extends string>(key: K, variable: string, read = (value: string) => value): { [P in K]?: string } =>
@@ -201,7 +201,7 @@ export function askedByVariables(env: NodeJS.ProcessEnv): Asked {
 
 export const portVariable = (name: PortName): string => `COX_PORT_${name.toUpperCase()}`;
 
-/** Our flags with the user's behind them; of a flag that the user gives, ours are left out. */
+/** Appends the user's flags; a flag given by the user removes ours of the same name. */
 export function withExtraArgs(ours: readonly string[], extra: readonly string[]): string[] {
   const nameOf = (arg: string): string => arg.split("=", 1)[0] as string;
   const given = new Set(extra.map(nameOf));

@@ -8,7 +8,7 @@ import { readState, supervisorName } from "./supervisor-state.ts";
 import { table } from "./table.ts";
 import { processNames } from "./up.ts";
 
-/** Prints what runs, since when, how often it was started again and why, and what is not ready. @returns 0 when all is ready, else 1. */
+/** Prints running processes, uptimes, restarts with reasons, and what is not ready. @returns 0 when all is ready, else 1. */
 export async function status(settings: Settings): Promise<number> {
   const known = readState(settings);
   const now = Date.now();
@@ -57,7 +57,7 @@ function describe(state: ProcessState | undefined, pid: number | undefined): str
   return state?.phase === "waiting" ? "restarting" : "not running";
 }
 
-/** As kubectl shows ages: `45s`, `12m`, `3h`, `2d`. */
+/** Formats a duration like kubectl: `45s`, `12m`, `3h`, `2d`. */
 function ageOf(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 120) return `${seconds}s`;

@@ -23,7 +23,7 @@ import {
 const answerMs = 5_000;
 const startMs = 20_000;
 
-/** @returns the supervisor's pid while it runs, also when its state file was lost. */
+/** @returns the pid of the running supervisor, even when its state file is lost. */
 export function supervisorPid(place: Pick<Settings, "state" | "id">): number | undefined {
   const self = readState(place)?.supervisor;
   if (self !== undefined && startTimeOf(self.pid) === self.startTime) return self.pid;
@@ -31,8 +31,8 @@ export function supervisorPid(place: Pick<Settings, "state" | "id">): number | u
 }
 
 /**
- * Asks the supervisor for something.
- * @throws Failure with the reason when it refuses, does not run or does not answer
+ * Sends a request to the supervisor.
+ * @throws Failure with the reason when it rejects the request, does not run or does not respond
  */
 export async function ask(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
   const timeoutMs = answerMs + (request.verb === "stop" ? request.graceMs : request.verb === "start" ? 2 * answerMs : 0);
@@ -61,7 +61,7 @@ function exchange(socket: string, line: string, timeoutMs: number): Promise<stri
 }
 
 /**
- * Starts the supervisor, which adopts what an earlier one has left running, unless it runs already.
+ * Starts the supervisor unless it is running; a new one adopts the processes of its predecessor.
  * @returns whether it was started
  */
 export async function ensureSupervisor(settings: Settings): Promise<boolean> {
@@ -98,7 +98,7 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
   }
 }
 
-/** Ends the supervisor alone, also one that does not answer; what it started runs on. */
+/** Stops only the supervisor, even when it does not respond; the supervised processes continue. */
 export async function endSupervisor(place: SupervisorPlace): Promise<void> {
   const pid = supervisorPid(place);
   if (pid === undefined) return;

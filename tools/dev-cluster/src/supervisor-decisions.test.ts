@@ -14,7 +14,7 @@ interface Row {
   name: string;
   state: ProcessState;
   event: ProcessEvent;
-  /** What changes of the state. */
+  /** Expected changes of the state. */
   want: Partial<ProcessState>;
   actions: Action[];
 }

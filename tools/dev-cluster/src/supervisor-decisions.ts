@@ -1,17 +1,17 @@
-/** One supervised process. Times are milliseconds since 1970 and only shown; no decision depends on the wall clock. */
+/** A supervised process. Times are in ms since the epoch and for display only; no decision uses the wall clock. */
 export interface ProcessState {
-  /** `waiting`: it ended and starts again after its backoff; `stopping`: it was asked to end. */
+  /** `waiting`: exited, to be restarted after backoff; `stopping`: stop requested. */
   readonly phase: "stopped" | "running" | "waiting" | "stopping";
-  /** When `phase` began. */
+  /** Start of the current phase. */
   readonly since: number;
-  /** While it runs. The start time (see `startTimeOf`) tells it from a later process of the same pid. */
+  /** Set while running. The start time (see `startTimeOf`) detects pid reuse. */
   readonly pid?: number;
   readonly startTime?: string;
-  /** How often it was started again since it was first asked to start. */
+  /** Number of restarts since the first start request. */
   readonly restarts: number;
-  /** How often in a row it ended before it had run for `stableMs`. */
+  /** Consecutive exits before running for `stableMs`. */
   readonly quickEnds: number;
-  /** Why it last ended without being asked to. */
+  /** Last unrequested exit. */
   readonly lastEnd?: { readonly at: number; readonly reason: string };
 }
 
@@ -19,15 +19,15 @@ export type ProcessEvent =
   | { readonly type: "start" }
   | { readonly type: "stop"; readonly graceMs: number }
   | { readonly type: "spawned"; readonly pid: number; readonly startTime: string }
-  /** @property ranMs how long it ran, or has been watched, by a monotonic clock */
+  /** @property ranMs observed run time in ms, by a monotonic clock */
   | { readonly type: "ended"; readonly reason: string; readonly ranMs: number }
-  /** The last `wake` action's time has come. */
+  /** The timer of the last `wake` action fired. */
   | { readonly type: "wake" };
 
 export type Action =
   | { readonly type: "spawn" }
   | { readonly type: "signal"; readonly signal: "SIGTERM" | "SIGKILL" }
-  /** Replaces an earlier one of the same process. */
+  /** Sets the timer; replaces an earlier one of the same process. */
   | { readonly type: "wake"; readonly afterMs: number };
 
 export interface Decision {
@@ -37,12 +37,12 @@ export interface Decision {
 
 export const firstBackoffMs = 500;
 export const longestBackoffMs = 30_000;
-/** A process that ran this long has recovered: its next restart is quick again. */
+/** After running this long, a process counts as stable and its backoff is reset. */
 export const stableMs = 10_000;
 
 export const stoppedProcess = (now: number): ProcessState => ({ phase: "stopped", since: now, restarts: 0, quickEnds: 0 });
 
-/** Pure: what an event makes of a process, and what has to be done for it. What changes nothing returns the same state. */
+/** Pure: the next state of a process and the actions to execute. Returns the same state object when nothing changes. */
 export function decide(state: ProcessState, event: ProcessEvent, now: number): Decision {
   const unchanged: Decision = { state, actions: [] };
   const { pid, startTime, ...ended } = state;

@@ -5,8 +5,8 @@ import { newSupervisor, type Supervisor } from "./supervisor.ts";
 import { type Request, type SupervisorPlace, socketFile } from "./supervisor-state.ts";
 
 /**
- * `supervisor-main.ts <state folder> <run folder> <cluster id> <version>`: starts the processes of one cluster, and starts those again that
- * end. Serves the requests of `supervisor-client.ts` on `supervisor.sock` in the run folder. Its own end ends nothing else.
+ * `supervisor-main.ts <state folder> <run folder> <cluster id> <version>`: starts and restarts the processes of one cluster.
+ * Serves the requests of `supervisor-client.ts` on `supervisor.sock` in the run folder. Its exit does not stop the processes.
  */
 const [state = "", run = "", id = "", version = ""] = process.argv.slice(2);
 const place: SupervisorPlace = { state, run, id };
@@ -15,7 +15,7 @@ function log(line: string): void {
   try {
     writeSync(1, `${new Date().toISOString()} ${line}\n`);
   } catch {
-    // the disk is full, which must not end the one process that restarts the others
+    // the disk is full; the supervisor must keep running
   }
 }
 
@@ -41,7 +41,7 @@ async function answer(supervisor: Supervisor, request: Request): Promise<object>
 function serve(supervisor: Supervisor, connection: Socket): void {
   let text = "";
   connection.setEncoding("utf8");
-  connection.on("error", () => {}); // the client is gone
+  connection.on("error", () => {}); // the client disconnected
   const reply = async (line: string): Promise<void> => {
     const request = JSON.parse(line) as Request;
     const answered = await answer(supervisor, request);
@@ -65,13 +65,13 @@ function exit(why: string): void {
   process.exit(0);
 }
 
-process.on("SIGHUP", () => {}); // the terminal was closed
+process.on("SIGHUP", () => {}); // sent when the terminal closes
 for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => exit(name));
 mkdirSync(dirname(socketFile(place)), { recursive: true, mode: 0o711 });
-rmSync(socketFile(place), { force: true }); // of a supervisor that was killed; `up` holds the cluster's lock
+rmSync(socketFile(place), { force: true }); // left by a killed supervisor; `up` holds the cluster's lock
 log(`the supervisor starts, pid ${process.pid}`);
 const supervisor = newSupervisor(place, version, log);
-const usersUmask = process.umask(0o177); // the socket is for its owner alone
+const usersUmask = process.umask(0o177); // the socket is accessible to its owner only
 createServer((connection) => serve(supervisor, connection))
   .listen(socketFile(place))
   .once("listening", () => process.umask(usersUmask));

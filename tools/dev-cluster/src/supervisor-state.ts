@@ -3,17 +3,17 @@ import { join } from "node:path";
 import type { Settings } from "./settings.ts";
 import type { ProcessState } from "./supervisor-decisions.ts";
 
-/** A process of the cluster: how it is started and under which name its state and log are kept. */
+/** How to start a process of the cluster, and the name of its state and log. */
 export interface ProcessSpec {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Of the program, as `status` shows it. */
+  /** Version of the program, shown by `status`. */
   readonly version?: string;
 }
 
-/** What the supervisor knows, in `run/supervisor.json` of the state folder; it outlives the supervisor. */
+/** The supervisor's state, in `run/supervisor.json` of the state folder; survives the supervisor. */
 export interface SupervisorState {
   readonly supervisor: { readonly pid: number; readonly startTime: string; readonly since: number; readonly version: string };
   readonly processes: Readonly<Record<string, SupervisedProcess>>;
@@ -25,19 +25,19 @@ export interface SupervisedProcess {
 }
 
 /**
- * What the supervisor is asked for: one line of JSON for each connection. Its answer is one line too, the state after the request
- * or `{"error": "…"}`.
+ * Requests to the supervisor: one line of JSON per connection. The response is one line too: the new state, or
+ * `{"error": "…"}`.
  */
 export type Request =
   | { readonly verb: "status" }
-  /** Starts what is stopped, at once what waits for its backoff, and anew what runs with another command. */
+  /** Starts a stopped process, restarts a waiting one without backoff, and replaces a running one with another command. */
   | { readonly verb: "start"; readonly spec: ProcessSpec }
-  /** Is answered when the process has ended; it is killed after `graceMs`. */
+  /** The response is sent when the process has exited; it is killed after `graceMs`. */
   | { readonly verb: "stop"; readonly name: string; readonly graceMs: number }
-  /** Ends the supervisor alone. */
+  /** Stops only the supervisor. */
   | { readonly verb: "exit" };
 
-/** Where a cluster's supervisor finds its files. */
+/** Settings that locate a supervisor's files. */
 export type SupervisorPlace = Pick<Settings, "state" | "run" | "id">;
 
 export const supervisorName = "supervisor";
@@ -45,10 +45,10 @@ export const logFile = ({ state }: Pick<Settings, "state">, name: string): strin
 export const socketFile = ({ run }: Pick<Settings, "run">): string => join(run, "supervisor.sock");
 const stateFile = ({ state }: Pick<Settings, "state">): string => join(state, "run", "supervisor.json");
 
-/** In the environment of everything the supervisor starts, as `<cluster id>/<name>`; what those start inherits it. */
+/** Environment variable of all supervised processes, `<cluster id>/<name>`; inherited by their children. */
 export const processVariable = "COX_PROCESS";
 
-/** @returns undefined where there is none, or it is damaged. */
+/** @returns undefined when the file is missing or damaged. */
 export function readState(place: Pick<Settings, "state">): SupervisorState | undefined {
   try {
     const state = JSON.parse(readFileSync(stateFile(place), "utf8")) as SupervisorState;
@@ -58,7 +58,7 @@ export function readState(place: Pick<Settings, "state">): SupervisorState | und
   }
 }
 
-/** Replaces it as a whole: a reader, or a supervisor that is killed meanwhile, never sees half of it. */
+/** Replaces the file atomically, so that readers never see a partial state. */
 export function writeState(place: Pick<Settings, "state">, state: SupervisorState): void {
   const partial = `${stateFile(place)}.new`;
   writeFileSync(partial, JSON.stringify(state, undefined, 2), { mode: 0o600 });

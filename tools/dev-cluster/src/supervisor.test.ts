@@ -36,7 +36,7 @@ async function until(what: string, ask: () => boolean): Promise<void> {
   }
 }
 
-/** A supervisor of its own with folders of its own; it and what it started end with the test. */
+/** An isolated supervisor; it and its processes are killed after the test. */
 async function newPlace(t: TestContext): Promise<Settings> {
   const folder = mkdtempSync(join(tmpdir(), "cox-supervisor-"));
   const own = readSettings(join(import.meta.dirname, "..", "..", ".."), { COX_STATE: join(folder, "state") });

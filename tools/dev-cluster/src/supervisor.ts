@@ -16,26 +16,26 @@ import {
 } from "./supervisor-state.ts";
 
 export interface Supervisor {
-  /** Starts a process, or replaces it when its command or environment is another than that of the running one. */
+  /** Starts a process, or replaces a running one whose command or environment differs. */
   start(spec: ProcessSpec): Promise<void>;
-  /** Asks a process to end and kills it after `graceMs`; 0 kills it at once. Resolves when it has ended. */
+  /** Sends SIGTERM and, after `graceMs`, SIGKILL; 0 kills immediately. Resolves when the process has exited. */
   stop(name: string, graceMs: number): Promise<void>;
   state(): SupervisorState;
 }
 
-/** How often a process that is not our child is looked at. */
+/** Poll interval of adopted processes, which are not children and report no exit. */
 const adoptedPollMs = 200;
-/** What a stop without a choice of its own gives a process to end. */
+/** Grace period when a process is replaced. */
 const replaceGraceMs = 10_000;
 const stateRetryMs = 1_000;
-/** A log this large is set aside at the next restart of its process. */
+/** Logs larger than this are rotated when their process restarts. */
 const largeLogBytes = 64 << 20;
 
 /**
- * Runs what `decide` decides: starts processes, each in a session of its own, and starts those again that end.
- * Processes that an earlier supervisor has left running are adopted. Nothing is ended when this process ends.
- * @param version of itself, for `status`
- * @param log told of every start and end
+ * Executes the actions of `decide`: starts processes, each in its own session, and restarts them when they exit.
+ * Adopts processes left by an earlier supervisor. Processes continue when the supervisor exits.
+ * @param version its own version, shown by `status`
+ * @param log receives a line for every start and exit
  */
 export function newSupervisor(place: SupervisorPlace, version: string, log: (line: string) => void): Supervisor {
   const processes = new Map<string, Supervised>();
@@ -53,7 +53,7 @@ export function newSupervisor(place: SupervisorPlace, version: string, log: (lin
       writeState(place, state());
       failure = "";
     } catch (err) {
-      const message = (err as Error).message; // the disk is full: what runs goes on
+      const message = (err as Error).message; // the disk is full: running processes are not affected
       if (message !== failure) log(`cannot keep the state, trying again: ${message}`);
       failure = message;
       retry = setTimeout(save, stateRetryMs);
@@ -94,9 +94,9 @@ interface Supervised {
   view(): SupervisedProcess;
   start(): void;
   stop(graceMs: number): Promise<void>;
-  /** Resolves when it is not being stopped. */
+  /** Resolves when no stop is in progress. */
   settled(): Promise<void>;
-  /** Goes on with a process of an earlier supervisor, if it still runs. */
+  /** Continues with a process of an earlier supervisor, if it is still running. */
   adopt(left: ProcessState): void;
 }
 
@@ -188,15 +188,15 @@ function newSupervised(
 }
 
 function signalProcess({ pid, startTime }: ProcessState, signal: NodeJS.Signals): void {
-  if (pid === undefined || startTimeOf(pid) !== startTime) return; // its end is about to be reported
+  if (pid === undefined || startTimeOf(pid) !== startTime) return; // it has exited; the exit event follows
   try {
     process.kill(pid, signal);
   } catch {
-    // it ended meanwhile
+    // already exited
   }
 }
 
-/** @param fresh sets the log of an earlier run aside as `.old` */
+/** @param fresh renames the log of an earlier run to `.old` */
 function openLog(file: string, fresh: boolean): number {
   if (existsSync(file) && (fresh || statSync(file).size > largeLogBytes)) renameSync(file, `${file}.old`);
   return openSync(file, "a", 0o600);
@@ -204,7 +204,7 @@ function openLog(file: string, fresh: boolean): number {
 
 const longestOutput = 64 << 10;
 
-/** What a process said last about its end: its last error, else its last line that is no stack frame. */
+/** Reason for an exit from the process's log: the last error, else the last line that is not a stack frame. */
 function lastLine(file: string, from: number): string | undefined {
   try {
     const handle = openSync(file, "r");
@@ -222,7 +222,7 @@ function lastLine(file: string, from: number): string | undefined {
   }
 }
 
-/** Pure: the line of a log that says why its process ended. Some print their whole usage below it. */
+/** Pure: the line of a log that explains the exit. Some programs print their usage below the error. */
 export function reasonIn(log: string): string | undefined {
   const lines = log.split("\n").filter((line) => /^[^\s}]/.test(line) && !line.startsWith("Node.js v"));
   return lines.findLast((line) => /^(\w*Error: |F\d{4} )/.test(line)) ?? lines.at(-1);

@@ -14,14 +14,14 @@ import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
 import { down } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, prepareCertificates } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, prepareCertificates, withOldKubeconfig } from "./pki.ts";
 import { type ProcessSpec, runningPid, start, stop } from "./processes.ts";
 import { notReadyReason } from "./readiness.ts";
 import type { Settings } from "./settings.ts";
 import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
 import { newWatch, type Watch } from "./watch.ts";
 
-/** Names of everything that `up` starts, in the order it starts them. */
+/** Names of all processes started by `up`, in start order. */
 export const processNames = (settings: Settings): string[] => [
   "etcd",
   ...(settings.withNode ? ["containerd"] : []),
@@ -32,9 +32,9 @@ export const processNames = (settings: Settings): string[] => [
 ];
 
 /**
- * Starts what is not running yet and waits until the API and the node are ready. What this call started is stopped
- * again when a later step fails, or the user interrupts it.
- * @throws Failure with the reason and the last lines of its log when a process ends again and again
+ * Starts what is not running and waits until the API and the node are ready. When a step fails or the user interrupts, the
+ * processes started by this call are stopped again.
+ * @throws Failure with the reason and the last log lines when a process exits repeatedly
  */
 export async function up(settings: Settings, progress: Progress): Promise<void> {
   const names = processNames(settings);
@@ -64,19 +64,19 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
   }
 }
 
-/** Most daemons take up new certificates by themselves; those that read them once are stopped, to be started again. */
+/** Most daemons reload certificates; those that read their kubeconfig once are stopped here and restarted by the caller. */
 async function renewOfRunning(settings: Settings, progress: Progress, running: Set<string>): Promise<void> {
-  const { lines, restart } = await prepareCertificates(settings);
-  for (const line of lines) progress.step(line);
-  for (const name of restart.filter((name) => running.has(name))) {
+  for (const line of await prepareCertificates(settings)) progress.step(line);
+  for (const name of withOldKubeconfig(settings)) {
     await stop(settings, name);
+    progress.step(`stopped ${name}, whose kubeconfig is newer than itself`);
     running.delete(name);
   }
 }
 
-/** Processes of this cluster that no state file knows, since it was lost or damaged: their ports and locks are needed. */
+/** Kills processes of this cluster that are in no state file (lost or damaged), because they hold ports and locks. */
 export async function endStrays(settings: Settings): Promise<void> {
-  if (supervisorPid(settings) !== undefined) return; // it knows what it has started
+  if (supervisorPid(settings) !== undefined) return; // the running supervisor knows its processes
   const strays = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
   signalAll(strays, "SIGTERM");
   if (await haveEnded(strays, 10_000)) return;
@@ -97,7 +97,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     if (isNew) progress.step("started the supervisor");
   });
   const network = settings.withNode ? setUpNetwork(settings) : undefined;
-  const certificates = prepareCertificates(settings).then(({ lines }) => {
+  const certificates = prepareCertificates(settings).then((lines) => {
     for (const line of lines) progress.step(line);
   });
   await settleAll([certificates, supervisor, network]);
@@ -114,7 +114,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   await settleAll([images, waitForReady(settings, progress, watch)]);
 }
 
-/** Fails as `Promise.all` does, but not before all have ended: what is undone then is not begun again by one of them. */
+/** Like Promise.all, but waits for all promises before rejecting, so that none continues during the cleanup. */
 async function settleAll(work: readonly (Promise<void> | undefined)[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
@@ -132,7 +132,7 @@ async function startNode(
   progress.step("images are imported");
 }
 
-/** @returns nothing where the program does not say it as expected. */
+/** @returns an empty object when the program does not print a version. */
 async function versionOf(program: string): Promise<{ version?: string }> {
   const version = /\d+\.\d+\.\d+\S*/.exec((await tryExec(program, ["--version"])) ?? "")?.[0];
   return version === undefined ? {} : { version };
@@ -150,13 +150,13 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
       settings.id,
       settings.podCidr,
     ],
-    // Spares later starts to compile its sources anew.
+    // Caches compiled code of its sources for later starts.
     env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
     version: release.gitVersion,
   };
 }
 
-/** So that exec and logs reach the kubelet, which asks the API server who may. */
+/** Grants the API server's kubelet client access to the kubelet API, needed for exec and logs. */
 async function bindKubeletClient(client: Client): Promise<void> {
   const apiGroup = "rbac.authorization.k8s.io";
   const binding = {
@@ -183,7 +183,7 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
     const others = processNames(settings).filter((name) => name !== "kube-apiserver");
     await Promise.all([
       ...others.map(answers),
-      // Without it the first pod would be refused.
+      // Pods are rejected without it.
       watch.until("the default service account exists", async () => {
         const [account, authority] = await Promise.all([
           client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
@@ -209,12 +209,12 @@ async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch,
 }
 
 /**
- * The roles of the one node; a kubelet may not give them to itself. Without kubeadm's taint and without its label that keeps load
- * balancers away: pods run here. Source: kubeadm's phase mark-control-plane, 1.23
+ * Role labels of the node, which a kubelet may not set itself. Without kubeadm's taint and its
+ * exclude-from-external-load-balancers label, because pods run here. Source: kubeadm's phase mark-control-plane, 1.23
  */
 const roleLabels = { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "" };
 
-/** What the user needs to know after `up`. */
+/** Instructions printed after `up`. */
 export function howToUse(settings: Settings): string {
   const name = settings.name === "default" ? "" : ` --name ${settings.name}`;
   const lines = [
@@ -229,5 +229,5 @@ export function howToUse(settings: Settings): string {
   return lines.join("\n");
 }
 
-/** As a shell reads it as one word. */
+/** Quotes a word for the shell. */
 const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -5,22 +5,23 @@ import { logFile, tailOf } from "./processes.ts";
 import type { Settings } from "./settings.ts";
 import { readState } from "./supervisor-state.ts";
 
-/** Waits for a starting cluster while looking after its processes. */
+/** Waits for a starting cluster and reports exits of its processes. */
 export interface Watch {
   /**
-   * @param ask undefined: it is so; else why it is not
-   * @throws Failure when a process ends again and again, or time runs out
+   * Polls until a condition holds.
+   * @param ask returns undefined when the condition holds, else the reason why not
+   * @throws Failure when a process exits repeatedly, or on timeout
    */
   until(what: string, ask: () => Promise<string | undefined>): Promise<void>;
 }
 
-/** One that ends so often in a row will not come up by itself. */
+/** Consecutive quick exits after which waiting fails. */
 const endsBeforeFailure = 3;
 const longestMs = 180_000;
 const pollMs = 50;
 const logLines = 15;
 
-/** Reports every end of a process once, as a step. */
+/** Reports every exit of a process once, as a step. */
 export function newWatch(settings: Settings, progress: Progress): Watch {
   const since = Date.now();
   const reported = new Map<string, number>();
@@ -44,7 +45,7 @@ export function newWatch(settings: Settings, progress: Progress): Watch {
   return {
     async until(what, ask) {
       for (;;) {
-        if (failure !== undefined) throw failure; // of another step that is waited for at the same time
+        if (failure !== undefined) throw failure; // of a concurrent wait
         try {
           progress.signal.throwIfAborted();
           const reason = await ask();

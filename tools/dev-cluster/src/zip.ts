@@ -4,8 +4,8 @@ const endOfDirectory = 0x06054b50;
 const directoryEntry = 0x02014b50;
 
 /**
- * One member of a zip archive, stored or deflated. Source: PKWARE APPNOTE 4.3.
- * @throws when the archive is not one, or has no such member.
+ * Reads one member of a zip archive, stored or deflated. Source: PKWARE APPNOTE 4.3.
+ * @throws Error when the archive is invalid or has no such member
  */
 export function readZipMember(archive: Buffer, name: string): Buffer {
   let end = archive.length - 22;

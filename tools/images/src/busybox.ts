@@ -7,12 +7,12 @@ export const pauseImage = "coxswain.local/pause:3.6";
 const busyboxImages: readonly string[] = ["docker.io/library/busybox:1.35", "docker.io/library/busybox:1.36"];
 
 /**
- * Holds a pod's namespaces open: waits for children, so that orphans of a shared process namespace are reaped, and
- * ends at once when it is asked to.
+ * The pause container: keeps the pod's namespaces alive, reaps orphans of a shared process namespace (`wait`), and exits
+ * immediately on SIGTERM and SIGINT.
  */
 const pauseScript = "trap 'exit 0' TERM INT; while :; do sleep 2147483647 & wait $!; done";
 
-/** The images that a machine can make of its own statically linked busybox; no registry is asked. */
+/** Images built from the machine's statically linked busybox, without a registry. */
 export function localImages(busyboxPath: string): ImageSpec[] {
   const own = readFileSync(busyboxPath);
   const wget = wgetWithTimeouts(own);
@@ -41,7 +41,7 @@ export function localImages(busyboxPath: string): ImageSpec[] {
   ];
 }
 
-/** Paths of all applets as busybox itself would install them: `bin/sh`, `usr/bin/awk`. */
+/** Paths of all applets as installed by busybox: `bin/sh`, `usr/bin/awk`. */
 function applets(busyboxPath: string): string[] {
   const listed = execFileSync(busyboxPath, ["--list-full"], { encoding: "utf8" }).split("\n");
   return [...new Set(listed)].filter((path) => path !== "" && path !== "bin/busybox").sort();
@@ -80,13 +80,13 @@ function rootFilesystem(links: readonly string[]): TarEntry[] {
   ];
 }
 
-/** `BusyBox v1.35.0 (Debian 1:1.35.0-4)` */
+/** First line of the help: `BusyBox v1.35.0 (Debian 1:1.35.0-4)` */
 function versionOf(busyboxPath: string): string {
   const first = execFileSync(busyboxPath, ["--help"], { encoding: "utf8" }).split("\n")[0] ?? "";
   return first.replace(/ multi-call binary\.?$/, "");
 }
 
-/** What makes two tags two images, and says which busybox is in both. */
+/** Makes the images of two tags differ, and records the version of busybox. */
 function release(name: string, busyboxPath: string): TarEntry {
   return { type: "file", path: "etc/busybox-release", content: Buffer.from(`${name}\n${versionOf(busyboxPath)}\n`) };
 }
@@ -99,14 +99,14 @@ function withWget(entries: readonly TarEntry[], script: string | undefined): Tar
 
 const before = Buffer.from("\0wc\0wget\0which\0");
 const after = Buffer.from("\0wc\0wgeT\0which\0");
-/** wget's options where it was built without timeouts: -T is read into a variable that is not there. */
+/** wget's option string in builds without timeouts: -T is accepted but its variable is missing. */
 const options = Buffer.from("cqSO:o:P:Y:U:T:+t:n::");
 
 /**
- * Debian 12's busybox is built without CONFIG_FEATURE_WGET_TIMEOUT (until 1.36.1-5), and its wget crashes when it is given -T. Its shell
- * runs applets before programs, so that a script beside them would not be found: the applet gets another name, and the script in its
- * place runs it below `timeout`.
- * @returns undefined for a busybox whose wget needs no help, or which is not as expected
+ * Workaround for busybox of Debian 12 (before 1.36.1-5), built without CONFIG_FEATURE_WGET_TIMEOUT: its wget crashes with -T. The
+ * shell prefers applets to programs, so a wrapper script alone would not be found: the applet is renamed in the binary, and a
+ * script takes its place and runs it under `timeout`.
+ * @returns undefined when wget needs no workaround, or the binary is not as expected
  */
 export function wgetWithTimeouts(own: Buffer): { program: Buffer; script: string } | undefined {
   const at = own.indexOf(before);
@@ -116,7 +116,7 @@ export function wgetWithTimeouts(own: Buffer): { program: Buffer; script: string
   return { program, script: wgetScript };
 }
 
-/** -T is a limit for all of it here, not for each read. */
+/** -T limits the whole download, not each read. */
 const wgetScript = `#!/bin/sh
 # This machine's busybox was built without CONFIG_FEATURE_WGET_TIMEOUT: -T is a limit for all of the download here.
 limit=

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { localImages } from "./busybox.ts";
 import { imageArchive } from "./oci.ts";
 
-/** `main.ts <busybox> <folder>`: writes one archive for each image, for `ctr -n k8s.io images import`. */
+/** `main.ts <busybox> <folder>`: writes one archive per image, for `ctr -n k8s.io images import`. */
 const [busybox = "/bin/busybox", folder = "."] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 for (const image of localImages(busybox)) {

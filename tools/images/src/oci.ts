@@ -14,8 +14,8 @@ export interface ImageSpec {
 const architectures: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
 /**
- * An image archive in the OCI layout with one uncompressed layer, as `ctr images import` reads it; `docker load` finds its own
- * manifest beside that.
+ * An image archive in OCI layout with one uncompressed layer, for `ctr images import`; also contains Docker's manifest.json for
+ * `docker load`.
  * Source: OCI image-spec, image-layout.md; the name annotation is containerd's; moby image/spec/v1.2.md for manifest.json
  */
 export function imageArchive(image: ImageSpec): Buffer {

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 
-/** One member of a tar archive; a path has no leading slash, a folder ends without one. */
+/** One entry of a tar archive; paths have no leading slash, folders no trailing one. */
 export type TarEntry =
   | { type: "file"; path: string; content: Buffer; mode?: number }
   | { type: "folder"; path: string; mode?: number }
@@ -9,8 +9,8 @@ export type TarEntry =
 const typeFlags = { file: "0", symlink: "2", folder: "5" } as const;
 
 /**
- * A ustar archive of the entries in their order, owned by root, dated 0, so that equal input gives equal bytes.
- * @throws when a path or a link's target is longer than the 100 bytes that a plain header holds.
+ * A ustar archive of the entries in order, owned by root, with modification time 0 for reproducibility.
+ * @throws Error when a path or link target exceeds the 100 bytes of a plain header.
  */
 export function tar(entries: readonly TarEntry[]): Buffer {
   const blocks: Buffer[] = [];
@@ -34,7 +34,7 @@ function header(entry: TarEntry, size: number): Buffer {
   put(octal(0, 8), 116, 8);
   put(octal(size, 12), 124, 12);
   put(octal(0, 12), 136, 12);
-  put("        ", 148, 8); // the checksum is taken with blanks in its own place
+  put("        ", 148, 8); // the checksum is computed with spaces in its own field
   put(typeFlags[entry.type], 156, 1);
   if (entry.type === "symlink") put(entry.target, 157, 100);
   put("ustar\u000000", 257, 8);

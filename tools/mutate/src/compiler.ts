@@ -1,10 +1,10 @@
 import type { SourceFile } from "typescript/unstable/ast";
 import { API, type Snapshot } from "typescript/unstable/sync";
 
-/** Names that nothing uses any more: they follow from what was left out, and are no reason to pass a fault over. */
+/** Diagnostics for unused names, which are consequences of a mutation and do not make it invalid. */
 const unused: ReadonlySet<number> = new Set([6133, 6138, 6192, 6196, 6198, 6199, 6205]);
 
-/** The compiler, with one file's text replaced now and then; nothing on the disk changes. */
+/** The TypeScript compiler with replaceable file contents; files on disk are not changed. */
 export class Compiler {
   readonly #api: API;
   readonly #texts = new Map<string, string>();
@@ -23,7 +23,7 @@ export class Compiler {
     return file;
   }
 
-  /** What is wrong with a file whose text is another one, for the time of the call. */
+  /** Diagnostics for a file with other contents; the replacement ends with the call. */
   faultsOf(path: string, text: string): string[] {
     this.#replace(path, text);
     try {

@@ -1,4 +1,4 @@
-/** The lines that differ between two texts, with one line around them, as `diff -u` marks them. */
+/** Differing lines of two texts with one line of context, in the format of `diff -u`. */
 export function diffOf(before: string, after: string): string {
   const [old, now] = [before.split("\n"), after.split("\n")];
   let start = 0;

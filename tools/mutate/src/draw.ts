@@ -1,8 +1,8 @@
 import type { Mutant } from "./mutants.ts";
 
 /**
- * All mutants in an order that the seed decides: kinds take turns, so that rare ones are drawn as often as those that fit
- * everywhere.
+ * All mutants in an order determined by the seed. Cycles through the kinds, so that rare kinds are drawn as often as frequent
+ * ones.
  */
 export function* draw(mutants: readonly Mutant[], seed: number): Generator<Mutant> {
   const random = randomBy(seed);
@@ -26,7 +26,7 @@ function shuffled<T>(list: readonly T[], random: () => number): T[] {
   return result;
 }
 
-/** Numbers from 0 up to 1, the same for the same seed. Source: mulberry32 */
+/** Pseudo-random numbers in [0, 1), deterministic for a seed. Source: mulberry32 */
 function randomBy(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

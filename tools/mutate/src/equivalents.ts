@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 
-/** A fault that somebody has looked at: it changes nothing that a test could notice. */
+/** A mutant known to be equivalent: no test can detect it. */
 export interface Equivalent {
   readonly id: string;
   readonly kind: string;
   readonly file: string;
-  /** Why it is none. */
+  /** Why it is equivalent. */
   readonly why: string;
 }
 
-/** @throws Error for an entry without a reason, and for one that stands there twice */
+/** @throws Error for an entry without reason, and for duplicates */
 export function readEquivalents(path: string): ReadonlyMap<string, Equivalent> {
   const entries = JSON.parse(readFileSync(path, "utf8")) as Equivalent[];
   const byId = new Map<string, Equivalent>();
@@ -21,7 +21,7 @@ export function readEquivalents(path: string): ReadonlyMap<string, Equivalent> {
   return byId;
 }
 
-/** Entries of files below the folders whose fault does not exist any more: the code has changed since. */
+/** Entries whose mutant no longer exists in the given files, because the code has changed. */
 export function outdated(
   known: ReadonlyMap<string, Equivalent>,
   found: ReadonlySet<string>,

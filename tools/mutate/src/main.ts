@@ -1,4 +1,7 @@
-/** `node tools/mutate/src/main.ts <folder>...`: which faults of the code below a folder its tests do not notice; `--help` says more. */
+/**
+ * `node tools/mutate/src/main.ts <folder>...`: finds mutations of the code below a folder that its tests do not detect; see
+ * `--help`.
+ */
 import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,7 +18,7 @@ import { importGraph, testsOf } from "./tests-of.ts";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const equivalentsPath = join(root, "tools/mutate/equivalent.json");
 
-/** Of all sources, by their paths from the root. */
+/** Texts of all sources, by path relative to the root. */
 type Texts = ReadonlyMap<string, string>;
 
 async function run(options: Options): Promise<number> {
@@ -26,7 +29,7 @@ async function run(options: Options): Promise<number> {
   const files = sources.filter((file) => isMutable(file) && options.folders.some((folder) => isBelow(file, folder))).sort();
   const empty = options.folders.find((folder) => !files.some((file) => isBelow(file, folder)));
   if (empty !== undefined) throw new UsageError(`there is no source file at ${empty}; give a path from the repository's root`);
-  // As they are now: somebody may go on writing while faults are tried.
+  // A snapshot, because files may be edited during the run.
   const texts: Texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), "utf8")]));
   const compiler = new Compiler(root, join(root, "tsconfig.check.json"));
   try {
@@ -42,11 +45,11 @@ async function run(options: Options): Promise<number> {
 
 const isBelow = (file: string, folder: string): boolean => file === folder || file.startsWith(`${folder}/`);
 
-/** Written by hand, and run by tests rather than being one. */
+/** Hand-written code except tests and test helpers. */
 const isMutable = (file: string): boolean =>
   !/\.test\.ts$|\.generated\.ts$|\/schema\/kinds\/|\/testing\/|\/suite\.ts$/.test(file);
 
-/** The faults that compile, in the order in which they are drawn, and not those that are known to be none. */
+/** Mutants that compile and are not known to be equivalent, in drawing order. */
 function* chosen(options: Options, files: readonly string[], texts: Texts, compiler: Compiler): Generator<Mutant> {
   const wanted = kinds.filter(({ name }) => options.kinds.length === 0 || options.kinds.includes(name));
   const mutants = files.flatMap((file) => mutantsOf(file, compiler.sourceFile(join(root, file)), wanted));

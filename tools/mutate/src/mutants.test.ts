@@ -12,7 +12,7 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** @returns the faults of one kind (or all) in a program, and whether each compiles */
+/** @returns the mutants of one kind (or all) of a program, and whether each compiles */
 function faultsIn(
   text: string,
   kind?: string,

@@ -9,18 +9,18 @@ import { values } from "./kinds/values.ts";
 
 export const kinds: readonly Kind[] = [...conditions, ...statements, ...values];
 
-/** A fault that was put into one file. */
+/** A mutation of one file. */
 export interface Mutant {
-  /** Of file, kind, function and texts: the same as long as these are, wherever in the file it stands. */
+  /** Hash of file, kind, enclosing function and texts; independent of the position in the file. */
   readonly id: string;
   readonly kind: string;
-  /** From the repository's root. */
+  /** Relative to the repository. */
   readonly file: string;
   readonly line: number;
   readonly edit: Edit;
 }
 
-/** @param file its path from the repository's root */
+/** @param file path relative to the repository */
 export function mutantsOf(file: string, source: SourceFile, chosen: readonly Kind[] = kinds): Mutant[] {
   const found: Mutant[] = [];
   const times = new Map<string, number>();
@@ -48,12 +48,12 @@ export function mutatedText(text: string, { edit }: Mutant): string {
 
 const normal = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
 
-/** Lines of a log are for people: no test has to notice one that is gone. */
+/** Log statements are not mutated: tests need not detect missing log lines. */
 function isForReaders(node: Node, source: SourceFile): boolean {
   return isCallExpression(node) && /^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(textOf(node.expression, source));
 }
 
-/** Names of the functions, methods and classes around a node. */
+/** Names of the enclosing functions, methods and classes. */
 function placeOf(node: Node, source: SourceFile): string {
   const names: string[] = [];
   for (let at: Node | undefined = node; at !== undefined; at = at.parent) {

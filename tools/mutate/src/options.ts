@@ -2,13 +2,13 @@ import { parseArgs } from "node:util";
 import { kinds } from "./mutants.ts";
 
 export interface Options {
-  /** Files or folders below the repository's root whose code gets faults. */
+  /** Files or folders to mutate, relative to the repository. */
   readonly folders: readonly string[];
   readonly count: number;
   readonly seed: number;
-  /** Names; empty for all. */
+  /** Names of kinds; empty for all. */
   readonly kinds: readonly string[];
-  /** Ids; empty for all. */
+  /** IDs of mutants; empty for all. */
   readonly only: readonly string[];
   readonly mostTests: number;
   readonly timeoutSeconds: number;
@@ -40,10 +40,10 @@ Survivors that change nothing which a test could notice stand in tools/mutate/eq
 are not drawn again.
 exit codes: 0 enough were caught, 1 too few were, 2 the run itself failed`;
 
-/** What the user asked for cannot be done; the message says what to do instead. */
+/** An invalid command line; the message is for the user. */
 export class UsageError extends Error {}
 
-/** @returns undefined when help was asked for. @throws UsageError */
+/** @returns undefined for `--help`. @throws UsageError */
 export function optionsOf(args: readonly string[]): Options | undefined {
   const { values, positionals } = parsed(args);
   if (values.help) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Loaded into every process of a test run (`--import`): one module is read from another file. The tree itself stays as it is.
- * COX_MUTANT_URL is the module's address, COX_MUTANT_SOURCE the file that holds its text.
+ * Loader hook in every process of a test run (`--import`): replaces the source of one module; files are not changed.
+ * COX_MUTANT_URL is the module's URL, COX_MUTANT_SOURCE the file with the replacement.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";

@@ -1,13 +1,13 @@
 import type { Mutant } from "./mutants.ts";
 
-/** What became of one fault. */
+/** Result of one mutant. */
 export interface Outcome {
   readonly mutant: Mutant;
   readonly diff: string;
   readonly result: "caught" | "survived" | "no tests";
-  /** The test file that noticed it, or hung. */
+  /** The test file that failed or timed out. */
   readonly by?: string;
-  /** Test files that were run. */
+  /** Number of test files run. */
   readonly tests: number;
   readonly seconds: number;
 }
@@ -31,7 +31,7 @@ export function lineOf({ mutant, result, by, tests, seconds }: Outcome): string 
   return result === "survived" ? `SURVIVED  ${what} (${ran})` : `NO TESTS  ${what}: no test imports this file`;
 }
 
-/** What is read at the end of a run: the survivors with their diffs, then one line of figures. */
+/** Final report: survivors with their diffs, then one line of totals. */
 export function textOfReport(outcomes: readonly Outcome[]): string {
   const survivors = outcomes.filter(({ result }) => result !== "caught");
   const shown = survivors.map((outcome) => `\n${lineOf(outcome)}\n${outcome.diff}\n`);
@@ -39,6 +39,7 @@ export function textOfReport(outcomes: readonly Outcome[]): string {
   return [...shown, `${caught} of ${tried} faults caught (${percent} %), ${survivors.length} survived`].join("\n");
 }
 
+/** Machine-readable report of all mutants, for `--json`. */
 export function jsonOfReport(seed: number, folders: readonly string[], outcomes: readonly Outcome[]): string {
   const mutants = outcomes.map(({ mutant: { id, kind, file, line }, diff, result, by, tests, seconds }) => ({
     ...{ id, kind, file, line, result, by, tests, seconds: Math.round(seconds * 10) / 10, diff },

@@ -4,30 +4,30 @@ import { pathToFileURL } from "node:url";
 export interface TestRun {
   readonly result: "passed" | "failed" | "timed out";
   readonly seconds: number;
-  /** The end of what it wrote. */
+  /** End of the output. */
   readonly output: string;
 }
 
 export interface Overlay {
-  /** Absolute path of the module that is replaced. */
+  /** Absolute path of the replaced module. */
   readonly file: string;
-  /** Absolute path of the file that holds its other text. */
+  /** Absolute path of the file with the replacement. */
   readonly source: string;
 }
 
 const shownChars = 4000;
-/** From the first SIGTERM to SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 const graceMs = 5000;
 
-/** One test file in a process group of its own, which is ended with all its children when the time is over. */
+/** Runs one test file in its own process group, which is killed on timeout. */
 export function runTest(root: string, test: string, timeoutMs: number, overlay: Overlay | undefined): Promise<TestRun> {
   const began = performance.now();
   const env: NodeJS.ProcessEnv = { ...process.env };
-  delete env["NODE_TEST_CONTEXT"]; // or a test of this tool would be a child of that test
+  delete env["NODE_TEST_CONTEXT"]; // otherwise tests of this tool would report to the outer test runner
   if (overlay !== undefined) {
     env["COX_MUTANT_URL"] = pathToFileURL(overlay.file).href;
     env["COX_MUTANT_SOURCE"] = overlay.source;
-    // By the environment, so that programs which a test starts have it too.
+    // Through the environment, so that programs started by a test inherit it.
     env["NODE_OPTIONS"] = `${env["NODE_OPTIONS"] ?? ""} --import=${new URL("./overlay.ts", import.meta.url).href}`;
   }
   const child = spawn(process.execPath, ["-C", "cox-source", "--max-old-space-size=2048", test], {
@@ -53,7 +53,7 @@ export function runTest(root: string, test: string, timeoutMs: number, overlay: 
     const end = (code: number | null): void => {
       clearTimeout(timer);
       clearTimeout(kill);
-      // What a failed test left running.
+      // Kills processes left behind by a failed test.
       signalGroup(child.pid, "SIGKILL");
       const seconds = (performance.now() - began) / 1000;
       resolve({ result: timedOut ? "timed out" : code === 0 ? "passed" : "failed", seconds, output });
@@ -71,6 +71,6 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // the group is gone
+    // the group has already exited
   }
 }

@@ -24,7 +24,10 @@ test("notices in a program that it starts", () => {
   "hangs.test.ts": `${imports}test("hangs with the fault", async () => { while (sum(2, 3) !== 5) await new Promise((resolve) => setTimeout(resolve, 10)); });\n`,
 } as const;
 
-/** a + b becomes a * b in a folder of its own; @param tests in the order in which they are run */
+/**
+ * Mutates a + b to a * b in a temporary repository.
+ * @param tests in the order in which they are run
+ */
 async function tried(t: TestContext, tests: readonly (keyof typeof texts)[]): Promise<Outcome & { readonly warnings: string[] }> {
   const root = mkdtempSync(join(tmpdir(), "cox-mutate-session-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));

@@ -9,23 +9,23 @@ import { runTest, type TestRun } from "./run-test.ts";
 export interface SessionOptions {
   readonly root: string;
   readonly timeoutMs: number;
-  /** Test files for a file, the most likely first. */
+  /** Test files for a source file, the most relevant first. */
   readonly testsOf: (file: string) => readonly string[];
   readonly warn: (text: string) => void;
 }
 
-/** Tries faults one after the other. The mutated text lies in a temporary folder, which `close` removes. */
+/** Runs mutants sequentially. The mutated text is in a temporary folder, removed by `close`. */
 export class Session {
   readonly #options: SessionOptions;
   readonly #folder = mkdtempSync(join(tmpdir(), "cox-mutate-"));
-  /** Test files that pass, or do not, without any fault. */
+  /** Whether test files pass without mutation. */
   readonly #passes = new Map<string, boolean>();
 
   constructor(options: SessionOptions) {
     this.#options = options;
   }
 
-  /** @param before the text of the file in which the fault was found */
+  /** @param before unmutated text of the file */
   async try(mutant: Mutant, before: string): Promise<Outcome> {
     const { root, testsOf } = this.#options;
     const file = join(root, mutant.file);
@@ -40,7 +40,7 @@ export class Session {
       const run = await this.#run(test, { file, source });
       seconds += run.seconds;
       tests++;
-      // Only a test that passes without the fault has noticed it.
+      // A test that fails without the mutation too has not detected it.
       if (run.result !== "passed" && (await this.#passesWithout(test)))
         return { mutant, diff, result: "caught", by: test, tests, seconds };
     }

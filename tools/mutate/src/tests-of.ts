@@ -1,9 +1,9 @@
 import { basename, dirname, join, normalize } from "node:path";
 
-/** What each file imports, by paths from the repository's root. */
+/** Imports of each file, by path relative to the repository. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
-/** @param texts of all sources, by paths from the root: `packages/<package>/src/…`, `tools/<tool>/src/…` */
+/** @param texts all sources by path: `packages/<package>/src/…`, `tools/<tool>/src/…` */
 export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
   return new Map(
     [...texts].map(([file, text]) => [
@@ -15,7 +15,7 @@ export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
   );
 }
 
-/** Static and dynamic imports, re-exports, and files that are started: `new URL("./main.ts", import.meta.url)`. */
+/** Static and dynamic imports, re-exports, and entry points started by URL: `new URL("./main.ts", import.meta.url)`. */
 function namesIn(text: string): string[] {
   const pattern =
     /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\b(?:import|new URL)\(\s*["']([^"']+)["']/g;
@@ -29,8 +29,8 @@ function resolved(file: string, name: string): string | undefined {
 }
 
 /**
- * The test files that reach a file by imports, those first that are most likely to be about it: of the same name, of the
- * same folder, of the folders that were asked for, then by how many imports lie between.
+ * Test files that reach a file by imports, the most relevant first: of the same name, in the same folder, in the requested
+ * folders, then by import distance.
  */
 export function testsOf(file: string, graph: ImportGraph, folders: readonly string[]): string[] {
   const distance = distancesTo(file, graph);
@@ -49,7 +49,7 @@ function distancesTo(file: string, graph: ImportGraph): Map<string, number> {
   const importers = new Map<string, string[]>();
   for (const [from, targets] of graph) for (const to of targets) importers.set(to, [...(importers.get(to) ?? []), from]);
   const distance = new Map([[file, 0]]);
-  for (const [at, steps] of distance) // grows while it is walked
+  for (const [at, steps] of distance) // the map grows during iteration (breadth-first search)
     for (const importer of importers.get(at) ?? []) if (!distance.has(importer)) distance.set(importer, steps + 1);
   return distance;
 }

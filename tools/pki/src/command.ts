@@ -6,23 +6,23 @@ import type { PkiPlan } from "./plan.ts";
 import { type Renewed, renew } from "./renew.ts";
 
 export interface CertsCommandOptions<Flags> {
-  /** What the subcommands are added to; default a new one. */
+  /** Command to add the subcommands to; default a new one. */
   readonly command?: Command;
-  /** As users type it: `./cox certs`. */
+  /** Program name in messages, as users type it: `./cox certs`. */
   readonly program: string;
-  /** Adds what the plan is made from: to each subcommand, and to `certs` itself where that is not given. */
+  /** Adds the flags from which the plan is derived to each subcommand, and to `certs` when no `command` is given. */
   readonly configure?: (command: Command) => void;
   readonly plan: (flags: Flags) => PkiPlan;
-  /** After files were made or renewed, not with `--dry-run`. Its lines are printed. */
+  /** Called after files were created or renewed, not with `--dry-run`. Returned lines are printed. */
   readonly afterwards?: (plan: PkiPlan, flags: Flags) => readonly string[];
-  /** Default standard output. */
+  /** Default: standard output. */
   readonly print?: (line: string) => void;
   readonly now?: () => number;
 }
 
 /**
- * `certs`, `certs check` and `certs renew`. Its actions reject with PkiError, whose message is for the user; `check` sets the process's
- * exit code to 1 when a certificate is of no use.
+ * `certs`, `certs check` and `certs renew`. The actions reject with PkiError, whose message is for the user; `check` sets the
+ * exit code to 1 when a certificate is not usable.
  */
 export function newCertsCommand<Flags extends object>(options: CertsCommandOptions<Flags>): Command {
   const { program, configure, plan, afterwards, print = console.log, now = Date.now } = options;
@@ -107,7 +107,7 @@ function warnings(plan: PkiPlan, program: string, now: number): string[] {
 
 const dayMs = 86_400_000;
 
-/** The table of `check`. */
+/** The table printed by `check`. */
 function describeAll(plan: PkiPlan, now: number): { lines: string[]; isWell: boolean } {
   const { found, unreadable } = takeInventory(plan);
   const rows = found.map((entry) => [
@@ -145,7 +145,7 @@ function remaining({ certificate }: Found, now: number): string {
 const subjectTextOfIssuer = ({ certificate }: Found): string =>
   `${certificate.issuer.split("\n").join(", ")} (not of this folder)`;
 
-/** For a program of its own: one line for each problem on standard error. @returns the exit code */
+/** Entry point of a standalone program; prints problems to standard error, one per line. @returns the exit code */
 export async function runCerts(command: Command, args: readonly string[]): Promise<number> {
   try {
     await command.parseAsync([...args], { from: "user" });

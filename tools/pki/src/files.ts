@@ -15,10 +15,10 @@ import {
 import { basename, dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 
-/** Something that the user has to put right: one line or several, each with the file and the remedy. */
+/** An error that the user can fix; one or more lines, each with file and remedy. */
 export class PkiError extends Error {}
 
-/** @returns undefined when there is no such file */
+/** @returns the text, or undefined when the file does not exist */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
@@ -29,8 +29,8 @@ export function readIfThere(path: string): string | undefined {
 }
 
 /**
- * Replaces a file in one step: readers see the old text or the new one, whenever the machine stops. An existing file keeps its mode
- * and owner; a link stays, and what it leads to is replaced.
+ * Replaces a file atomically, also with respect to a machine crash. An existing file keeps its mode and owner; for a symbolic
+ * link its target is replaced.
  */
 export function writeWhole(path: string, text: string, mode: number): void {
   const before = statSync(path, { throwIfNoEntry: false });
@@ -66,7 +66,7 @@ function syncFolder(folder: string): void {
   }
 }
 
-/** @returns undefined when the text is no certificate. */
+/** @returns undefined when the text is not a certificate. */
 export function parseCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
@@ -75,6 +75,6 @@ export function parseCertificate(pem: string): X509Certificate | undefined {
   }
 }
 
-/** Whether the authority's key signed it. */
+/** Whether the certificate was issued and signed by the authority. */
 export const isSignedBy = (certificate: X509Certificate, authority: X509Certificate): boolean =>
   certificate.checkIssued(authority) && certificate.verify(authority.publicKey);

@@ -5,26 +5,26 @@ import { isSignedBy, parseCertificate, readIfThere } from "./files.ts";
 import { readKubeconfig } from "./kubeconfig-file.ts";
 import { type AuthorityFile, authorityFiles, certificates, kubeconfigNames, type PkiPlan } from "./plan.ts";
 
-/** One certificate that was found. */
+/** A certificate in the PKI folder or a kubeconfig. */
 export interface Found {
-  /** `apiserver`, `etcd/server`, `admin.conf`: what `renew` takes. */
+  /** Name accepted by `renew`: `apiserver`, `etcd/server`, `admin.conf`. */
   readonly name: string;
-  /** The file that has it. */
+  /** The file that contains it. */
   readonly path: string;
-  /** Whose it is, where a kubeconfig has several, and the file that a kubeconfig names. */
+  /** For kubeconfigs: the user, if there are several, and the referenced certificate file. */
   readonly detail?: string;
   readonly certPem: string;
-  /** Undefined where there is none, or none that can be read. */
+  /** undefined when the key is missing or unreadable. */
   readonly keyPem: string | undefined;
   readonly certificate: X509Certificate;
-  /** The authority of this folder that signed it. */
+  /** The authority in this folder that signed it. */
   readonly ca: AuthorityFile | undefined;
   readonly isAuthority: boolean;
-  /** In the text of a kubeconfig. */
+  /** Embedded in a kubeconfig. */
   readonly isEmbedded: boolean;
 }
 
-/** A file that should be a certificate and is none. */
+/** A file that should contain a certificate but does not. */
 export interface Unreadable {
   readonly name: string;
   readonly path: string;
@@ -40,7 +40,7 @@ export const certFile = (plan: PkiPlan, file: string): string => join(plan.folde
 export const keyFile = (plan: PkiPlan, file: string): string => join(plan.folder, "pki", `${file}.key`);
 export const kubeconfigPath = (plan: PkiPlan, name: string): string => join(plan.folder, `${name}.conf`);
 
-/** Every certificate below `pki` and of the kubeconfigs: those of the plan first, in its order. */
+/** All certificates below `pki` and in kubeconfigs: those of the plan first, in its order. */
 export function takeInventory(plan: PkiPlan): Inventory {
   const found: Found[] = [];
   const unreadable: Unreadable[] = [];
@@ -85,13 +85,13 @@ export function takeInventory(plan: PkiPlan): Inventory {
   return { found, unreadable };
 }
 
-/** Those authorities of the folder that are there and can be read. */
+/** The readable authorities of the folder. */
 export function readAuthorities(plan: PkiPlan): Partial<Record<AuthorityFile, X509Certificate>> {
   const entries = authorityFiles.map((file) => [file, parseCertificate(readIfThere(certFile(plan, file)) ?? "")]);
   return Object.fromEntries(entries.filter(([, certificate]) => certificate !== undefined));
 }
 
-/** The plan's, and whatever else is in the folder. */
+/** Files of the plan, then other certificates in the folder. */
 function filesOf(plan: PkiPlan): string[] {
   const others = globSync("**/*.crt", { cwd: join(plan.folder, "pki") }).map((path) => path.slice(0, -".crt".length));
   return [...new Set([...authorityFiles, ...certificates(plan).map(({ file }) => file), ...others.sort()])];
@@ -101,7 +101,7 @@ export type Validity = "valid" | "ends soon" | "expired" | "not valid yet";
 
 const dayMs = 86_400_000;
 
-/** Thirty days, or a sixth of its life where that is less: a certificate with a shorter time to its end "ends soon". */
+/** "ends soon": less than 30 days left, or a sixth of its lifetime when that is shorter. */
 export function validityOf(certificate: X509Certificate, now: number): Validity {
   const from = certificate.validFromDate.getTime();
   const to = certificate.validToDate.getTime();
@@ -110,7 +110,7 @@ export function validityOf(certificate: X509Certificate, now: number): Validity 
   return to - now < Math.min(30 * dayMs, (to - from) / 6) ? "ends soon" : "valid";
 }
 
-/** `pki/apiserver.crt (CN=kube-apiserver) expired on 2026-01-02T03:04:05Z` for each that has. */
+/** `pki/apiserver.crt (CN=kube-apiserver) expired on 2026-01-02T03:04:05Z` for each expired certificate. */
 export function expiredCertificates(plan: PkiPlan, now = Date.now()): string[] {
   return takeInventory(plan)
     .found.filter(({ certificate }) => validityOf(certificate, now) === "expired")

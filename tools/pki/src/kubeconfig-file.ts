@@ -6,7 +6,7 @@ import type { KubeconfigSpec } from "./plan.ts";
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const fromBase64 = (text: string): string => Buffer.from(text, "base64").toString();
 
-/** JSON is YAML, and says the same to every reader. */
+/** Written as JSON, which is valid YAML and unambiguous for all parsers. */
 export function newKubeconfig({ server, commonName: user }: KubeconfigSpec, caPem: string, pair: KeyPair): string {
   const context = `${user}@kubernetes`;
   const config = {
@@ -20,15 +20,15 @@ export function newKubeconfig({ server, commonName: user }: KubeconfigSpec, caPe
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
-/** What a kubeconfig says of certificates and servers. */
+/** Certificates and servers in a kubeconfig. */
 export interface KubeconfigContent {
   readonly servers: readonly string[];
   readonly users: readonly KubeconfigCertificate[];
-  /** Authorities in the file itself, PEM. */
+  /** Embedded CA certificates, PEM. */
   readonly authorities: readonly string[];
 }
 
-/** A user's certificate: in the kubeconfig itself, or in a file that it names. */
+/** A user's client certificate, embedded or in a referenced file. */
 export interface KubeconfigCertificate {
   readonly user: string;
   readonly certPem?: string;
@@ -41,7 +41,7 @@ interface Parsed {
   users?: { name?: string; user?: Record<string, unknown> }[];
 }
 
-/** @throws Error when it is no kubeconfig */
+/** @throws Error when the text is not a kubeconfig */
 export function readKubeconfig(text: string, path: string): KubeconfigContent {
   const parsed = parseYaml(text) as Parsed | null;
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Error("it is no kubeconfig");
@@ -62,8 +62,8 @@ export function readKubeconfig(text: string, path: string): KubeconfigContent {
 }
 
 /**
- * The kubeconfig with another certificate in the place of one; all else stays as the user has it.
- * @returns undefined when the certificate does not stand in the text in one piece
+ * Replaces an embedded certificate textually, preserving the rest of the file.
+ * @returns undefined when the encoded certificate is not found on a single line
  */
 export function withCertificate(text: string, oldPem: string, newPem: string): string | undefined {
   const old = base64(oldPem);

@@ -40,7 +40,7 @@ const caOf = (plan: PkiPlan, file = "pki/ca"): KeyPair => ({
   certPem: read(plan, `${file}.crt`),
   keyPem: read(plan, `${file}.key`),
 });
-/** Every file with its bytes and its time, to tell that nothing was written. */
+/** Contents and modification times of all files, to assert that nothing was written. */
 const everything = (plan: PkiPlan) =>
   globSync("**", { cwd: plan.folder })
     .filter((path) => statSync(join(plan.folder, path)).isFile())
@@ -325,7 +325,7 @@ test("what has expired is named with its file, its subject and its end", async (
   assert.ok(expired.some((line) => line.startsWith(join(plan.folder, "scheduler.conf"))));
 });
 
-/** Runs the command as a program does. */
+/** Runs the command line. */
 async function run(plan: PkiPlan, now: number, ...args: string[]): Promise<{ code: number; lines: string[] }> {
   const lines: string[] = [];
   const command = newCertsCommand({ program: "certs", plan: () => plan, print: (line) => lines.push(line), now: () => now });

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 
-/** Authorities by their file below `pki`, without its ending. */
+/** Common names of authorities by file name below `pki`, without extension. */
 export const authorities = {
   ca: "kubernetes",
   "front-proxy-ca": "front-proxy-ca",
@@ -12,37 +12,37 @@ export const authorityFiles = Object.keys(authorities) as AuthorityFile[];
 export const kubeconfigNames = ["admin", "controller-manager", "scheduler", "kubelet"] as const;
 export type KubeconfigName = (typeof kubeconfigNames)[number];
 
-/** What a cluster's certificates and kubeconfigs say, and where they are. */
+/** Contents and location of a cluster's certificates and kubeconfigs. */
 export interface PkiPlan {
-  /** Kubeconfigs are in it, certificates in its `pki`. */
+  /** Folder of the kubeconfigs; certificates are in its subfolder `pki`. */
   readonly folder: string;
   readonly nodeName: string;
-  /** Besides those that a cluster always has: names and addresses of the API server, of etcd and of the kubelet. */
+  /** Additional names and addresses of the API server, etcd and the kubelet, besides the default ones. */
   readonly apiserverNames: readonly string[];
   readonly etcdNames: readonly string[];
   readonly kubeletNames: readonly string[];
-  /** Groups of the API server's client of the kubelets. */
+  /** Organizations of the API server's client certificate for kubelets. */
   readonly kubeletClientGroups: readonly string[];
-  /** The server of each kubeconfig, `https://127.0.0.1:6443`. */
+  /** Server URL of each kubeconfig, `https://127.0.0.1:6443`. */
   readonly server: (name: KubeconfigName) => string;
   /**
-   * For a folder that belongs to one cluster of ours: whether an earlier plan of it gave kubeconfigs this server. They follow the
-   * plan's server and node name then. Without it kubeconfigs that exist are never changed.
+   * Set for folders managed for a single cluster: whether an earlier plan used this server URL. Existing kubeconfigs are then
+   * updated to the plan's server and node name. When undefined, existing kubeconfigs are never changed.
    */
   readonly isEarlierServer?: (url: string) => boolean;
 }
 
-/** One certificate of the cluster. */
+/** A certificate of the cluster. */
 export interface CertificateSpec {
-  /** Below `pki`, without its ending. */
+  /** Path below `pki`, without extension. */
   readonly file: string;
   readonly ca: AuthorityFile;
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly usages: readonly ("server" | "client")[];
-  /** Names and addresses that it has in every cluster. */
+  /** Default alternative names and addresses. */
   readonly names: readonly string[];
-  /** Those that the user asked for besides. */
+  /** Additional ones requested by the user. */
   readonly asked: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export interface KubeconfigSpec {
   readonly server: string;
 }
 
-/** The common name of the API server's client of the kubelets. */
+/** Common name of the API server's client certificate for kubelets. */
 export const kubeletClientName = "kube-apiserver-kubelet-client";
 
 const serviceNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
@@ -103,13 +103,13 @@ export function kubeconfigs(plan: PkiPlan): KubeconfigSpec[] {
   return kubeconfigNames.map((name) => ({ name, ...users[name], server: plan.server(name) }));
 }
 
-/** Alternative names as a certificate takes them. */
+/** Splits alternative names into DNS names and IP addresses. */
 export function splitNames(names: readonly string[]): { dnsNames: string[]; ips: string[] } {
   const all = [...new Set(names)];
   return { dnsNames: all.filter((name) => isIP(name) === 0), ips: all.filter((name) => isIP(name) !== 0) };
 }
 
-/** Daemons that read their kubeconfig only at their start, as upstream's do, and so need one after its certificate was renewed. */
+/** Daemons that read their kubeconfig only at startup, like upstream's, and must be restarted after its renewal. */
 export const readersAtStart: Readonly<Partial<Record<string, string>>> = {
   "controller-manager.conf": "kube-controller-manager",
   "scheduler.conf": "kube-scheduler",

@@ -6,28 +6,28 @@ import { belongsTo } from "./make.ts";
 import { type PkiPlan, readersAtStart } from "./plan.ts";
 
 export interface RenewOptions {
-  /** As `check` lists them, with or without `.crt` or `.conf`; empty: all but authorities. */
+  /** Names as listed by `check`, with or without `.crt` or `.conf`; empty: all except authorities. */
   readonly names?: readonly string[];
-  /** Only those that have expired or end soon. */
+  /** Only expired and expiring certificates. */
   readonly onlyExpiring?: boolean;
   readonly dryRun?: boolean;
-  /** Milliseconds since the epoch. */
+  /** Current time in ms since the epoch. */
   readonly now?: number;
 }
 
 export interface Renewed {
-  /** Certificates and kubeconfigs with a later end now. */
+  /** Renewed certificates and kubeconfigs. */
   readonly paths: readonly string[];
-  /** What stayed as it is, with the reason. */
+  /** Files not renewed, with the reason. */
   readonly skipped: readonly string[];
-  /** Daemons that show the old certificate until they are started again: they read their kubeconfig once, as upstream's do. */
+  /** Daemons to restart: like upstream's, they read their kubeconfig only at startup. */
   readonly restart: readonly string[];
 }
 
 /**
- * Gives certificates a later end, each in one step: key, names, subject and authority stay, so that certificate and key fit at every
- * moment.
- * @throws PkiError that names all that was asked for by name, or has expired, and cannot be renewed; nothing is written then
+ * Reissues certificates with the same key, names, subject and authority, so that certificate and key match at every moment. Each
+ * file is replaced atomically.
+ * @throws PkiError listing all requested or expired certificates that cannot be renewed; nothing is written then
  */
 export async function renew(plan: PkiPlan, options: RenewOptions = {}): Promise<Renewed> {
   const { names = [], onlyExpiring = false, dryRun = false, now = Date.now() } = options;
@@ -65,12 +65,12 @@ export async function renew(plan: PkiPlan, options: RenewOptions = {}): Promise<
   return { paths, skipped, restart };
 }
 
-/** Renews what has expired or ends soon: less than thirty days, or a sixth of its life where that is shorter. */
+/** Renews expired and expiring certificates: less than 30 days left, or a sixth of the lifetime when that is shorter. */
 export async function renewExpiring(plan: PkiPlan, now = Date.now()): Promise<Renewed> {
   return renew(plan, { onlyExpiring: true, now });
 }
 
-/** `apiserver` and `apiserver.crt` are the same, as are `etcd/server` and kubeadm's `etcd-server`. */
+/** Normalizes names: `apiserver.crt` to `apiserver`, `etcd/server` to kubeadm's `etcd-server`. */
 const canonical = (name: string): string => name.replace(/\.(?:crt|conf)$/, "").replaceAll("/", "-");
 
 function whyNot(plan: PkiPlan, entry: Found, now: number): string | undefined {
@@ -90,12 +90,12 @@ function whyNot(plan: PkiPlan, entry: Found, now: number): string | undefined {
 async function renewOne(plan: PkiPlan, { path, certPem, ca, isEmbedded }: Found, now: number): Promise<void> {
   if (ca === undefined) return;
   const authority = { certPem: readIfThere(certFile(plan, ca)) ?? "", keyPem: readIfThere(keyFile(plan, ca)) ?? "" };
-  // What follows the certificate is its chain, and stays.
+  // The chain after the first certificate is kept.
   const end = "-----END CERTIFICATE-----\n";
   const chain = certPem.includes(end) ? certPem.slice(certPem.indexOf(end) + end.length) : "";
   const renewed = (await renewCertificate({ certPem, ca: authority, now })) + chain;
   if (!isEmbedded) return writeWhole(path, renewed, 0o644);
-  // Read again: another user of the same kubeconfig may have been renewed a moment ago.
+  // Read again, because another user in the same kubeconfig may have been renewed by a previous step.
   const text = withCertificate(readIfThere(path) ?? "", certPem, renewed);
   if (text === undefined) throw new PkiError(`${path} cannot be renewed: its certificate does not stand on one line`);
   writeWhole(path, text, 0o600);

@@ -1,6 +1,9 @@
 import { help, type Options, parseOptions, selectTests, UsageError } from "./options.ts";
 
-/** Reads the arguments; ends the process for `--help` (0) and for what means nothing (2). @param normal a path as test files are named */
+/**
+ * Parses the arguments; exits for `--help` (code 0) and for invalid arguments (code 2).
+ * @param normal normalizes a path to the form of test file names
+ */
 export function parseArguments(
   args: readonly string[],
   tests: readonly string[],

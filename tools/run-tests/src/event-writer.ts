@@ -4,8 +4,8 @@ import { inspect } from "node:util";
 import type { Reported } from "./reported.ts";
 
 /**
- * The reporter inside a test's process: writes what its tests have come to as lines of JSON into the file that `COX_TEST_EVENTS`
- * names. Whoever started the process judges it by these lines and by its exit code.
+ * The test reporter inside a test process: writes results as JSON lines to the file named by `COX_TEST_EVENTS`. The runner
+ * evaluates these lines and the exit code.
  */
 export default async function* writeEvents(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const target = process.env["COX_TEST_EVENTS"] as string;
@@ -21,7 +21,7 @@ function reported(event: TestEvent): Reported | undefined {
     return { kind: "begun", id: event.data.testId, name: event.data.name };
   if (event.type === "test:complete") return { kind: "ended", id: event.data.testId };
   if (event.type === "test:summary") return { kind: "summary" };
-  // Node says so of an error that came after its test had ended.
+  // Node reports errors thrown after their test has ended as a diagnostic.
   if (event.type === "test:diagnostic" && event.data.message.startsWith("Error: "))
     return { kind: "note", text: event.data.message };
   if (event.type !== "test:pass" && event.type !== "test:fail") return undefined;
@@ -38,7 +38,7 @@ function reported(event: TestEvent): Reported | undefined {
 
 const textOf = (reason: string | boolean): string => (typeof reason === "string" ? reason : "");
 
-/** What the test threw; Node wraps it. Of a hook, which one too. */
+/** The error thrown by the test, unwrapped from Node's error; for hooks prefixed with the hook. */
 function explain(error: Error & { failureType?: string }): string {
   const cause = error.cause ?? error;
   const text = cause instanceof Error || typeof cause !== "string" ? inspect(cause, { depth: 4 }) : cause;

@@ -2,12 +2,13 @@ import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
+import { lanesOf, longestFirst } from "./lanes.ts";
 import { addFile, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 import { type Limits, runFile } from "./run-file.ts";
 
 /**
- * `main.ts [flags] [path…]`: every check of the repository, in the order of what is cheap to know; with paths only the tests there.
- * See options.ts for the flags, report.ts for what it prints last.
+ * `main.ts [flags] [path…]`: runs all checks of the repository, cheap ones first; with paths only the tests there.
+ * See options.ts for the flags, report.ts for the output.
  */
 const root = resolve(import.meta.dirname, "..", "..", "..");
 const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts", "e2e/**/*.test.ts"], {
@@ -30,12 +31,12 @@ for (const [name, number] of [
 const bin = (name: string): string => join(root, "node_modules", ".bin", name);
 const node = (...rest: string[]): string[] => [process.execPath, "-C", "cox-source", ...rest];
 
-/** Apart from a cluster the developer may have running; ports and networks are those that `up` finds free. */
+/** Separates the test cluster from the developer's; `up` chooses free ports and networks. */
 const e2eEnv = {
   COX_STATE: ".cox/e2e",
   COX_NODE_NAME: "e2e-node",
   COX_AUDIT_POLICY: "e2e/framework/audit-policy.yaml",
-  // Programs are killed, the machine never: a slow disk must cost no leader its lease.
+  // Tests kill processes, not the machine; without fsync a slow disk cannot cause the loss of a leader lease.
   COX_ETCD_WITHOUT_SYNC: "1",
 };
 
@@ -47,14 +48,10 @@ if (paths.length === 0 && namePatterns.length === 0) {
   await check("layers", node("tools/check-layers/src/main.ts"));
   await check("docs", node("tools/check-docs/src/main.ts"));
 }
-await runTests(
-  "unit and integration",
-  selected.filter((file) => !isEndToEnd(file)),
-  2,
-);
+await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 await endToEnd(selected.filter(isEndToEnd));
 
-process.stdout.write(closingReport(totals));
+process.stdout.write(closingReport(totals, performance.now()));
 process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals);
 
 async function check(name: string, command: string[]): Promise<boolean> {
@@ -67,8 +64,7 @@ async function check(name: string, command: string[]): Promise<boolean> {
 async function runTests(
   name: string,
   files: readonly string[],
-  concurrency: number,
-  env: Record<string, string> = {},
+  { concurrency = 1, env = {} }: { readonly concurrency?: number; readonly env?: Record<string, string> },
 ): Promise<void> {
   if (files.length === 0) return;
   console.log(`== ${name}`);
@@ -92,26 +88,35 @@ async function runTests(
   endStage(name, begin);
 }
 
-/** One cluster for all end-to-end tests; it is taken down whatever happens. */
+/** Files with their own clusters run in parallel with the start and use of the shared cluster. */
 async function endToEnd(files: readonly string[]): Promise<void> {
   if (files.length === 0 || interrupted.signal.aborted) return;
-  if (process.getuid?.() !== 0) {
-    for (const file of files) totals.skipped.push({ name: file, reason: "the end-to-end tests need root, for containers" });
-    return;
-  }
+  if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
+  const isBuilt = (paths.length === 0 && namePatterns.length === 0) || (await check("build", [bin("tsc"), "--build"]));
+  if (!isBuilt) return notRun(files, "the packages were not built");
+  await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
+  const { shared, own } = lanesOf(files);
+  await Promise.all([onSharedCluster(shared), runTests("end to end, clusters of their own", own, { env: e2eEnv })]);
+}
+
+/** Runs the files on one cluster, which is removed in any case. */
+async function onSharedCluster(files: readonly string[]): Promise<void> {
+  if (files.length === 0) return;
   const cluster = (...verb: string[]): string[] => node("tools/dev-cluster/src/main.ts", ...verb);
   await runStep("clean up after an earlier run", cluster("down", "--purge"), e2eEnv);
   try {
-    const isBuilt = (paths.length === 0 && namePatterns.length === 0) || (await check("build", [bin("tsc"), "--build"]));
-    if (isBuilt) await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
-    const isUp = isBuilt && !interrupted.signal.aborted && (await runStep("start a cluster", cluster("up"), e2eEnv)) === 0;
+    const isUp = !interrupted.signal.aborted && (await runStep("start a cluster", cluster("up"), e2eEnv)) === 0;
     totals[isUp ? "passed" : "failed"]++;
-    if (isUp) await runTests("end to end", files, 1, e2eEnv);
-    else for (const file of files) totals.skipped.push({ name: file, reason: "the end-to-end cluster did not start" });
+    if (isUp) await runTests("end to end, shared cluster", files, { env: e2eEnv });
+    else notRun(files, "the end-to-end cluster did not start");
   } finally {
     const removed = (await runStep("remove the cluster", cluster("down"), e2eEnv)) === 0;
     totals[removed ? "passed" : "failed"]++;
   }
+}
+
+function notRun(files: readonly string[], reason: string): void {
+  for (const file of files) totals.skipped.push({ name: file, reason });
 }
 
 /** @returns the exit code */

@@ -1,21 +1,21 @@
 import { readFileSync } from "node:fs";
 
-/** What `./cox test` was asked for. */
+/** Options of `./cox test`. */
 export interface Options {
   readonly long: boolean;
-  /** Only the tests in these files and below these folders; relative to the repository. Empty: everything, the checks too. */
+  /** Files and folders, relative to the repository, whose tests run. Empty: all tests and checks. */
   readonly paths: readonly string[];
-  /** As `node --test-name-pattern` takes them: a test runs when one of them matches its name. */
+  /** Patterns of `node --test-name-pattern`: a test runs when one of them matches its name. */
   readonly namePatterns: readonly string[];
 }
 
-/** The same file as `./cox test --help` prints before anything is installed. */
+/** The same text that `./cox test --help` prints before anything is installed. */
 export const help = (): string => readFileSync(new URL("../../dev-cluster/help/test.txt", import.meta.url), "utf8");
 
-/** An argument that means nothing; the message says why. */
+/** An invalid argument; the message is for the user. */
 export class UsageError extends Error {}
 
-/** @throws UsageError */
+/** @throws UsageError for an invalid argument */
 export function parseOptions(args: readonly string[]): Options | "help" {
   const paths: string[] = [];
   const namePatterns: string[] = [];
@@ -42,7 +42,7 @@ function splitFlag(arg: string): [string, string | undefined] {
   return at < 0 ? [arg, undefined] : [arg.slice(0, at), arg.slice(at + 1)];
 }
 
-/** As Node reads it: `/…/flags`, or the expression alone. */
+/** Syntax of Node: `/…/flags`, or the bare expression. */
 function checkPattern(pattern: string): string {
   const literal = /^\/(.*)\/([a-z]*)$/s.exec(pattern);
   try {
@@ -54,9 +54,9 @@ function checkPattern(pattern: string): string {
 }
 
 /**
- * The test files that the paths mean, in their order; all of them without a path.
- * @param tests all test files; like the paths relative to the repository
- * @throws UsageError for a path that means none
+ * Selects the test files for the paths, in order; all files without paths.
+ * @param tests all test files, relative to the repository like the paths
+ * @throws UsageError for a path without tests
  */
 export function selectTests(tests: readonly string[], paths: readonly string[]): string[] {
   const isBelow = (file: string, path: string): boolean => path === "." || file === path || file.startsWith(`${path}/`);

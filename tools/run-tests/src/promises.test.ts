@@ -6,14 +6,14 @@ import { join, resolve } from "node:path";
 import { after, test } from "node:test";
 
 const root = resolve(import.meta.dirname, "..", "..", "..");
-// Not below the repository, where .gitignore would hide it from oxlint.
+// Outside of the repository, because oxlint skips files that .gitignore excludes.
 const folder = mkdtempSync(join(tmpdir(), "cox-promises-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 const b = `export async function work(): Promise<number> { return 1; }
 export interface Thing { run(): Promise<void>; take(fn: () => void): void }
 `;
-/** One case a line; all of them are wrong. */
+/** One violation per line. */
 const cases = [
   "work();",
   "thing.run();",

@@ -5,7 +5,7 @@ import { addFile, closingReport, exitCode, newTotals } from "./report.ts";
 const aRun = { file: "a.test.ts", passed: 0, failed: [], skipped: [], todo: [], durationMs: 1, output: "" };
 const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong" };
 
-test("the closing line counts to-do tests as skipped; reasons and stages stand above it", () => {
+test("the closing line counts to-do tests as skipped; reasons, stages and the time of all stand above it", () => {
   const totals = newTotals();
   totals.stages.push({ name: "unit", durationMs: 61_240 }, { name: "end to end", durationMs: 1_000 });
   addFile(totals, {
@@ -16,7 +16,7 @@ test("the closing line counts to-do tests as skipped; reasons and stages stand a
   });
   addFile(totals, { ...aRun, file: "b.test.ts", failed: [aFailure], skipped: [{ name: "z", reason: "needs root" }] });
   assert.equal(
-    closingReport(totals),
+    closingReport(totals, 61_500),
     `2 skipped:
   needs root:
     a.test.ts: x
@@ -27,7 +27,7 @@ test("the closing line counts to-do tests as skipped; reasons and stages stand a
 stages:
      61.2 s  unit
       1.0 s  end to end
-     62.2 s  together
+     61.5 s  together
 2 passed, 1 failed, 3 skipped
 `,
   );
@@ -46,5 +46,5 @@ for (const { name, passed, failed, skipped, want } of [
     addFile(totals, { ...aRun, passed, failed: Array.from({ length: failed }, () => aFailure), skipped: unrun });
     assert.equal(exitCode(totals), want);
     const line = new RegExp(`\\n?${passed} passed, ${failed} failed, ${skipped} skipped\\n$`);
-    assert.match(closingReport(totals), line);
+    assert.match(closingReport(totals, 1), line);
   });

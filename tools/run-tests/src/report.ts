@@ -1,11 +1,11 @@
 import type { Failed, Unrun } from "./reported.ts";
 import type { FileRun } from "./run-file.ts";
 
-/** What all that ran has come to. */
+/** Totals of a run. */
 export interface Totals {
   passed: number;
   failed: number;
-  /** With its file or stage; tests that are to do stand apart above the closing line and count as skipped in it. */
+  /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
   readonly stages: { readonly name: string; readonly durationMs: number }[];
@@ -23,7 +23,7 @@ export function addFile(totals: Totals, run: FileRun): void {
 
 const outputLines = 100;
 
-/** One line for a file; below it its failures in full, and then the end of what the file printed. Of a file that passes only the line. */
+/** One line per file, followed for failing files by the failures and the end of the file's output. */
 export function fileReport(run: FileRun): string {
   const unrun = run.skipped.length + run.todo.length;
   const counts = `${run.passed} passed, ${run.failed.length} failed${unrun > 0 ? `, ${unrun} skipped` : ""}`;
@@ -45,15 +45,17 @@ function printed(output: string): string {
 const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by);
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
-/** Skipped and to-do tests by reason, the times of the stages, and the closing line. */
-export function closingReport(totals: Totals): string {
+/**
+ * Skipped and to-do tests by reason, durations of the stages, and the closing line.
+ * @param durationMs total time; stages may overlap
+ */
+export function closingReport(totals: Totals, durationMs: number): string {
   const skipped = totals.skipped.length + totals.todo.length;
-  const time = totals.stages.map(({ name, durationMs }) => `  ${seconds(durationMs).padStart(9)}  ${name}\n`).join("");
-  const all = totals.stages.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  const time = totals.stages.map((stage) => `  ${seconds(stage.durationMs).padStart(9)}  ${stage.name}\n`).join("");
   return [
     unrunReport("skipped", totals.skipped),
     unrunReport("todo", totals.todo),
-    time === "" ? "" : `stages:\n${time}  ${seconds(all).padStart(9)}  together\n`,
+    time === "" ? "" : `stages:\n${time}  ${seconds(durationMs).padStart(9)}  together\n`,
     totals.passed + totals.failed === 0 ? "nothing ran\n" : "",
     `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped\n`,
   ].join("");
@@ -66,5 +68,5 @@ function unrunReport(title: string, all: readonly Unrun[]): string {
   return `${all.length} ${title}:\n${groups.join("")}`;
 }
 
-/** 0 only when something passed and nothing failed. */
+/** 0 only when at least one test passed and none failed. */
 export const exitCode = (totals: Totals): number => (totals.failed === 0 && totals.passed > 0 ? 0 : 1);

@@ -1,8 +1,8 @@
-/** A line that a test's process writes of itself; see event-writer.ts. */
+/** A line written by a test process; see event-writer.ts. */
 export type Reported =
   | { readonly kind: "begun"; readonly id: number | undefined; readonly name: string }
   | { readonly kind: "ended"; readonly id: number | undefined }
-  /** All tests of the file have ended. */
+  /** All tests of the file have completed. */
   | { readonly kind: "summary" }
   | { readonly kind: "note"; readonly text: string }
   | ReportedTest;
@@ -10,15 +10,15 @@ export type Reported =
 export interface ReportedTest {
   readonly kind: "test";
   readonly name: string;
-  /** 0 for the tests and suites at the top. */
+  /** 0 for top-level tests and suites. */
   readonly nesting: number;
-  /** `file:line` */
+  /** Location as `file:line` */
   readonly where: string;
   readonly isSuite: boolean;
   readonly outcome: "passed" | "failed" | "skipped" | "todo";
-  /** Of what was skipped or is to do; empty when none was given. */
+  /** Reason of a skipped or to-do test; empty when none was given. */
   readonly reason?: string;
-  /** Node's: `testCodeFailure`, `hookFailed`, `subtestsFailed`, `cancelledByParent`, `testTimeoutFailure`, … */
+  /** Node's failure type: `testCodeFailure`, `hookFailed`, `subtestsFailed`, `cancelledByParent`, `testTimeoutFailure`, … */
   readonly failureType?: string;
   readonly error?: string;
 }
@@ -34,7 +34,7 @@ export interface Unrun {
   readonly reason: string;
 }
 
-/** What a file's tests have come to. */
+/** Test results of a file. */
 export interface FileResult {
   readonly passed: number;
   readonly failed: readonly Failed[];
@@ -42,18 +42,18 @@ export interface FileResult {
   readonly todo: readonly Unrun[];
 }
 
-/** How a test's process ended. */
+/** How a test process ended. */
 export interface Ending {
-  /** undefined: it was ended by a signal. */
+  /** Exit code; undefined when it was killed by a signal. */
   readonly code: number | undefined;
   readonly signal?: string | undefined;
-  /** Why the runner ended it; undefined: it ended by itself. */
+  /** Why the runner stopped it; undefined when it exited by itself. */
   readonly stopped?: string | undefined;
 }
 
 /**
- * Pure: the result of a file from what its process wrote and how it ended. A process that ends without a summary has failed,
- * whatever its exit code: `process.exit` in a test, a file that cannot be loaded, or one without tests.
+ * Pure: the result of a file from the lines of its process and its exit status. A process without a summary has failed,
+ * whatever its exit code: the test called `process.exit`, the file could not be loaded or has no tests.
  */
 export function judge(file: string, lines: readonly Reported[], ending: Ending): FileResult {
   const tests = lines.filter((line) => line.kind === "test");
@@ -71,7 +71,7 @@ export function judge(file: string, lines: readonly Reported[], ending: Ending):
   };
 }
 
-/** A suite whose tests failed is no failure besides theirs; one whose hook or body failed is. */
+/** Suites failing because of their tests are not reported separately; suites whose hook or body failed are. */
 const isOwnFailure = (suite: ReportedTest): boolean =>
   suite.failureType !== "subtestsFailed" && suite.failureType !== "cancelledByParent";
 
@@ -99,7 +99,7 @@ function failureOfFile(
   return [`the process ${how} though no test failed`, ...notes].join("\n");
 }
 
-/** Names of the tests that have begun and not ended. */
+/** Names of tests that have started and not ended. */
 export function underWay(lines: readonly Reported[]): string[] {
   const ended = new Set(lines.flatMap((line) => (line.kind === "ended" ? [line.id] : [])));
   return lines.flatMap((line) => (line.kind === "begun" && !ended.has(line.id) ? [line.name] : []));

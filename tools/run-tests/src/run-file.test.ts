@@ -12,7 +12,7 @@ after(() => rmSync(root, { recursive: true, force: true }));
 const patient = { testMs: 60_000, idleMs: 60_000, graceMs: 60_000 };
 
 let count = 0;
-/** Runs a test file with this text. */
+/** Runs a test file with this source. */
 function run(text: string, options: Partial<RunOptions> = {}): Promise<FileRun> {
   const file = `fixture-${count++}.test.ts`;
   writeFileSync(join(root, file), `import { after, before, describe, test } from "node:test";\n${text}\n`);

@@ -6,35 +6,35 @@ import { join } from "node:path";
 import { type Ending, type FileResult, judge, type Reported, underWay } from "./reported.ts";
 
 export interface Limits {
-  /** Ends a test that hangs; it says nothing of how long one that works may take on a slow machine. */
+  /** Time limit of a test, to end hanging ones; generous, since it must not depend on the machine's speed. */
   readonly testMs: number;
-  /** A process in which no test runs and none begins for so long is ended: something keeps it alive. */
+  /** Time without running tests after which the process is stopped, because something keeps it alive. */
   readonly idleMs: number;
-  /** How long a process may block its event loop after `testMs`, which is when Node itself would have ended the test. */
+  /** Additional time beyond `testMs`, for a blocked event loop in which Node's own time limit cannot fire. */
   readonly graceMs: number;
 }
 
 export interface RunOptions {
-  /** The repository; the process's working directory. */
+  /** Root of the repository; the working directory of the process. */
   readonly root: string;
   readonly namePatterns: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
-  /** Ends the process. */
+  /** Stops the process. */
   readonly signal: AbortSignal;
 }
 
 export interface FileRun extends FileResult {
   readonly file: string;
   readonly durationMs: number;
-  /** The end of what it wrote to its standard output and error. */
+  /** End of stdout and stderr. */
   readonly output: string;
 }
 
 const lookMs = 500;
 const outputBytes = 64 * 1024;
 
-/** The tests of one file, in a process and a process group of their own. @param file relative to the root */
+/** Runs the tests of one file in its own process and process group. @param file relative to the root */
 export async function runFile(file: string, options: RunOptions): Promise<FileRun> {
   const directory = mkdtempSync(join(tmpdir(), "cox-test-"));
   const events = join(directory, "events");
@@ -63,14 +63,14 @@ function startFile(
     `--test-reporter=${join(import.meta.dirname, "event-writer.ts")}`,
     ...namePatterns.map((pattern) => `--test-name-pattern=${pattern}`),
   ];
-  // One file for both streams keeps their order.
+  // A single file for both streams preserves their order.
   const output = openSync(to.output, "a");
   try {
     return spawn(process.execPath, [...flags, file], {
       cwd: root,
-      detached: true, // what it leaves behind is found by its process group
+      detached: true, // own process group, to kill leftover child processes
       stdio: ["ignore", output, output],
-      // Without what `node --test` tells the processes that it starts itself.
+      // NODE_TEST_CONTEXT is set when this code runs below `node --test`, and would change the reporter.
       env: { ...process.env, ...env, COX_TEST_EVENTS: to.events, NODE_TEST_CONTEXT: undefined },
     });
   } finally {
@@ -98,7 +98,7 @@ async function endingOf(child: ChildProcess, read: () => Reported[], { limits, s
     const quietMs = performance.now() - lastEventAt;
     const running = underWay(lines);
     const hasRun = lines.some((line) => line.kind === "ended");
-    // Before the first test begins the file may set up for as long as a test may run.
+    // Setup before the first test may take as long as a test.
     if ((running.length > 0 || !hasRun) && quietMs > limits.testMs + limits.graceMs)
       stop(
         `stopped after ${Math.round(quietMs / 1000)} s during ${running.join(", ") || "its start or first test"}: nothing ended, not even by its time limit`,
@@ -122,11 +122,11 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // all of it has ended
+    // the group has already exited
   }
 }
 
-/** A line that is being written is left out. */
+/** Ignores an incomplete last line. */
 function readLines(events: string): Reported[] {
   let text = "";
   try {
@@ -140,7 +140,7 @@ function readLines(events: string): Reported[] {
     .map((line) => JSON.parse(line) as Reported);
 }
 
-/** The end of a file of any size. */
+/** The last bytes of a file of any size. */
 function lastBytesOf(path: string): string {
   const file = openSync(path, "r");
   try {

@@ -7,7 +7,7 @@ const at = (bytes: Buffer, random: Random): number => random.below(bytes.length 
 const insert = (bytes: Buffer, where: number, what: string | Buffer): Buffer =>
   Buffer.concat([bytes.subarray(0, where), Buffer.from(what as string, "latin1"), bytes.subarray(where)]);
 
-/** Of any encoding: cut off, one bit turned, a part twice, a part gone. */
+/** Corruptions for any encoding: truncation, a flipped bit, a duplicated range, a removed range. */
 const anywhere: readonly Spoil[] = [
   (bytes, random) => bytes.subarray(0, at(bytes, random)),
   (bytes, random) => {
@@ -26,7 +26,7 @@ const anywhere: readonly Spoil[] = [
   },
 ];
 
-/** What a text may hold and a parser may trip over; `\x` are bytes, not characters. */
+/** Byte sequences that are problematic in JSON; `\x` denotes bytes, not characters. */
 const texts: readonly string[] = [
   ...["\x00", "\xff\xfe", "\xc0\xaf", "\xed\xa0\x80", "\xef\xbb\xbf", '\\ud800"', "\\u0000", "\\x", "\x7f", "\u0085"],
   ...['{"__proto__":{"a":1}},', '"constructor":{"prototype":{}},', '"kind":"Pod",', '"metadata":null,', "//", "/*", "NaN", "-0"],
@@ -50,12 +50,12 @@ const jsonOnly: readonly Spoil[] = [
   (bytes, random) => insert(bytes, at(bytes, random), random.pick(texts)),
   (bytes, random) =>
     Buffer.from(bytes.toString().replace(random.pick(["}", "{", ",", ":", '"']), random.pick(["", ",,", "}", "[", '"']))),
-  // The whole object once more as a field of itself: every key is there twice, one level down.
+  // Duplicate keys, one of them nested: the whole object as a field of itself, twice.
   (bytes) => Buffer.from(bytes.toString().replace("{", () => `{"spec":${bytes.toString()},"spec":{},`)),
   (bytes, random) => Buffer.from(`${'{"spec":['.repeat(random.pick([100, 10_000]))}${bytes.toString()}`),
 ];
 
-/** Lengths and numbers as protobuf writes them: the longest, negative ones, one without an end. */
+/** Varints: maximum, negative, and unterminated ones. */
 const varints: readonly Buffer[] = [
   "ffffffffffffffffff01",
   "ffffffff0f",
@@ -67,12 +67,12 @@ const varints: readonly Buffer[] = [
 const protobufOnly: readonly Spoil[] = [
   (bytes, random) => insert(bytes, at(bytes, random), random.pick(varints)),
   (bytes, random) => Buffer.concat([bytes, Buffer.from([(random.below(30) << 3) | random.below(8)]), random.pick(varints)]),
-  // Groups within groups, which a reader that recurses follows down.
+  // Deeply nested groups, to exhaust the stack of recursive parsers.
   (bytes, random) => Buffer.concat([bytes, Buffer.alloc(random.pick([50, 20_000]), 0x0b)]),
   (bytes) => Buffer.concat([bytes, bytes.subarray(4)]),
 ];
 
-/** A body that is no longer quite what it says. */
+/** Corrupts a request body. */
 export function spoilBytes(bytes: Buffer, encoding: "json" | "protobuf", random: Random): Buffer {
   return random.pick([...anywhere, ...(encoding === "json" ? jsonOnly : protobufOnly)])(bytes, random);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 
-/** How to reach the server. */
+/** Server and credentials. */
 export interface Target {
   readonly url: string;
   readonly ca?: Buffer;
@@ -12,20 +12,20 @@ export interface Target {
 
 export interface Sent {
   readonly method: string;
-  /** With the query. */
+  /** Path with query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
-  /** What is said in the other protocol, when the server agrees to one. */
+  /** Bytes sent after the server accepted an upgrade. */
   readonly afterUpgrade?: Buffer;
 }
 
 export interface Answer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** What came within the time; an answer that goes on (watch, logs) is cut there. */
+  /** Bytes received within the time limit; streaming responses (watch, logs) are cut there. */
   readonly bytes: Buffer;
-  /** The same as text. */
+  /** `bytes` decoded as UTF-8. */
   readonly text: string;
   readonly wasCut: boolean;
 }
@@ -39,12 +39,12 @@ const cutAfterMs = 400;
 const giveUpAfterMs = 20_000;
 const mostBytes = 4 << 20;
 
-/** Plain requests, exactly as given. A rejected promise means that the server gave no answer. */
+/** Sends requests exactly as given. Rejects when there is no response. */
 export function newClient(target: Target): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   const { hostname, port } = new URL(target.url);
   const { ca, cert, key, token } = target;
-  /** @param again the same once more, on another connection */
+  /** @param again retries the request once on a new connection */
   const send = (sent: Sent, again?: () => Promise<Answer>): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const outgoing = request({
@@ -59,7 +59,7 @@ export function newClient(target: Target): Client {
       const silence = setTimeout(() => outgoing.destroy(new Error(`no answer within ${giveUpAfterMs} ms`)), giveUpAfterMs);
       outgoing.on("error", (err: NodeJS.ErrnoException) => {
         clearTimeout(silence);
-        // The server gave up a kept connection just when it was taken: it has not seen the request.
+        // The server closed the idle connection while it was being reused, and has not processed the request.
         if (again !== undefined && outgoing.reusedSocket && err.code === "ECONNRESET") return resolve(again());
         reject(err);
       });
@@ -102,7 +102,7 @@ interface Kubeconfig {
   users: [{ user: { "client-certificate-data"?: string; "client-key-data"?: string; token?: string } }];
 }
 
-/** The first cluster and user of a kubeconfig in JSON, such as `./cox up` writes. */
+/** First cluster and user of a kubeconfig in JSON format, as written by `./cox up`. */
 export function targetOfKubeconfig(file: string): Target {
   const config = JSON.parse(readFileSync(file, "utf8")) as Kubeconfig;
   const { server, "certificate-authority-data": ca } = config.clusters[0].cluster;

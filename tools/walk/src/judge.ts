@@ -1,14 +1,14 @@
 import type { Answer } from "./client.ts";
 import type { Step } from "./requests.ts";
 
-/** Subresources whose answers come from a node or a pod, which may not be there: 5xx is theirs. */
+/** Subresources proxied to a node or pod, whose 5xx responses are not the API server's. */
 const connected: ReadonlySet<string> = new Set(["proxy", "exec", "attach", "portforward", "log"]);
 
-/** @returns what is wrong with the answer, or undefined. */
+/** @returns what is wrong with the response, or undefined. */
 export function complaintAbout(step: Step, answer: Answer): string | undefined {
   const status = isProtobuf(answer) ? protobufStatus(answer.text) : parsed(answer.text);
   if (answer.code >= 500 && !isByDesign(step, answer.code, status)) return `${answer.code}: ${answer.text.slice(0, 500)}`;
-  // A path that is none, a method or a protocol that nobody has: refused by whoever sees it first, in their own words.
+  // Odd paths, methods and protocols are rejected at various layers, not always with a Status.
   if (step.quality === "odd") return undefined;
   if (answer.code < 400 || connected.has(step.resource.subresource)) return undefined;
   if (isProtobuf(answer)) return answer.text.startsWith("k8s\u0000") ? undefined : "an error in protobuf without its envelope";
@@ -22,21 +22,21 @@ export function complaintAbout(step: Step, answer: Answer): string | undefined {
   return undefined;
 }
 
-/** Answers of 5xx that upstream gives to what clients send, by their words. */
+/** 5xx responses that upstream also returns for client errors, by message. */
 const byDesign: readonly { readonly code: number; readonly message: RegExp }[] = [
-  // A version from the future is waited for.
+  // Waiting for a future resource version times out.
   { code: 504, message: /Too large resource version/ },
   { code: 500, message: /more than one PodDisruptionBudget/ },
-  // Server-side apply takes what it cannot put into its schema for a fault of its own.
+  // Server-side apply returns 500 for objects that do not match the schema.
   { code: 500, message: /^failed to (create typed (patch|new|live) object|convert new object to proper version)/ },
   { code: 500, message: /^failed to create manager for existing fields/ },
   { code: 500, message: /^Internal error occurred: .*associative list with keys has an element that omits key field/ },
   { code: 500, message: /^failed to prune fields/ },
-  // A binding is checked without a name for what is wrong.
+  // Bindings are validated without an error reason.
   { code: 500, message: /^\[?target\.(kind|name): / },
   { code: 500, message: /^Component not found: / },
-  // What upstream finds no words of its own for: versions that are no numbers, bodies that are no DeleteOptions, and
-  // strategic merge patches that do not fit their lists.
+  // Upstream maps these client errors to 500: invalid resource versions, bodies that are not DeleteOptions, and strategic
+  // merge patches that do not fit their lists.
   { code: 500, message: /strconv\.ParseUint: parsing / },
   { code: 500, message: /^(couldn't get version\/kind; json parse error|unexpected GroupVersion string): / },
   { code: 500, message: /^(no kind ".*" is registered for version|converting \(.*\) to \(v1\.DeleteOptions\))/ },
@@ -61,12 +61,12 @@ function isProtobuf(answer: Answer): boolean {
   return String(answer.headers["content-type"]).startsWith("application/vnd.kubernetes.protobuf");
 }
 
-/** JSON, or the few lines of YAML that a Status is. */
+/** Parses a Status as JSON, or as simple YAML. */
 function parsed(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch {
-    // A long text goes on in further lines, which are indented.
+    // Long strings continue on indented lines.
     const value = (name: string): string | undefined =>
       new RegExp(`^${name}: (.*(?:\\n +.*)*)$`, "m").exec(text)?.[1]?.replaceAll(/\n +/g, " ");
     const { kind, status, reason, code } = {
@@ -82,11 +82,11 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** What is asked of a Status in protobuf: its message, field 3, after the status "Failure". */
+/** Extracts the message (field 3) of a protobuf Status, located by the preceding status "Failure". */
 function protobufStatus(text: string): Record<string, unknown> | undefined {
   const at = text.indexOf("\u0012\u0007Failure\u001a");
   if (at < 0) return undefined;
-  // Its length in one byte, or in two of which the first is no character. What follows does no harm to what looks for a beginning.
+  // The length takes one or two bytes. Trailing bytes do not matter, since messages are matched at their beginning.
   const begin = at + (text.charCodeAt(at + 10) < 0x80 ? 11 : 12);
   return { message: text.slice(begin) };
 }

@@ -3,7 +3,10 @@ import { parseArgs } from "node:util";
 import { newClient, type Target, targetOfKubeconfig } from "./client.ts";
 import { describe, walk } from "./walk.ts";
 
-/** `main.ts --kubeconfig <file> | --url <url> [--token <t>] [--ca <file>]  [--seed n] [--count n] [--from n]`: exit code 1 when anything was found. */
+/**
+ * `main.ts --kubeconfig <file> | --url <url> [--token <t>] [--ca <file>]  [--seed n] [--count n] [--from n]`: exit code 1 when
+ * there are findings.
+ */
 const { values } = parseArgs({
   options: {
     kubeconfig: { type: "string" },

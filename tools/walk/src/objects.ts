@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/** The definitions of an OpenAPI v2 document, by name. */
+/** Definitions of an OpenAPI v2 document by name. */
 export type Definitions = Readonly<Record<string, Schema>>;
 
 export interface Schema {
@@ -18,7 +18,7 @@ export interface Schema {
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
-/** Values that are right for fields of these names, whatever type they stand in. */
+/** Valid values by field name, regardless of the field's type. */
 const known: Readonly<Record<string, readonly Json[]>> = {
   image: ["walk.invalid/none:1"],
   imagePullPolicy: ["IfNotPresent", "Never"],
@@ -42,8 +42,8 @@ const known: Readonly<Record<string, readonly Json[]>> = {
 };
 
 /**
- * An object of a kind, made from its schema: required fields always, others now and then, names of the walk.
- * @returns kind and apiVersion alone for a kind the document does not know.
+ * Generates an object of a kind from its schema: all required fields and random optional ones; names belong to the walk.
+ * @returns only kind and apiVersion when the document does not define the kind.
  */
 export function objectFromSchema(
   definitions: Definitions,
@@ -125,7 +125,7 @@ const wrongValues: readonly Json[] = [
   ...[[], {}, [[]], [null], [{}], { a: null }, { "": "" }, { constructor: { prototype: 1 } }],
 ];
 
-/** Changes some places of the object to what they should not be; changes its argument. */
+/** Replaces, removes or adds one to three random fields with invalid values; modifies its argument. */
 export function spoil(object: JsonObject, random: Random): JsonObject {
   for (let times = 1 + random.below(3); times > 0; times--) {
     const { parent, key } = random.pick(placesOf(object));
@@ -144,7 +144,7 @@ export function spoil(object: JsonObject, random: Random): JsonObject {
   return object;
 }
 
-/** One place of the object becomes very long, very wide or very deep; changes its argument. */
+/** Makes one random field very long, very wide or very deep; modifies its argument. */
 export function inflate(object: JsonObject, random: Random): JsonObject {
   const { parent, key } = random.pick(placesOf(object));
   const size = random.pick([1000, 70_000, 300_000]);

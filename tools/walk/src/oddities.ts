@@ -22,7 +22,7 @@ const pathChanges: readonly ((path: string) => string)[] = [
   (path) => path.replace(/^\/(apis?)\/(.*)$/, "/$1/watch/$2"),
 ];
 
-/** The same path, written otherwise, or one beside it. Every one of them is answered, none is served as another's. */
+/** An alternative spelling of a path, or a similar path. The server must respond, and must not serve it as another path. */
 export function oddPath(path: string, random: Random): string {
   return random.pick(pathChanges)(path);
 }
@@ -45,27 +45,27 @@ const upgrades: readonly Readonly<Record<string, string>>[] = [
   { connection: "Upgrade", upgrade: "\u00ff" },
 ];
 
-/** Asks for another protocol, whether the path has one or not. */
+/** Headers of a protocol upgrade, whether the path supports it or not. */
 export function oddUpgrade(random: Random): Record<string, string> {
   return { ...random.pick(upgrades) };
 }
 
 const frames: readonly string[] = [
-  "8180000000ff", // a text frame, masked, broken off
-  "810548656c6c6f", // not masked
-  "82ffffffffffffffffff00000000", // 2^64 - 1 bytes to come
-  "827f8000000000000000", // 2^63, not masked
-  "c18000000000", // a bit of an extension that was not agreed
-  "8f8000000000", // an operation that is not there
-  "09fe020000000000", // a ping too long, and in parts
-  "888100000000ff", // a close with half a code
+  "8180000000ff", // masked text frame, incomplete
+  "810548656c6c6f", // unmasked frame
+  "82ffffffffffffffffff00000000", // length 2^64 - 1
+  "827f8000000000000000", // length 2^63, unmasked
+  "c18000000000", // reserved bit of an extension that was not negotiated
+  "8f8000000000", // unknown opcode
+  "09fe020000000000", // fragmented ping longer than 125 bytes
+  "888100000000ff", // close frame with half a status code
   "80030001000000000000", // SPDY: SYN_STREAM without its fields
-  "80030001ffffffff", // SPDY: 16 MB of it
-  "000000010affffff", // SPDY: data for a stream that is not there
-  "505249202a20485454502f322e300d0a0d0a534d0d0a0d0a", // the preface of HTTP/2
+  "80030001ffffffff", // SPDY: SYN_STREAM of 16 MB
+  "000000010affffff", // SPDY: data for an unknown stream
+  "505249202a20485454502f322e300d0a0d0a534d0d0a0d0a", // HTTP/2 connection preface
 ];
 
-/** What is said once the other protocol was agreed to, or is hoped to be. */
+/** Random frames sent after the upgrade request. */
 export function oddFrames(random: Random): Buffer {
   return Buffer.concat(Array.from({ length: 1 + random.below(3) }, () => Buffer.from(random.pick(frames), "hex")));
 }

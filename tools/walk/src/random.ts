@@ -1,13 +1,13 @@
-/** Random numbers that come again for the same seed. Source: mulberry32, a public domain generator. */
+/** Pseudo-random numbers, deterministic for a seed. Source: mulberry32, a public domain generator. */
 export class Random {
   private state: number;
 
-  /** @param parts numbers that together name the sequence, such as a seed and a request's number. */
+  /** @param parts numbers that identify the sequence, such as seed and request number. */
   constructor(...parts: readonly number[]) {
     this.state = parts.reduce((hash, part) => Math.imul(hash ^ part, 0x9e3779b1) ^ (hash >>> 15), 0x2545f491);
   }
 
-  /** 0 up to 1, without 1. */
+  /** A number in [0, 1). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
@@ -15,7 +15,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to `limit`, without it. */
+  /** An integer in [0, limit). */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
@@ -24,7 +24,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** @param values at least one. */
+  /** @param values not empty. */
   pick<T>(values: readonly T[]): T {
     return values[this.below(values.length)] as T;
   }

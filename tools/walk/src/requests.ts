@@ -8,7 +8,7 @@ import type { Resource, Surface } from "./surface.ts";
 const qualities = ["good", "missing", "wrong", "huge", "odd"] as const;
 export type Quality = (typeof qualities)[number];
 
-/** A request, and which corner of the surface it is for. */
+/** A request with the resource, verb and input quality that it covers. */
 export interface Step extends Sent {
   readonly number: number;
   readonly verb: string;
@@ -25,9 +25,9 @@ export interface Walk {
 type Corner = Pick<Step, "resource" | "verb" | "quality">;
 
 /**
- * Every resource, verb and quality once, and the life of one object of each resource, in an order of the seed's; longer
- * walks begin again with other input.
- * @returns from a number to the requests that belong together, one after the other.
+ * Covers every combination of resource, verb and quality once, and one lifecycle per resource, in an order determined by the
+ * seed; longer walks start over with other input.
+ * @returns a function from a number to requests that must be sent in sequence.
  */
 export function newSteps(walk: Walk): (number: number) => Step[] {
   const corners = walk.surface.resources.flatMap((resource): Corner[] => [
@@ -48,7 +48,7 @@ export function newSteps(walk: Walk): (number: number) => Step[] {
 const lives = ({ namespaced, verbs, subresource }: Resource): boolean =>
   namespaced && subresource === "" && ["create", "get", "update", "patch", "delete"].every((verb) => verbs.includes(verb));
 
-/** Made, read, changed in every way, deleted in one of the three ways, deleted again. */
+/** Lifecycle of an object: create, read, update, all patch types, delete with a random propagation policy, delete again. */
 function lifeOf(walk: Walk, resource: Resource, number: number, random: Random): Step[] {
   const name = `walk-life-${number}`;
   const collection = `${resource.root}/namespaces/${walk.namespace}/${resource.resource}`;
@@ -107,7 +107,7 @@ function requestOf(walk: Walk, corner: Corner, random: Random): Sent {
   const name = nameFor(walk, corner, random);
   const query = queryFor(corner, random);
   if (verb === "watch") query.push(["watch", "true"], ["timeoutSeconds", "1"]);
-  // What the walk may not change on a shared cluster it only tries.
+  // Cluster-scoped resources must not change on a shared cluster.
   if ((isWrite || odd === "method") && !resource.namespaced) query.push(["dryRun", "All"]);
   const onCollection = ["list", "watch", "deletecollection"].includes(verb) || (verb === "create" && resource.subresource === "");
   const path = [
@@ -270,7 +270,7 @@ function goodBody(walk: Walk, resource: Resource, verb: string, name: string, co
   return { ...copy, metadata: { name, labels: { walk: "true" } } };
 }
 
-/** A JSON patch is a list of changes: each top-level field of the object becomes one. */
+/** Serializes a body; for a JSON patch, each top-level field of the object becomes an operation. */
 function bytesOf(object: JsonObject, content: string): Buffer {
   if (content !== "application/json-patch+json") return Buffer.from(JSON.stringify(object));
   const changes = Object.entries(object).map(([field, value]) => ({ op: "add", path: `/${field}`, value }));

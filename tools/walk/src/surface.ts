@@ -1,30 +1,30 @@
 import type { Client } from "./client.ts";
 import type { Definitions } from "./objects.ts";
 
-/** One resource or subresource in one version, as discovery names it. */
+/** A resource or subresource in one version, from discovery. */
 export interface Resource {
   /** `/api/v1` or `/apis/apps/v1`. */
   readonly root: string;
   readonly group: string;
   readonly version: string;
-  /** `pods` */
+  /** Plural name, such as `pods`. */
   readonly resource: string;
-  /** `status`, or `""`. */
+  /** `status`, or `""` for the resource itself. */
   readonly subresource: string;
   readonly kind: string;
-  /** Of the kind; differs from the resource's for some subresources (Scale, Eviction). */
+  /** apiVersion of the kind; differs from the resource's for some subresources (Scale, Eviction). */
   readonly apiVersion: string;
   readonly namespaced: boolean;
   readonly verbs: readonly string[];
 }
 
-/** All that the server offers. */
+/** Resources, schemas and example objects of the server. */
 export interface Surface {
   readonly resources: readonly Resource[];
   readonly definitions: Definitions;
-  /** For each kind an object that is there; the best start for good input. By `apiVersion/kind`. */
+  /** An existing object for each kind, by `apiVersion/kind`; the basis for valid input. */
   readonly examples: ReadonlyMap<string, object>;
-  /** The same in protobuf, for those kinds that have that form. */
+  /** The same objects in protobuf, for kinds that support it. */
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
@@ -37,7 +37,7 @@ interface Named {
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
-/** @throws Error when discovery or the OpenAPI document cannot be read. */
+/** @throws Error when discovery or the OpenAPI document is unavailable. */
 export async function readSurface(client: Client): Promise<Surface> {
   const get = async <T>(path: string): Promise<T> => {
     const answer = await client.send({ method: "GET", path, headers: {} });

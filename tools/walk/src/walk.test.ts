@@ -32,7 +32,7 @@ test("the same seed and number make the same request, whatever came before it", 
 });
 
 test("every resource, verb and quality comes once in each round", () => {
-  const steps = stepsOf(walk, 0, 81).flat(); // 2 resources, 8 verbs, 5 qualities, and one life
+  const steps = stepsOf(walk, 0, 81).flat(); // 2 resources, 8 verbs, 5 qualities, and one lifecycle
   const corners = new Set(
     steps.filter((step) => step.number < 81).map(({ resource, verb, quality }) => `${resource.resource} ${verb} ${quality}`),
   );
@@ -59,7 +59,7 @@ const answer = (code: number, body: unknown): Answer => ({
   text: typeof body === "string" ? body : JSON.stringify(body),
   wasCut: false,
 });
-/** The part of a Status that says what happened, for messages of up to 16 kB. */
+/** The beginning of a protobuf Status, for messages of up to 16 kB. */
 const inProtobuf = (code: number, message: string): Answer => {
   const size = message.length < 0x80 ? [message.length] : [(message.length & 0x7f) | 0x80, message.length >> 7];
   const bytes = Buffer.from([..."k8s\0\x0a\0\x12\x07Failure\x1a"].map((char) => char.charCodeAt(0)));

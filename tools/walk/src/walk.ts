@@ -7,11 +7,11 @@ import { readSurface } from "./surface.ts";
 export interface WalkOptions {
   readonly seed: number;
   readonly count: number;
-  /** Number of the first request; 0 unless given. */
+  /** Number of the first request; default 0. */
   readonly from?: number;
-  /** Requests at the same time; 8 unless given. */
+  /** Concurrent requests; default 8. */
   readonly lanes?: number;
-  /** No request begins later than this. */
+  /** Time after which no new request is sent. */
   readonly limitMs?: number;
 }
 
@@ -22,16 +22,17 @@ export interface Finding {
 
 export interface WalkReport {
   readonly sent: number;
-  /** How often each status code came. */
+  /** Number of responses by status code. */
   readonly codes: Readonly<Record<string, number>>;
   readonly findings: readonly Finding[];
 }
 
-/** Walks, and leaves nothing behind: the walk's namespace goes away with all that is in it. */
+/** Runs a walk and deletes its namespace with all contents. */
 export async function walk(client: Client, options: WalkOptions): Promise<WalkReport> {
-  const namespace = `walk-${options.seed}-${Date.now().toString(36)}`; // the last one may still be going away
+  // Unique, because the namespace of an earlier walk may still be terminating.
+  const namespace = `walk-${options.seed}-${Date.now().toString(36)}`;
   await write(client, "POST", "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  // Whatever Pods are made: at most these few exist, and none finds a node to run on.
+  // Limits the number of Pods; none of them can be scheduled.
   await write(client, "POST", `/api/v1/namespaces/${namespace}/resourcequotas`, {
     ...{ apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "walk" } },
     spec: { hard: { pods: "3" } },
@@ -71,7 +72,7 @@ async function sendAll(client: Client, stepsAt: (number: number) => readonly Ste
   return report;
 }
 
-/** "Too many requests" is an answer; the request is sent again, so that what it is for gets seen. */
+/** Retries after 429, so that the request's actual result is checked. */
 async function sendOne(client: Client, step: Step): Promise<{ code: string; complaint?: string | undefined }> {
   try {
     let answer = await client.send(step);
@@ -81,13 +82,13 @@ async function sendOne(client: Client, step: Step): Promise<{ code: string; comp
     }
     return { code: String(answer.code), complaint: complaintAbout(step, answer) };
   } catch (err) {
-    // A body over the limit is refused while it is still being sent; the refusal may get lost with the connection.
+    // Bodies over the limit are rejected during the upload; the response may be lost with the connection.
     if ((step.body?.length ?? 0) > 3 << 20 && /EPIPE|ECONNRESET/.test((err as Error).message)) return { code: "413" };
     return { code: "none", complaint: `no answer: ${(err as Error).message}` };
   }
 }
 
-/** One line for each finding, with what is needed to see it again. */
+/** One line per finding, with the data needed to reproduce it. */
 export function describe({ step, complaint }: Finding): string {
   const body = step.body === undefined ? "" : ` body=${step.body.subarray(0, 300).toString()}`;
   return `#${step.number} ${step.quality} ${step.method} ${step.path.slice(0, 300)} ${JSON.stringify(step.headers).slice(0, 200)}${body}\n    ${complaint}`;

@@ -7,7 +7,10 @@ import { newClusterVerb } from "./command.ts";
 /** `./cox certs`, `./cox certs check`, `./cox certs renew`. */
 export function certsVerb(root: string): Command {
   const command = newClusterVerb("certs", "make what is missing of the certificates and kubeconfigs, check and renew them", {
-    notes: ["Files that are there stay as they are. `up` makes what is missing too, and renews what ends soon."],
+    notes: [
+      "Files that are there stay as they are. `up` makes what is missing too, and renews what ends soon.",
+      "After `renew`, `up` restarts the daemons that read their kubeconfig only at their start.",
+    ],
     examples: [
       "./cox certs --dry-run            what would be made",
       "./cox certs check                every certificate with its end; exit code 1 when one has expired",

@@ -6,7 +6,7 @@ import { Failure } from "../failure.ts";
 import { checkOwner } from "../preflight.ts";
 import { readSettings, type Settings, stateFolder } from "../settings.ts";
 
-/** What `--help` says besides the flags. */
+/** Contents of `--help` besides the flags. */
 export interface HelpText {
   readonly examples: readonly string[];
   readonly files?: readonly string[];
@@ -14,7 +14,7 @@ export interface HelpText {
   readonly notes?: readonly string[];
 }
 
-/** A verb of `./cox`, with help of one form. */
+/** A command of `./cox` with uniform help. */
 export function newVerb(name: string, summary: string, help: HelpText): Command {
   const block = (title: string, lines: readonly string[] = []): string =>
     lines.length === 0 ? "" : `\n${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
@@ -30,7 +30,7 @@ export function newVerb(name: string, summary: string, help: HelpText): Command 
     );
 }
 
-/** The same for a verb that is about one cluster. */
+/** Like `newVerb`, for a command on one cluster; adds `--name`. */
 export const newClusterVerb = (name: string, summary: string, help: HelpText): Command =>
   newVerb(name, summary, { ...help, environment: [...(help.environment ?? []), ...stateVariable] }).option(
     "--name <name>",
@@ -40,7 +40,7 @@ export const newClusterVerb = (name: string, summary: string, help: HelpText): C
 
 const stateVariable = ["COX_STATE   the folder of the clusters' files, instead of .cox"];
 
-/** A flag that is a time: `30s`, `5m`. @returns milliseconds */
+/** Parses a duration flag: `30s`, `5m`. @returns milliseconds */
 export function durationArgument(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined || ms < 0) throw new InvalidArgumentError("It is a time such as 30s, 5m or 1h.");
@@ -57,12 +57,12 @@ export const waitOption = (): Option =>
     .argParser(durationArgument)
     .default(600_000, "10m");
 
-/** How to name the cluster again in a command for it. */
+/** The `--name` flag to append to suggested commands; empty for the default cluster. */
 export const nameFlag = (name: string): string => (name === "default" ? "" : ` --name ${name}`);
 
 /**
- * The settings of a cluster that `up` has made.
- * @throws Failure where there is none, or it is another user's
+ * The settings of a cluster created by `up`.
+ * @throws Failure when it does not exist or belongs to another user
  */
 export function existingCluster(root: string, name: string, verb: string): Settings {
   const state = stateFolder(root, name);

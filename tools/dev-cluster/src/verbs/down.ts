@@ -10,7 +10,7 @@ import { unregister } from "../registry.ts";
 import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
-/** `./cox down`: stops a cluster and removes what it has changed on the machine. */
+/** `./cox down`: stops a cluster and removes its changes to the machine. */
 export function downVerb(root: string): Command {
   return newClusterVerb("down", "stop a cluster; remove its containers, mounts and networks", {
     examples: [
@@ -37,7 +37,7 @@ export function downVerb(root: string): Command {
     });
 }
 
-/** What identifies a cluster follows from its folder alone: a damaged cluster.json keeps nobody from removing it. */
+/** Falls back to defaults when cluster.json is damaged: the identity of a cluster depends on its folder only. */
 function settingsFor(root: string, name: string): Settings {
   try {
     return readSettings(root, process.env, name);
@@ -48,14 +48,14 @@ function settingsFor(root: string, name: string): Settings {
   }
 }
 
-/** The last act under the lock, whose file goes too; leaves no empty folders of a cluster with a name. */
+/** Last step under the lock; deletes the lock file too, and the empty folders of a named cluster. */
 function forget({ id, name, state }: Settings): void {
   unregister(id);
   rmSync(clusterLockFile(state), { force: true });
   removeEmptyFolder(name, state);
 }
 
-/** Whether there is anything of a cluster, be it that its files were removed by hand while it ran. */
+/** Whether anything of a cluster exists, even if its files were deleted while it ran. */
 function hasTraces(settings: Settings): boolean {
   return (
     existsSync(settings.run) ||

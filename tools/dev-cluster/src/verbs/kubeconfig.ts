@@ -5,7 +5,7 @@ import { type Kubeconfig, mergeInto, newKubeconfig, targetFile } from "../kubeco
 import { kubeconfigFile } from "../pki.ts";
 import { existingCluster, nameFlag, newClusterVerb } from "./command.ts";
 
-/** `./cox kubeconfig`: the administrator's, printed or merged into the user's own. */
+/** `./cox kubeconfig`: prints the administrator's kubeconfig or merges it into the user's. */
 export function kubeconfigVerb(root: string): Command {
   return newClusterVerb("kubeconfig", "print the administrator's kubeconfig, or merge it into your own", {
     notes: [

@@ -9,7 +9,7 @@ import { runningPid } from "../processes.ts";
 import { readSettings } from "../settings.ts";
 import { nameFlag, newVerb } from "./command.ts";
 
-/** What kubectl does without a cluster. */
+/** Subcommands and flags of kubectl that work without a cluster. */
 const withoutCluster = new Set(["completion", "config", "help", "kustomize", "options", "plugin", "version", "--help", "-h"]);
 
 /** `./cox kubectl`: the user's kubectl as the cluster's administrator. */
@@ -45,7 +45,7 @@ export function kubectlVerb(root: string): Command {
           );
       }
       const kubeconfig = kubeconfigFile(settings, "admin");
-      // Never the user's own: it may be of a cluster that matters.
+      // Prefers the cluster's kubeconfig: the one in the environment may point to a production cluster.
       const env = existsSync(kubeconfig) ? { ...process.env, KUBECONFIG: kubeconfig } : process.env;
       process.exitCode = await passThrough(await usersKubectl(settings), args, env);
     });

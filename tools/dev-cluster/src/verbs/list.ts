@@ -9,7 +9,7 @@ import { table } from "../table.ts";
 import { processNames } from "../up.ts";
 import { newVerb } from "./command.ts";
 
-/** `./cox list`: the clusters of this clone, and those of others that the machine knows of. */
+/** `./cox list`: the clusters of this clone, and other registered clusters of this machine. */
 export function listVerb(root: string): Command {
   return newVerb("list", "the clusters of this clone, and the others on this machine", {
     examples: ["./cox list"],

@@ -1,15 +1,13 @@
 import { existsSync } from "node:fs";
-import { open } from "node:fs/promises";
-import type { Duplex, Readable } from "node:stream";
-import { createGunzip } from "node:zlib";
 import type { Command } from "commander";
 import { exec, need } from "../commands.ts";
 import { containerdSocket } from "../containerd.ts";
 import { Failure } from "../failure.ts";
+import { openArchive } from "../image-archive.ts";
 import { runningPid } from "../processes.ts";
 import { existingCluster, nameFlag, newClusterVerb } from "./command.ts";
 
-/** `./cox load <image.tar>`: images for the pods of a cluster, without a registry. */
+/** `./cox load <image.tar>`: imports images into a cluster without a registry. */
 export function loadVerb(root: string): Command {
   return newClusterVerb("load", "put the images of an archive (docker save, OCI) into a cluster's containerd", {
     notes: [
@@ -31,7 +29,7 @@ export function loadVerb(root: string): Command {
     });
 }
 
-/** @returns the names that the images in the archive have. */
+/** @returns the names of the imported images. */
 async function load(socket: string, archive: string): Promise<string[]> {
   const ctr = need("ctr", "containerd");
   const args = ["--address", socket, "--namespace", "k8s.io", "images", "import", "-"];
@@ -42,24 +40,4 @@ async function load(socket: string, archive: string): Promise<string[]> {
   const names = [...output.matchAll(/^unpacking (\S+)/gm)].map((match) => match[1] as string);
   if (names.length === 0) throw new Failure(`${archive} holds no image with a name; save it by its name: docker save NAME:TAG`);
   return names;
-}
-
-/** Unpacks what gzip has packed, which not every containerd does. @throws Failure for a file that cannot be read */
-async function openArchive(archive: string): Promise<Readable> {
-  try {
-    const file = await open(archive);
-    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
-    const content = file.createReadStream({ start: 0 });
-    return buffer.equals(gzipMagic) ? compose(content, createGunzip()) : content;
-  } catch (err) {
-    throw new Failure(`cannot read ${archive}: ${(err as Error).message}`);
-  }
-}
-
-const gzipMagic = Buffer.from([0x1f, 0x8b]);
-
-/** Errors of the first reach who reads the second. */
-function compose(content: Readable, unpacked: Duplex): Readable {
-  content.once("error", (err) => unpacked.destroy(err));
-  return content.pipe(unpacked);
 }

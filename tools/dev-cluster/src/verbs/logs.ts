@@ -15,7 +15,7 @@ interface Options {
   readonly prefix?: boolean;
 }
 
-/** `./cox logs`: of one process, of some, or of all in the order of their times. */
+/** `./cox logs`: logs of the given processes, or of all, merged by time. */
 export function logsVerb(root: string): Command {
   return newClusterVerb("logs", "the logs of all processes of a cluster, or of those that are named", {
     examples: ["./cox logs", "./cox logs -f kubelet containerd", "./cox logs --since 5m --tail 100 kube-apiserver"],
@@ -48,7 +48,7 @@ export function logsVerb(root: string): Command {
 async function print(sources: readonly LogSource[], options: Options): Promise<void> {
   const width = Math.max(...sources.map(({ name }) => name.length));
   const withPrefix = options.prefix ?? sources.length > 1;
-  // A reader that has enough, as head has, is no failure.
+  // EPIPE: the reader, such as head, has exited.
   process.stdout.on("error", () => process.exit(0));
   const write = async (name: string, text: string): Promise<void> => {
     const line = withPrefix ? `${name.padEnd(width)} | ${text}\n` : `${text}\n`;

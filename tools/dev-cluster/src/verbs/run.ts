@@ -5,7 +5,7 @@ import { UsageFailure } from "../failure.ts";
 import { readSettings } from "../settings.ts";
 import { newVerb } from "./command.ts";
 
-/** `./cox run <daemon>`: one daemon in the foreground, as it was built. */
+/** `./cox run <daemon>`: runs a built daemon in the foreground. */
 export function runVerb(root: string): Command {
   return newVerb("run", "one daemon in the foreground, with its own flags", {
     examples: ["./cox run kube-apiserver --help", "./cox run kube-scheduler --kubeconfig .cox/scheduler.conf"],

@@ -42,7 +42,7 @@ const portHelp: Readonly<Record<PortName, string>> = {
   kubeletHealthz: "of the kubelet's /healthz",
 };
 
-/** `./cox up`: decides the cluster's settings, keeps them, and starts what does not run. */
+/** `./cox up`: chooses and saves the cluster's settings, and starts what is not running. */
 export function upVerb(root: string): Command {
   const defaults = defaultChoices();
   const verb = newClusterVerb("up", "start etcd, containerd and the four daemons; ends when the node is Ready", {
@@ -90,7 +90,7 @@ export function upVerb(root: string): Command {
     verb.addOption(option.argParser((text: string, earlier: string[] = []) => [...earlier, ...daemonFlag(text)]));
   }
   verb.addOption(waitOption());
-  // The options that are off by default are `undefined` until they are given: an earlier `up` may have given them.
+  // Negatable options stay `undefined` unless given, so that values of an earlier `up` are kept.
   for (const option of verb.options) if (option.negate) verb.setOptionValue(option.attributeName(), undefined);
   return verb.action((options: Options) => runUp(root, options));
 }
@@ -101,14 +101,14 @@ function fill(lines: string[], word: string): string[] {
   return [...lines.slice(0, -1), `${last} ${word},`];
 }
 
-/** `max-pods=50` and `--max-pods=50` are the same, as with k3s; empty: none. */
+/** Accepts `max-pods=50` and `--max-pods=50`, like k3s; empty removes all flags. */
 function daemonFlag(text: string): string[] {
   if (text === "") return [];
   if (!/^(--)?[a-zA-Z][^=\s]*(=.*)?$/s.test(text)) throw new InvalidArgumentError("It is a flag with its value, as max-pods=50.");
   return [text.startsWith("--") ? text : `--${text}`];
 }
 
-/** What flags ask for, by the names of the settings. */
+/** Settings requested by flags. */
 export function askedByFlags(options: Options): Asked {
   const ports: Partial<Record<PortName, number>> = {};
   for (const name of portNames) {
@@ -147,7 +147,7 @@ async function runUp(root: string, options: Options): Promise<void> {
     const work = async (): Promise<void> => {
       const settings = await decide(root, name, state, asked, signal).catch((err: unknown) => {
         if (readRecord(state) === undefined) {
-          // Nothing has begun; there is nothing to keep.
+          // Nothing was started: remove the empty folder again.
           rmSync(clusterLockFile(state), { force: true });
           removeEmptyFolder(name, state);
         }
@@ -160,12 +160,12 @@ async function runUp(root: string, options: Options): Promise<void> {
   });
 }
 
-/** Decides the settings while no other cluster does, and keeps them. */
+/** Chooses the settings under the registry lock, and saves them. */
 async function decide(root: string, name: string, state: string, asked: Asked, signal: AbortSignal): Promise<Settings> {
   return withRegistry(signal, async (clusters) => {
     const record = readRecord(state);
     const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
-    await endStrays(before); // their ports count as taken otherwise
+    await endStrays(before); // their ports would count as taken
     const decided = await choose(asked, {
       nameFlag: nameFlag(name),
       record,

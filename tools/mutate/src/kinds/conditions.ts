@@ -16,7 +16,7 @@ const isLogic = (node: Node): node is BinaryExpression =>
 const comparisons: Readonly<Record<string, string>> = { "<": "<=", "<=": "<", ">": ">=", ">=": ">" };
 const logic: Readonly<Record<string, string>> = { "&&": "||", "||": "&&" };
 
-/** Operators replaced by another one; operands of `??` and of other precedence keep their meaning by parentheses. */
+/** Replaces operators; operands with `??` or of other precedence are parenthesized to keep their meaning. */
 function otherOperator(node: Node, file: SourceFile, others: Readonly<Record<string, string>>): Edit[] {
   if (!isBinaryExpression(node)) return [];
   const other = others[textOf(node.operatorToken, file)];
@@ -24,7 +24,7 @@ function otherOperator(node: Node, file: SourceFile, others: Readonly<Record<str
   return [replaced(node, file, `((${textOf(node.left, file)}) ${other} (${textOf(node.right, file)}))`)];
 }
 
-/** Statements that leave the code that follows, which is what guards do. */
+/** Statements that leave the enclosing code, as guard clauses do. */
 const leaving: ReadonlySet<SyntaxKind> = new Set([
   SyntaxKind.ReturnStatement,
   SyntaxKind.ThrowStatement,

@@ -1,18 +1,18 @@
 import type { Node, SourceFile } from "typescript/unstable/ast";
 
-/** A piece of a file's text and what stands there instead. */
+/** A replacement of a range of a file's text. */
 export interface Edit {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** One kind of fault: what of it can be put into a node of the syntax tree. */
+/** A kind of mutation and where it applies in the syntax tree. */
 export interface Kind {
   readonly name: string;
-  /** One line for `--help`. */
+  /** Description for `--help`. */
   readonly what: string;
-  /** @returns each edit is a fault of its own; those that do not compile are passed over later */
+  /** @returns edits, each a separate mutant; those that do not compile are discarded later */
   faultsIn(node: Node, file: SourceFile): readonly Edit[];
 }
 

@@ -21,11 +21,11 @@ import {
 } from "typescript/unstable/ast/is";
 import { type Kind, removed, replaced, textOf } from "./kind.ts";
 
-/** Calls that give back what was taken. */
+/** Calls that release resources. */
 const cleaning =
   /^(?:clear\w*|delete|abort|close|release|revert|dispose|destroy|stop|end|unref|off|removeListener|removeAllListeners|rm|unlink|unmount|cancel|forget|reset|splice)$/;
 
-/** What an expression statement does, looked at without `await` and `void`. */
+/** The expression without `await` and `void`. */
 function bare(expression: Expression): Expression {
   const inner = isAwaitExpression(expression) ? expression.expression : expression;
   return inner.kind === SyntaxKind.VoidExpression ? (inner as unknown as { expression: Expression }).expression : inner;
@@ -48,7 +48,7 @@ function assigns(expression: Expression): boolean {
 const isLoop = (node: Node): boolean =>
   isForStatement(node) || isForOfStatement(node) || isForInStatement(node) || isWhileStatement(node) || isDoStatement(node);
 
-/** Whether `break` here would leave a loop: not the cases of a switch. */
+/** Whether `break` here would leave a loop; false inside a switch. */
 function isRightInLoop(node: Node): boolean {
   for (let at: Node | undefined = node.parent; at !== undefined; at = at.parent) {
     if (isLoop(at)) return true;

@@ -14,7 +14,7 @@ import {
 } from "typescript/unstable/ast/is";
 import { type Edit, type Kind, replaced, textOf } from "./kind.ts";
 
-/** The name of the method and the arguments of a call `x.name(…)`. */
+/** Method name and arguments of a call `x.name(…)`. */
 function methodCall(node: Node, file: SourceFile): { name: string; receiver: Node; args: readonly Node[] } | undefined {
   if (!isCallExpression(node) || !isPropertyAccessExpression(node.expression)) return undefined;
   return { name: textOf(node.expression.name, file), receiver: node.expression.expression, args: node.arguments };
@@ -27,7 +27,7 @@ const narrowing: ReadonlySet<string> = new Set([
   ...["slice", "flat", "concat", "normalize"],
 ]);
 
-/** A default that is wrong: of a number, a truth value or a text. */
+/** Changes a literal number, boolean or string. */
 function otherLiteral(node: Node, file: SourceFile): Edit[] {
   if (isNumericLiteral(node)) return [replaced(node, file, `(${textOf(node, file)} + 1)`)];
   if (isStringLiteral(node)) return [replaced(node, file, textOf(node, file) === '""' ? '"x"' : '""')];
@@ -35,7 +35,7 @@ function otherLiteral(node: Node, file: SourceFile): Edit[] {
   return node.kind === SyntaxKind.FalseKeyword ? [replaced(node, file, "true")] : [];
 }
 
-/** The first and the last of a list left out, with the comma. */
+/** Removes the first or the last element of a list, including the comma. */
 function withoutEnds(nodes: readonly Node[], file: SourceFile): Edit[] {
   const [first, second, last] = [nodes[0], nodes[1], nodes.at(-1)];
   if (first === undefined || last === undefined) return [];
@@ -85,7 +85,7 @@ export const values: readonly Kind[] = [
     name: "wrong-default",
     what: "the default behind ?? or ||, of a parameter or of a destructured field is another one",
     faultsIn(node, file) {
-      // In lists they mostly stand for parts of a match that are always there.
+      // Defaults in array patterns are mostly for regex groups that always match.
       const isField = isBindingElement(node) && isObjectBindingPattern(node.parent);
       if ((isParameterDeclaration(node) || isField) && node.initializer) return otherLiteral(node.initializer, file);
       if (!isBinaryExpression(node)) return [];

@@ -1,0 +1,24 @@
+import { open } from "node:fs/promises";
+import type { Duplex, Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { Failure } from "./failure.ts";
+
+const gzipMagic = Buffer.from([0x1f, 0x8b]);
+
+/** Decompresses gzip, which not all versions of containerd support. @throws Failure when the file is unreadable */
+export async function openArchive(archive: string): Promise<Readable> {
+  try {
+    const file = await open(archive);
+    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
+    const content = file.createReadStream({ start: 0 });
+    return buffer.equals(gzipMagic) ? compose(content, createGunzip()) : content;
+  } catch (err) {
+    throw new Failure(`cannot read ${archive}: ${(err as Error).message}`);
+  }
+}
+
+/** Pipes and propagates errors of the source to the consumer. */
+function compose(content: Readable, unpacked: Duplex): Readable {
+  content.once("error", (err) => unpacked.destroy(err));
+  return content.pipe(unpacked);
+}

@@ -1,0 +1,49 @@
+/**
+ * End-to-end test files and folders that do not use the shared cluster and run in parallel with those that do. All others are
+ * assumed to use it.
+ */
+export const withoutSharedCluster: readonly string[] = [
+  "e2e/controllers/leaders.test.ts",
+  "e2e/controllers/many-definitions.test.ts",
+  "e2e/controllers/sets.test.ts",
+  "e2e/controllers/storage-versions.test.ts",
+  "e2e/deploy",
+  "e2e/framework",
+  "e2e/node/dynamic-config.test.ts",
+  "e2e/robustness/recovery",
+  "e2e/robustness/restore.test.ts",
+  "e2e/robustness/store",
+  "e2e/scheduling",
+  "e2e/start",
+];
+
+/** These kill processes of the shared cluster, hence run last. */
+export const lastInSharedCluster: readonly string[] = ["e2e/robustness/kill.test.ts"];
+
+/** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
+export const slow: Readonly<Record<string, number>> = {
+  "e2e/start/cold-starts.test.ts": 205,
+  "e2e/robustness/recovery/recovery.test.ts": 147,
+  "packages/apiserver/src/server/aggregation-hostile.test.ts": 63,
+  "packages/apiserver/src/server/start.test.ts": 33,
+  "packages/apiserver/src/handlers/resource-version.test.ts": 21,
+  "packages/apimachinery/src/serving/http1-pipelining.test.ts": 20,
+};
+
+const isBelow = (file: string, path: string): boolean => file === path || file.startsWith(`${path}/`);
+
+/** Splits end-to-end files into those that need the shared cluster, in order, and the others. */
+export function lanesOf(files: readonly string[]): { shared: string[]; own: string[] } {
+  const {
+    shared = [],
+    own = [],
+    last = [],
+  } = Object.groupBy(files, (file) => {
+    if (withoutSharedCluster.some((path) => isBelow(file, path))) return "own";
+    return lastInSharedCluster.includes(file) ? "last" : "shared";
+  });
+  return { shared: [...shared, ...last], own: longestFirst(own) };
+}
+
+/** Known slow files first, then the others in their order. */
+export const longestFirst = (files: readonly string[]): string[] => files.toSorted((a, b) => (slow[b] ?? 0) - (slow[a] ?? 0));
