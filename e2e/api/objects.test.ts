@@ -7,7 +7,7 @@ import { type Any, ask, merge, must, openWatch, protobufRequest } from "./wire.t
 
 const named = (name: string, more: object = {}): Any => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name, ...more } });
 const configMapKind = { group: "", version: "v1", kind: "ConfigMap" };
-/** A Pod that no scheduler takes. */
+/** A Pod that no scheduler handles. */
 const aPod = (name: string, labels: Record<string, string> = {}): Any => ({
   ...{ apiVersion: "v1", kind: "Pod", metadata: { name, labels } },
   spec: { schedulerName: "nobody", containers: [{ name: "c", image: "example.invalid/c:1" }] },
@@ -155,7 +155,7 @@ test("an eviction takes from the budget, and waits when there is none left", asy
   for (const name of ["pending", "running"]) await must("POST", root, aPod(name, { app: "e" }));
   await must("PATCH", `${root}/running/status`, { status: { phase: "Running" } }, merge);
   assert.equal((await evict("pending")).code, 201, "a Pod that does not run yet has nothing to lose");
-  // What the disruption controller writes for one Pod that runs but is not ready.
+  // The status that the disruption controller writes for one running Pod that is not ready.
   const counted = { currentHealthy: 0, desiredHealthy: 1, disruptionsAllowed: 0, expectedPods: 1, observedGeneration: 1 };
   await must("PATCH", `${budgets}/b/status`, { status: counted }, merge);
   const refused = await evict("running");

@@ -9,7 +9,7 @@ import { settings } from "../framework/kubectl.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
-// What nobody has sent yet is for the long run, which begins with another seed each day.
+// The long run starts with a different seed each day.
 const seeds = isLong ? [1 + Math.floor(Date.now() / 86_400_000), 1, 2, 3, 4, 5] : [1];
 const count = isLong ? 20_000 : 3000;
 
@@ -23,7 +23,7 @@ for (const seed of seeds) {
     client.close();
     assert.deepEqual([...made], [], "metrics under names that clients made up");
     t.diagnostic(`${report.sent} requests: ${JSON.stringify(report.codes)}; longest turn ${after.longestTurnSeconds} s`);
-    // Of the server alone it is a tenth of this, but other processes and the collector of garbage have their share.
+    // The server alone needs a tenth of this; other processes and garbage collection add to it.
     assert.ok(after.longestTurnSeconds < 1, `the server's loop stood for ${after.longestTurnSeconds} s`);
     assert.deepEqual(report.findings.map(describe), []);
     assert.ok(report.sent > count / 4, `only ${report.sent} requests were answered in time`);
@@ -42,11 +42,11 @@ interface Weight {
   readonly heapBytes: number;
   /** Since the last time that the metrics were read. */
   readonly longestTurnSeconds: number;
-  /** Names that requests are counted under. */
+  /** Subresource labels of the request metrics. */
   readonly subresources: ReadonlySet<string>;
 }
 
-/** What a server that leaks has more of after every request. */
+/** Resources that grow with every request when the server leaks. */
 async function weight(): Promise<Weight> {
   const { text } = await send("GET", "/metrics");
   const value = (name: string): number => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);

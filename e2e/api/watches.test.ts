@@ -80,6 +80,6 @@ test("a watch as Tables: the columns come once", async (t) => {
 test("a wrong watch is refused before it begins", async () => {
   const path = "/api/v1/namespaces/default/configmaps?watch=true";
   assert.equal((await ask("GET", `${path}&resourceVersionMatch=Exact&resourceVersion=5`)).code, 422);
-  // Upstream takes it for a fault of its own.
+  // Upstream responds with 500.
   assert.equal((await ask("GET", `${path}&resourceVersion=x`)).code, 500);
 });

@@ -13,7 +13,7 @@ export type Any = any;
 const { ca, cert, key } = targetOfKubeconfig(kubeconfigFile(settings, "admin"));
 const protobuf = "application/vnd.kubernetes.protobuf";
 
-/** A request with an object. @returns the code and the parsed answer. */
+/** Sends a request with an object. @returns the code and the parsed response. */
 export async function ask(
   method: string,
   path: string,
@@ -21,13 +21,13 @@ export async function ask(
   headers: Record<string, string> = {},
 ): Promise<{ code: number; body: Any; headers: Record<string, string | string[] | undefined> }> {
   const body = object === undefined ? undefined : JSON.stringify(object);
-  // Node sends the body of a DELETE without its length unless told.
+  // Node sends the body of a DELETE without Content-Length by default.
   const length: Record<string, string> = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
   const answer = await send(method, path, body, { ...length, ...headers });
   return { code: answer.code, body: answer.body, headers: answer.headers };
 }
 
-/** The same for a request that must succeed. @returns the object. */
+/** Sends a request that must succeed. @returns the object. */
 export async function must(method: string, path: string, object?: unknown, headers: Record<string, string> = {}): Promise<Any> {
   const { code, body } = await ask(method, path, object, headers);
   if (code >= 300) throw new Error(`${method} ${path}: ${code} ${JSON.stringify(body)}`);
@@ -36,7 +36,7 @@ export async function must(method: string, path: string, object?: unknown, heade
 
 export const merge = { "content-type": "application/merge-patch+json" };
 
-/** A request with protobuf both ways, as bytes. */
+/** Sends and receives protobuf as bytes. */
 export function protobufRequest(
   method: string,
   path: string,
@@ -59,16 +59,16 @@ export function protobufRequest(
 export interface Watching {
   readonly code: number;
   readonly type: string;
-  /** All events so far. */
+  /** All events received so far. */
   readonly events: Any[];
   /** True once the server has ended the watch. */
   readonly isEnded: boolean;
-  /** Resolves when so many events have come. */
+  /** Resolves when this many events have arrived. */
   count(events: number): Promise<Any[]>;
   stop(): void;
 }
 
-/** Opens a watch; resolves when the server has begun to answer. */
+/** Opens a watch; resolves when the response headers have arrived. */
 export function openWatch(path: string, accept = "application/json"): Promise<Watching> {
   return new Promise((resolve, reject) => {
     const sent = request({ ...address(path), headers: { accept } }, (response) => {

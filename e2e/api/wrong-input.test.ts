@@ -120,7 +120,7 @@ for (const { name, method = "POST", path = configMaps, body, headers, code, reas
     name: "a resourceVersion that is no number",
     method: "GET",
     path: `${configMaps}?resourceVersion=latest`,
-    // As upstream, which has no words of its own for it.
+    // As upstream, whose Status has no reason here.
     code: 500,
     reason: undefined,
   },

@@ -43,7 +43,7 @@ test("client-node: an informer follows a selector through adds, changes, deletio
   await core.replaceNamespacedConfigMap({ namespace, name: "old", body: body("old", "2", "back") });
   await core.deleteNamespacedConfigMap({ namespace, name: "new" });
   await waitFor("the informer saw the deletion", async () => seen.includes("delete new 2"));
-  // What leaves the selector is shown as it was while it matched.
+  // An object that stops matching is DELETED with its last matching state.
   assert.deepEqual(seen, ["add old 1", "add new 1", "update new 2", "delete old 1", "delete new 2"]);
   assert.deepEqual(informer.list(namespace), []);
   assert.deepEqual(errors, []);
@@ -84,7 +84,7 @@ test("client-node: logs, exec and port-forward over WebSocket", async (t) => {
 
   const log = new PassThrough();
   const logged = text(log);
-  // The container is ready before its first line is written.
+  // The container may be ready before it has written its first line.
   await waitFor("its log", async () => (await kubectl("logs", "web", "-n", namespace)) !== "");
   await new k8s.Log(config).log(namespace, "web", "main", log, { tailLines: 1 });
   assert.equal(await logged, "started\n");
@@ -93,7 +93,7 @@ test("client-node: logs, exec and port-forward over WebSocket", async (t) => {
   const run = async (command: string[], input: string | null): Promise<{ out: string; err: string; status: k8s.V1Status }> => {
     const [out, err] = [new Collected(), new Collected()];
     const status = await new Promise<k8s.V1Status>((resolve, reject) => {
-      // Before v5 of the protocol nobody can say that input ends: this client closes the connection then.
+      // Before v5 of the protocol the end of input cannot be signalled: this client closes the connection instead.
       const stdin = input === null ? null : new PassThrough();
       stdin?.write(input);
       exec.exec(namespace, "web", "main", command, out, err, stdin, false, resolve).catch(reject);

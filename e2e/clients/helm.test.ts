@@ -10,7 +10,7 @@ import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { getJson, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 
-/** Helm 3 writes a three-way merge, helm 4 applies server-side. */
+/** Helm 3 uses a three-way merge patch, helm 4 server-side apply. */
 const helms = [
   { version: "3.9", program: () => fetchTool(settings, "helm", "1.23") },
   { version: "4.1", program: () => fetchTool(settings, "helm", "1.35") },
@@ -29,7 +29,7 @@ for (const { version, program: find } of helms) {
     const program = await find();
     const namespace = await newNamespace(t, "helm");
     const home = mkdtempSync(join(tmpdir(), "helm-"));
-    t.after(() => tryKubectl(["delete", "crd", "greetings.chart.example.com"])); // helm leaves definitions
+    t.after(() => tryKubectl(["delete", "crd", "greetings.chart.example.com"])); // helm does not delete CRDs
     t.after(() => rmSync(home, { recursive: true, force: true }));
     const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfigFile(settings, "admin"), HELM_NAMESPACE: namespace };
     const helm = async (...args: string[]): Promise<string> => (await run(program, args, { env, timeout: 240_000 })).stdout;

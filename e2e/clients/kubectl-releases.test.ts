@@ -7,7 +7,7 @@ import { type KubectlOptions, kubectl, type Outcome, printed, settings, startKub
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** The skew that upstream allows is one minor version; people use what they have. 1.31 and later try WebSocket first. */
+/** Upstream supports a skew of one minor version, but users have others. 1.31 and later try WebSocket first. */
 const releases = [
   { release: "1.20", program: () => join(unpackedPackage("kubernetes-client"), "usr/bin/kubectl") },
   ...(["1.22", "1.24", "1.27", "1.30", "1.33", "1.35"] as const).map((release) => ({
@@ -58,7 +58,7 @@ for (const { release, program: find } of releases) {
     assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web created[\s\S]*configmap\/settings created/);
     assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web unchanged/);
     assert.match(await run("rollout", "status", "deployment/web", "--timeout=180s"), /successfully rolled out/);
-    // What still changes on its own differs from one look to the next.
+    // Values that change by themselves differ between two calls.
     assert.equal((await attempt(["diff", "-f", "-"], { input })).code, 0, "nothing differs");
     assert.equal((await attempt(["diff", "-f", "-"], { input: manifest(2) })).code, 1);
     assert.match(await run("get", "all", "-o", "wide"), /deployment\.apps\/web +1\/1 +1 +1 +\S+ +main +busybox:1\.35 +app=web/);

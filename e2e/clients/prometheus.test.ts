@@ -31,7 +31,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ${namesp
 subjects: [{kind: ServiceAccount, name: prometheus, namespace: ${namespace}}]
 `;
 
-/** Debian builds it without the discovery by the Kubernetes API (`kubernetes_sd_configs` is an unknown field there). */
+/** Debian builds Prometheus without Kubernetes service discovery (`kubernetes_sd_configs` is an unknown field). */
 const configuration = (tokenFile: string): object => ({
   global: { scrape_interval: "3s", scrape_timeout: "3s" },
   scrape_configs: Object.entries({
@@ -87,7 +87,7 @@ test("Prometheus scrapes all four daemons with the rights of a service account",
   }
 });
 
-/** The token that the controller manager made for the account. */
+/** The token that the controller manager created for the account. */
 async function tokenOf(namespace: string): Promise<string> {
   const name = await waitFor("the account has a token", async () =>
     kubectl("-n", namespace, "get", "serviceaccount", "prometheus", "-o", "jsonpath={.secrets[0].name}").then(

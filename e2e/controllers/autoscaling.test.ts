@@ -5,7 +5,7 @@ import { newNamespace } from "../framework/namespace.ts";
 import { readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** What metrics-server would serve, as custom resources: the autoscaler asks the same paths and reads the same fields. */
+/** Metrics as metrics-server serves them, as custom resources: same paths, same fields. */
 async function serveMetrics(t: TestContext): Promise<void> {
   const name = "pods.metrics.k8s.io";
   const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
@@ -42,7 +42,7 @@ test("an autoscaler gives a deployment the replicas that its use of CPU asks for
     apiVersion: "metrics.k8s.io/v1beta1",
     kind: "PodMetrics",
     metadata: { name: pod?.metadata.name, namespace, labels: pod?.metadata.labels },
-    // Measured after the pod was ready for a whole window, which the autoscaler waits for.
+    // The autoscaler ignores samples whose window began before the pod was ready.
     timestamp: new Date(Date.now() + 60_000).toISOString(),
     window: "10s",
     containers: [{ name: "busybox", usage: { cpu: "15m", memory: "1Mi" } }],

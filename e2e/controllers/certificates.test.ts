@@ -22,7 +22,7 @@ const authority = (): X509Certificate => new X509Certificate(readFileSync(pkiFil
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const unique = (): string => process.pid.toString(36).padStart(6, "0").slice(-6);
 
-/** Makes something of the whole cluster, gone again with the test. */
+/** Creates a cluster-scoped object that is deleted after the test. */
 async function create(t: TestContext, ...args: string[]): Promise<void> {
   await kubectl("create", ...args);
   t.after(() => tryKubectl(["delete", args[0] ?? "", args[1] === "generic" ? (args[2] ?? "") : (args[1] ?? "")]));
@@ -122,7 +122,7 @@ for (const { name, spec, refusal, failure } of [
   });
 }
 
-/** A token of a group that may ask for certificates of nodes, which are approved. @returns the token */
+/** Creates a bootstrap token whose group may request node certificates, which are approved automatically. @returns the token */
 async function joiningToken(t: TestContext): Promise<{ id: string; secret: string }> {
   const [id, secret, group] = [unique(), "0123456789abcdef", `system:bootstrappers:e2e-${unique()}`];
   await create(t, "clusterrolebinding", `e2e-ask-${id}`, "--clusterrole=system:node-bootstrapper", `--group=${group}`);
@@ -179,7 +179,7 @@ test("a kubelet joins with a bootstrap token: it asks for its certificate, gets 
     `--port=${await freePort()}`,
     "--healthz-port=0",
     "--read-only-port=0",
-    // It is to join, not to run anything: there is no runtime, no cgroup is its own, and nothing is scheduled to it.
+    // It only has to join: it has no container runtime and no cgroup, and no pods are scheduled to it.
     "--container-runtime=remote",
     `--container-runtime-endpoint=unix://${join(folder, "no-runtime.sock")}`,
     "--cgroups-per-qos=false",

@@ -23,7 +23,7 @@ test("kubectl drain takes what the budget allows, and no more until the pods are
   await readyPods(namespace, "app=web", 3);
   assert.partialDeepStrictEqual(await status(1, 3), { desiredHealthy: 2, expectedPods: 3 });
 
-  // Time enough for one pod to end on any machine; the next one is refused however long it is asked for.
+  // Long enough for one pod to terminate on any machine; the eviction of the next one is refused until the timeout.
   const drain = ["drain", settings.nodeName, "--pod-selector=app=web", "--timeout=20s"];
   const stopped = await tryKubectl(drain);
   assert.notEqual(stopped.code, 0);
@@ -31,7 +31,7 @@ test("kubectl drain takes what the budget allows, and no more until the pods are
   assert.match(stopped.stderr, /Cannot evict pod as it would violate the pod's disruption budget\./);
   await status(0, 2);
 
-  // Its replacement can be placed again.
+  // Lets the replacement be scheduled.
   await kubectl("uncordon", settings.nodeName);
   await readyPods(namespace, "app=web", 3);
   await status(1, 3);

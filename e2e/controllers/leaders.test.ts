@@ -1,6 +1,6 @@
 /**
- * Leader election of the programs themselves: two of each beside one API server, and what the API server counts is what one
- * alone would have done, whatever happens to the leader.
+ * Leader election of the real programs: two of each on one API server. Whatever happens to the leader, the API server's request
+ * counts are those of a single instance.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,11 +15,11 @@ import { waitFor } from "../framework/wait-for.ts";
 const namespace = "locks";
 const lockName = "our-lock";
 
-/** @param program who they are @returns a way to start one more candidate, and who leads */
+/** @param program the candidates' program @returns functions to start another candidate and to get the leader */
 async function electing(t: TestContext, program: Pick<DaemonProgram, "packageName" | "user">, ...flags: string[]) {
   const server = await startTestServer(t, ["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"]);
   const { client } = server;
-  // Their own role knows their own lock's name alone.
+  // Their role permits only their own lock.
   const rules = [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create", "get", "update"] }];
   const subjects = [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: program.user }];
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "lock" };
@@ -34,7 +34,7 @@ async function electing(t: TestContext, program: Pick<DaemonProgram, "packageNam
         `--kubeconfig=${kubeconfig}`,
         "--secure-port=0",
         "--leader-elect-lease-duration=10s",
-        // A leader that works stays one though the machine keeps it waiting for some seconds.
+        // Long enough that a leader keeps its lease even if the machine delays it by some seconds.
         "--leader-elect-renew-deadline=8s",
         "--leader-elect-retry-period=500ms",
         `--leader-elect-resource-name=${lockName}`,
@@ -49,7 +49,7 @@ async function electing(t: TestContext, program: Pick<DaemonProgram, "packageNam
   return {
     server,
     start,
-    /** The one candidate that leads and was not yet known to; the lease says that somebody new does. */
+    /** The candidate that has newly become the leader, after the lease's holder changed. */
     async newLeader(known: readonly DaemonProcess[] = []): Promise<DaemonProcess> {
       const found = await waitFor("a leader", async () => candidates.find((one) => leads(one) && !known.includes(one)));
       const lease = await client.get<Lease>(leases, { namespace, name: lockName });
@@ -59,7 +59,7 @@ async function electing(t: TestContext, program: Pick<DaemonProgram, "packageNam
   };
 }
 
-/** How often something was asked for, whoever asked and whatever the answer was. */
+/** Number of such requests, from any client and with any response code. */
 async function countOf(server: TestServer, labels: Readonly<Record<string, string>>): Promise<number> {
   const { text } = await server.request("GET", "/metrics");
   const lines = text.split("\n").filter((line) => line.startsWith("apiserver_request_total{"));

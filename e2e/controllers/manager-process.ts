@@ -1,19 +1,20 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { startDaemon, type TestContext } from "../framework/daemon-process.ts";
 
-/** An API server of its own and a controller manager beside it, each controller with no more than its bootstrap role. */
+/** A separate API server and a controller manager whose controllers have only their bootstrap roles. */
 export interface ManagedCluster {
   readonly server: TestServer;
-  /** What the controller manager wrote to its log. */
+  /** The controller manager's log so far. */
   log(): string;
-  /** A node that nobody runs pods on. */
+  /** A Node object without a kubelet. */
   addNode(name: string, labels?: Record<string, string>): Promise<void>;
   /**
-   * Does what a scheduler and node agents would: pods go to `nodeOf`, run and are ready when `serves` says so, and are
-   * gone when they are deleted.
+   * Simulates scheduler and kubelets: binds pods to `nodeOf`, marks them running and, if `serves` returns true, ready, and
+   * removes deleted ones.
    */
   tend(nodeOf: (pod: Pod) => string, serves?: (pod: Pod) => boolean): Promise<void>;
   list<T extends object>(ref: ResourceRef): Promise<T[]>;
@@ -21,7 +22,7 @@ export interface ManagedCluster {
 
 /**
  * @param gates feature gates of both
- * @param serverFlags of the API server besides
+ * @param serverFlags additional flags of the API server
  */
 export async function startManaged(
   t: TestContext,
@@ -46,31 +47,36 @@ export async function startManaged(
   const { client } = server;
   const list = async <T extends object>(ref: ResourceRef): Promise<T[]> =>
     (await client.list<T>(ref, ref.namespaced ? { namespace: "default" } : {})).items;
+  const tendPod = async (pod: Pod, nodeOf: (pod: Pod) => string, serves: (pod: Pod) => boolean): Promise<void> => {
+    const { name = "", namespace, deletionTimestamp } = pod.metadata;
+    const target = { namespace, name };
+    if (deletionTimestamp) {
+      await client.delete(pods, target, { gracePeriodSeconds: 0 });
+      return;
+    }
+    if (!pod.spec.nodeName) {
+      const binding = { apiVersion: "v1", kind: "Binding", metadata: target, target: { kind: "Node", name: nodeOf(pod) } };
+      await client.create(pods, binding, { ...target, subresource: "binding" });
+    }
+    if (pod.status?.phase !== "Pending" || !serves(pod)) return;
+    const conditions = [{ type: "Ready", status: "True", lastTransitionTime: new Date().toISOString() }];
+    const body = { status: { phase: "Running", conditions } };
+    await client.patch(pods, { ...target, subresource: "status" }, { type: "strategic", body });
+  };
   return {
     server,
     list,
     log,
     async addNode(name, labels = {}) {
       await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec: {} });
-      // Admission keeps pods off a node that is new; nobody is here to say that it is ready.
+      // Admission taints new nodes as not ready; no kubelet or controller removes the taint here.
       await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: null } } });
     },
     async tend(nodeOf, serves = () => true) {
       for (const pod of await list<Pod>(pods)) {
-        const { name = "", namespace, deletionTimestamp } = pod.metadata;
-        const target = { namespace, name };
-        if (deletionTimestamp) {
-          await client.delete(pods, target, { gracePeriodSeconds: 0 });
-          continue;
-        }
-        if (!pod.spec.nodeName) {
-          const binding = { apiVersion: "v1", kind: "Binding", metadata: target, target: { kind: "Node", name: nodeOf(pod) } };
-          await client.create(pods, binding, { ...target, subresource: "binding" });
-        }
-        if (pod.status?.phase !== "Pending" || !serves(pod)) continue;
-        const conditions = [{ type: "Ready", status: "True", lastTransitionTime: new Date().toISOString() }];
-        const body = { status: { phase: "Running", conditions } };
-        await client.patch(pods, { ...target, subresource: "status" }, { type: "strategic", body });
+        await tendPod(pod, nodeOf, serves).catch((err) => {
+          if (!isNotFound(err)) throw err; // its controller deleted it after the list
+        });
       }
     },
   };

@@ -44,7 +44,7 @@ const startManager = (t: TestContext, server: TestServer): Promise<DaemonProcess
     ],
   });
 
-/** Waits until the lease was renewed so often, by one holder and while the process lives. */
+/** Waits until the lease was renewed this often by the same holder, while the process runs. */
 async function keepsLeading(server: TestServer, name: string, daemon: DaemonProcess, renewals: number): Promise<void> {
   const seen = new Set<string>();
   const holders = new Set<string>();
@@ -62,7 +62,7 @@ async function keepsLeading(server: TestServer, name: string, daemon: DaemonProc
   assert.equal(holders.size, 1);
 }
 
-/** Only who watches everything notices that a namespace can go. */
+/** Deleting a namespace requires watches of all resources. */
 async function emptiesNamespaces(server: TestServer, name: string): Promise<void> {
   await server.client.create(namespaces, { metadata: { name } });
   await server.client.delete(namespaces, { name });

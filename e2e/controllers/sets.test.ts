@@ -24,7 +24,7 @@ const imageOf = ({ spec }: Pod): string => spec.containers[0]?.image ?? "";
 const namesOf = (objects: readonly { metadata: { name?: string } }[]): string[] =>
   objects.map(({ metadata }) => metadata.name ?? "").toSorted();
 
-/** Node agents at work until what is asked for holds. */
+/** Simulates kubelets until the condition holds. */
 function until(
   what: string,
   cluster: ManagedCluster,
@@ -75,7 +75,7 @@ test("a daemon set follows nodes and surges over them, on a real API server and 
   });
   assert.ok(fewest >= 2, `${fewest} served at the least`);
 
-  // What kubectl rollout undo does: the revision's data is the patch.
+  // As kubectl rollout undo does: the revision's data is the patch.
   await client.patch(daemonSets, target, { type: "strategic", body: first?.data });
   await until("all pods are as they were", cluster, async () => {
     const all = await cluster.list<Pod>(pods);

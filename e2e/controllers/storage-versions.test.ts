@@ -1,4 +1,6 @@
-/** The controller of the gates StorageVersionAPI and APIServerIdentity, with the rights of its role, beside a real API server. */
+/**
+ * The controller of the gates StorageVersionAPI and APIServerIdentity, with the permissions of its role, on a real API server.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
@@ -17,7 +19,7 @@ test("a server that is gone is taken out of what servers say of their storage, a
   const { client } = cluster.server;
   const [own] = (await client.list<Lease>(leases, { namespace: "kube-system" })).items;
   const other = { namespace: "kube-system", name: "kube-apiserver-other", labels: { "k8s.io/component": "kube-apiserver" } };
-  // The server's own keeper of leases takes away those that are not renewed.
+  // The API server's lease garbage collector deletes leases that are not renewed.
   const spec = { ...own?.spec, holderIdentity: other.name, leaseDurationSeconds: 3600 };
   await client.create<Lease>(leases, { metadata: other, spec });
 

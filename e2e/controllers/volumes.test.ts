@@ -16,7 +16,7 @@ interface Volume {
   status: { phase: string };
 }
 
-/** Cluster-wide objects of one test: their class is its namespace's name, and they go with it. */
+/** Cluster-scoped objects of one test; their class is the name of its namespace, and they are deleted with it. */
 async function withClass(t: TestContext, prefix: string, binding = "Immediate") {
   const namespace = await newNamespace(t, prefix);
   const folder = mkdtempSync(`/tmp/cox-${prefix}-`);
@@ -148,7 +148,7 @@ test("a CSI volume is attached for its pod, the node is told, and it is detached
   const made = await waitFor("the volume to be asked for", attachment);
   const { resourceVersion } = (await getJson<{ metadata: { resourceVersion: string } }>("volumeattachment", made.metadata.name))
     .metadata;
-  // What a driver's attacher does.
+  // Stands in for the driver's attacher.
   await kubectl("replace", "--raw", `/apis/storage.k8s.io/v1/volumeattachments/${made.metadata.name}/status`, "-f", "-", {
     input: JSON.stringify({ ...made, metadata: { ...made.metadata, resourceVersion }, status: { attached: true } }),
   });

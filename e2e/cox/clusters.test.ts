@@ -10,7 +10,7 @@ import { kubectl, printed, settings } from "../framework/kubectl.ts";
 import { waitFor } from "../framework/wait-for.ts";
 import { cox, elsewhere } from "./run-cox.ts";
 
-/** Clusters beside the tests' own, in its folder. */
+/** Clusters next to the tests' own one, in its folder. */
 const names = ["second", "third"];
 const settingsOf = (name: string): Settings => readSettings(settings.root, elsewhere, name);
 const down = (name: string) => cox(["down", "--name", name, "--purge"], elsewhere);
@@ -114,7 +114,7 @@ test("logs of all processes have the process's name before each line", async () 
   await once(follow, "exit");
 });
 
-/** Rounds of an `up` that is interrupted at a moment of its own. */
+/** Rounds of `up`, each interrupted at a different point. */
 const rounds = process.env["COX_TEST_LONG"] === undefined ? 6 : 60;
 
 test("up that is interrupted at any moment leaves nothing, or what status knows", async (t) => {
@@ -137,7 +137,7 @@ test("up that is interrupted at any moment leaves nothing, or what status knows"
           output += chunk;
           if (output.includes(step)) resolve();
         });
-      // Behind a step nothing marks the moment; from round to round it moves by what the machine does meanwhile.
+      // Within a step the exact moment is not controlled; it varies with the load of the machine.
       if (step === "") setTimeout(resolve, Math.random() * 1500);
     });
     await Promise.race([reached, ended]);
@@ -152,10 +152,12 @@ test("up that is interrupted at any moment leaves nothing, or what status knows"
     assert.deepEqual(processesThatName(cluster.state), [], `${signal} after "${step}": ${output}`);
   }
   const { code, output } = await cox(["up", "--name", name], elsewhere);
-  assert.equal(code, 0, output);
+  const logs =
+    code === 0 ? "" : (await cox(["logs", "--name", name, "--tail", "40", "etcd", "kube-apiserver"], elsewhere)).output;
+  assert.equal(code, 0, output + logs);
 });
 
-/** Command lines with a folder in them, but for those of this test. */
+/** Command lines that contain a folder, except those of this test. */
 function processesThatName(folder: string): string[] {
   return readProcesses().filter((command) => command.includes(folder));
 }
@@ -168,7 +170,7 @@ function readProcesses(): string[] {
 test("up and down wait for whoever works on the cluster, and say for whom", async () => {
   const name = "locked";
   const state = join(settings.state, "clusters", name);
-  mkdirSync(join(state, "run"), { recursive: true }); // there is something to take down
+  mkdirSync(join(state, "run"), { recursive: true }); // so that there is something to remove
   let patient: ChildProcess | undefined;
   await withClusterLock({ state, name }, "up", async () => {
     const impatient = await cox(["up", "--name", name, "--wait", "0"], elsewhere);

@@ -56,7 +56,7 @@ for (const daemon of ["kube-apiserver", "kube-controller-manager", "kube-schedul
   test(`${daemon} --help shows every documented flag with its default`, async () => {
     const { code, output } = await cox(["run", daemon, "--help"]);
     assert.equal(code, 0, output);
-    // One paragraph for each flag: from its line to that of the next.
+    // One section per flag: from its line to that of the next flag.
     const paragraphs = output.split(/\n(?=\s+(?:-\w, )?--[a-z])/);
     const missing = flags
       .filter(([program]) => program === daemon)

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { after, test } from "node:test";
 import { settings } from "../framework/kubectl.ts";
 import { cox, elsewhere } from "./run-cox.ts";
 
-/** What `cox` itself reads before anything is installed, in a folder that others may read. */
+/** Copies the files that `cox` needs before anything is installed to a folder that other users can read. */
 const clone = mkdtempSync(join(tmpdir(), "fresh clone-"));
 after(() => rmSync(clone, { recursive: true, force: true }));
 chmodSync(clone, 0o755);
@@ -115,9 +115,16 @@ test("a disk without room is named before anything is started", async () => {
   assert.equal(code, 1);
 });
 
-test("the cluster of root is not another user's", async () => {
-  const main = ["-C", "cox-source", join(settings.root, "tools/dev-cluster/src/main.ts")];
-  const nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, ...main];
+test("the cluster of root is not another user's", async (t) => {
+  // Other users can access the clone there wherever it is, even below /root.
+  const reachable = mkdtempSync(join(tmpdir(), "cox-reachable-"));
+  t.after(() => rmdirSync(reachable));
+  chmodSync(reachable, 0o755);
+  const { root } = settings;
+  const node = process.execPath.startsWith(`${root}/`) ? join(reachable, relative(root, process.execPath)) : process.execPath;
+  const script = 'mount --bind "$0" "$1" && cd "$1" && shift && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"';
+  const main = [node, "-C", "cox-source", join(reachable, "tools/dev-cluster/src/main.ts")];
+  const nobody = ["unshare", "--mount", "sh", "-c", script, root, reachable, ...main];
   for (const args of [["status"], ["logs"], ["kubectl", "get", "pods"], ["kubeconfig"], ["down"]]) {
     const { code, output } = await cox(args, process.env, nobody);
     assert.match(output, /^cox: the cluster in .* belongs to root, not to \S+; use it as root: sudo .\/cox \S+.*\n$/);

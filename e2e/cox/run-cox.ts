@@ -32,7 +32,7 @@ export async function cox(
   }
 }
 
-/** The environment without what it says of the tests' own cluster but its folder: other clusters choose for themselves. */
+/** The environment without the settings of the tests' cluster, except its folder, so that other clusters choose their own. */
 export const elsewhere: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^COX_(PORT_|POD_|SERVICE_|NODE_)/.test(name)),
 );

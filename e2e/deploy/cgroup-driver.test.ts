@@ -6,7 +6,7 @@ import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine
 
 const units = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kubelet"];
 
-/** Both leave cgroups to systemd, as kubeadm has it. */
+/** Kubelet and containerd both use the systemd cgroup driver, as with kubeadm. */
 const configure = `
 cat >>/etc/containerd/config.toml <<'X'
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -17,7 +17,7 @@ X
 sed -i 's/^cgroupDriver: .*/cgroupDriver: systemd/' /var/lib/kubelet/config.yaml
 printf '[Service]\\nRestartSec=1\\n' >/etc/systemd/system/kubelet.service.d/soon.conf`;
 
-/** Machines of tests come without a message bus, where systemd is reached by its own socket. */
+/** Test machines have no D-Bus daemon; systemd is reached through its private socket. */
 const startBus = `
 rm /etc/systemd/system/dbus.*
 systemctl daemon-reload
@@ -37,7 +37,7 @@ const parents = {
 type Class = keyof typeof parents;
 const classes = Object.keys(parents) as Class[];
 
-/** Each with the CPU's weight that its slice has then, in the words of both versions of the hierarchy. */
+/** Each with the expected CPU weight of its slice, for cgroup v1 and v2. */
 const pods = {
   guaranteed: { resources: { limits: { cpu: "100m", memory: "32Mi" } }, weight: unified ? 4 : 102 },
   burstable: { resources: { requests: { cpu: "200m" } }, weight: unified ? 8 : 204 },
@@ -70,7 +70,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
   before(async () => {
     machine = await bootMachine({ units: ["etcd.service"] });
     await machine.run("sh", "-ec", configure);
-    // It listens a moment after it has begun.
+    // It starts listening a moment after its start.
     const start = () => machine.run("systemctl", "start", "--no-block", ...units).then(() => true);
     await waitFor(start, { timeoutMs: 180_000, retry: hasExitCode, what: "systemd to listen" });
     await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });

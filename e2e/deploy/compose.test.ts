@@ -8,7 +8,7 @@ import { unpackedPackage } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
-/** Docker and docker-compose of Debian, with what they need besides Python. */
+/** Debian's Docker and docker-compose with their dependencies other than Python. */
 const packages = [
   "docker.io",
   "tini",
@@ -72,7 +72,7 @@ describe("the compose file with a real Docker", { skip: why }, () => {
         writeFileSync(join(release, basename(unpacked)), script, { mode: 0o755 });
       },
     });
-    // Debian's docker-init is a link that leads to nothing here.
+    // Debian's docker-init is a dangling link here.
     const flags = ["--oom-score-adjust=0", "--init-path=/opt/debian/tini/usr/bin/tini-static"];
     await machine.run("systemd-run", "--unit=docker", unpacked, "dockerd", ...flags);
     await waitFor(() => docker("version"), { timeoutMs: 180_000, retry: hasExitCode, what: "Docker to answer" });
@@ -105,7 +105,7 @@ describe("the compose file with a real Docker", { skip: why }, () => {
   test("a service that crashes comes back by itself, and nothing is lost", async () => {
     for (const service of services) {
       const pid = Number(await inspect(service, "{{.State.Pid}}"));
-      assert.ok(pid > 1, `${service} does not run`); // kill would take 0 for this test itself
+      assert.ok(pid > 1, `${service} does not run`); // kill(0) would signal this test's own process group
       await machine.run("kill", "-KILL", String(pid));
     }
     for (const service of services) {

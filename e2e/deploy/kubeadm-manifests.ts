@@ -15,7 +15,7 @@ interface Component {
   readonly cpu: string;
   readonly live: Probe;
   readonly ready?: Probe;
-  /** By volume's name: path on the node and in the container, and its type. */
+  /** Keyed by volume name: path on the node and in the container, and the type. */
   readonly volumes: Readonly<Record<string, readonly [path: string, type: string]>>;
   readonly flags: readonly string[];
 }
@@ -136,7 +136,7 @@ export const components: Readonly<Record<string, Component>> = {
   },
 };
 
-/** JSON, which is YAML too. */
+/** JSON is valid YAML. */
 export function manifest(name: string): string {
   const { image, cpu, live, ready, volumes, flags } = components[name] as Component;
   const readOnly = (volume: string): boolean => !["etcd-certs", "etcd-data", "flexvolume-dir"].includes(volume);

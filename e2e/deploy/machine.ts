@@ -14,11 +14,11 @@ import { imageArchive } from "@coxswain/images/oci";
 import { debianFolder } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
 
-/** A machine of its own in namespaces, whose process 1 is the real systemd, with a release of Coxswain installed. */
+/** A machine in separate namespaces with the real systemd as process 1 and a release of Coxswain installed. */
 export interface Machine {
-  /** Runs a program in it to its end. @throws with what it wrote when that is not 0 */
+  /** Runs a program in the machine. @throws Error with its output when the exit code is not 0 */
   run(program: string, ...args: string[]): Promise<string>;
-  /** Runs the kubectl of this machine with a kubeconfig of the other one. */
+  /** Runs the host's kubectl with the machine's kubeconfig. */
   kubectl(kubeconfig: string, ...args: string[]): Promise<string>;
   kill(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface Machine {
 const execute = promisify(execFile);
 const namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
 
-/** @returns why no machine can be made here; undefined when one can. */
+/** @returns the reason why machines cannot be created here; undefined when they can. */
 export function whyNoMachine(): string | undefined {
   if (process.getuid?.() !== 0) return "needs root";
   if (!existsSync("/lib/systemd/systemd")) return "systemd is not installed";
@@ -39,20 +39,20 @@ export function whyNoMachine(): string | undefined {
   }
 }
 
-/** With cgroups of version 2: whether the root hands its controllers on. In a container with processes in its root it does not. */
+/** With cgroup v2: whether the root cgroup can delegate its controllers. In a container with processes in its root it cannot. */
 function canDivideCgroups(): boolean {
   const file = "/sys/fs/cgroup/cgroup.subtree_control";
   return !existsSync(file) || readFileSync(file, "utf8").includes("memory");
 }
 
 export interface MachineOptions {
-  /** Those that start with it. */
+  /** Units that start with the machine. */
   readonly units: readonly string[];
-  /** Adds files to the release, which is `/opt/coxswain` in the machine; `images` has archives of busybox. */
+  /** Adds files to the release, which is `/opt/coxswain` in the machine; `images` is a folder of busybox archives. */
   readonly prepare?: (release: string) => Promise<void>;
 }
 
-/** `/opt/debian` in it is the folder of `framework/debian.ts`. */
+/** In the machine, `/opt/debian` is the folder of `framework/debian.ts`. */
 export async function bootMachine({ units, prepare }: MachineOptions): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), "cox-machine-"));
   const release = join(folder, "release");
@@ -67,7 +67,7 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
   const cgroups = newCgroups(`cox-machine-${process.pid}`);
   const script = join(import.meta.dirname, "machine.sh");
   let output = "";
-  // The shell enters the cgroups before its namespaces are made, so that they are the roots in there.
+  // The shell enters the cgroups before its namespaces are created, so that they are the roots of the cgroup namespace.
   const enter = 'for folder in $1; do echo $$ >"$folder/cgroup.procs"; done; shift; exec unshare "$@"';
   const child = spawn(
     "sh",
@@ -102,7 +102,7 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
       (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 240_000, killSignal: "SIGKILL" })).stdout;
     const program = await findKubectl(settings);
     const run = (...command: string[]) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command);
-    // Process 1 is systemd before it listens for systemctl and systemd-run.
+    // systemd runs for a moment before it accepts systemctl and systemd-run.
     await waitFor(() => succeeds(run("systemctl", "show", "--property=Version")), {
       timeoutMs: 180_000,
       what: "systemd to listen",
@@ -118,9 +118,9 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
   }
 }
 
-/** Gives the machine's containerd the images that pods of tests have. */
+/** Imports the images of test pods into the machine's containerd. */
 export async function importImages(machine: Machine): Promise<void> {
-  // It is started, and may not listen yet.
+  // It has been started but may not listen yet.
   await waitFor(() => succeeds(machine.run("ctr", "version")), { timeoutMs: 180_000, what: "containerd to listen" });
   for (const i of localImages(need("busybox", "busybox-static")).keys()) {
     await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/images/${i}.tar`);
@@ -133,7 +133,7 @@ const succeeds = (command: Promise<unknown>): Promise<boolean> =>
     () => false,
   );
 
-/** The process that unshare made, once it is systemd. */
+/** The child process of unshare, after it has executed systemd. */
 function systemdOf(unshare: ChildProcess): string | undefined {
   if (unshare.exitCode !== null) throw new Error(`it ended with ${unshare.exitCode}`);
   const pid = readFileSync(`/proc/${unshare.pid}/task/${unshare.pid}/children`, "utf8").trim();
@@ -141,8 +141,8 @@ function systemdOf(unshare: ChildProcess): string | undefined {
 }
 
 /**
- * One in each hierarchy: what runs in them does not meet the machine's own systemd. Below that of this process, but with version 2 below
- * the root, since a cgroup with processes hands no controllers on.
+ * One cgroup per hierarchy, to stay apart from the host's systemd. They are children of this process's cgroup; with v2, of the
+ * root, because a cgroup with processes cannot delegate controllers.
  */
 function newCgroups(name: string): string[] {
   const lines = readFileSync("/proc/self/cgroup", "utf8").trim().split("\n");
@@ -175,6 +175,6 @@ function removeCgroups(cgroups: readonly string[]): boolean {
     }
     return true;
   } catch {
-    return false; // somebody still ends in there
+    return false; // a process in it is still exiting
   }
 }

@@ -21,11 +21,11 @@ export interface Answer {
   code: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /** The parsed body; undefined when it is no JSON. */
+  /** Parsed body; undefined when it is not JSON. */
   body: { kind?: string; reason?: string; message?: string; code?: number; data?: Record<string, string> } | undefined;
 }
 
-/** One plain HTTPS request to the API server as the cluster's admin, exactly as given: nothing is encoded or added. */
+/** Sends one HTTPS request to the API server as administrator, exactly as given, without encoding or added headers. */
 export function send(
   method: string,
   path: string,

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** What the tests read of a line of the audit log. */
+/** Fields of an audit event used by tests. */
 export interface AuditEvent {
   requestReceivedTimestamp: string;
   verb: string;
@@ -12,7 +12,7 @@ export interface AuditEvent {
   objectRef?: { resource: string; namespace?: string; name?: string };
 }
 
-/** Whom each daemon may be, by the name with which its user agent begins. */
+/** Allowed users of each daemon, by prefix of its user agent. */
 export const daemonUsers: Readonly<Record<string, RegExp>> = {
   "kube-controller-manager": /^system:(kube-controller-manager|serviceaccount:kube-system:[a-z-]+)$/,
   "kube-scheduler": /^system:kube-scheduler$/,
@@ -22,13 +22,16 @@ export const daemonUsers: Readonly<Record<string, RegExp>> = {
 export const daemonOf = (event: AuditEvent): string | undefined =>
   Object.keys(daemonUsers).find((name) => event.userAgent?.startsWith(`${name}/`));
 
-/** Everything since the API server listened. */
+/** All events since the API server started. */
 export function readAuditLog(file: string): AuditEvent[] {
   const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
   return lines.map((line) => JSON.parse(line) as AuditEvent);
 }
 
-/** By the authorizer, or by NodeRestriction. A namespace that is going refuses an agent's events and tokens too, as it should. */
+/**
+ * Whether the request was rejected by the authorizer or NodeRestriction. A terminating namespace also rejects a kubelet's
+ * events and tokens, which is expected and ignored.
+ */
 export function isRefused({ annotations = {}, responseStatus, user, verb, requestURI }: AuditEvent): boolean {
   if (annotations["authorization.k8s.io/decision"] === "forbid" || responseStatus?.code === 401) return true;
   const isAgent = user.groups?.includes("system:nodes") === true;
@@ -36,6 +39,7 @@ export function isRefused({ annotations = {}, responseStatus, user, verb, reques
   return responseStatus?.code === 403 && isAgent && !mayBeGoing;
 }
 
+/** User, verb, path and authorization reason, for failure messages. */
 export function summaryOf({ user, verb, requestURI, annotations }: AuditEvent): string {
   return `${user.username} ${verb} ${requestURI} ${annotations?.["authorization.k8s.io/reason"] ?? ""}`;
 }

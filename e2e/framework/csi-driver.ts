@@ -17,11 +17,11 @@ export interface DriverCall {
   };
 }
 
-/** A CSI driver on the cluster's node, in a process that can be killed. */
+/** A CSI driver on the cluster's node, in a process that tests can kill. */
 export interface DriverProcess {
-  /** Every call so far that changes something, over all its lives. */
+  /** Modifying calls so far, across restarts. */
   calls(): DriverCall[];
-  /** Where the files of a volume are. */
+  /** Folder with the files of a volume. */
   volumeDir(handle: string): string;
   start(): void;
   kill(): Promise<void>;
@@ -29,7 +29,7 @@ export interface DriverProcess {
 
 const program = fileURLToPath(new URL("../../packages/node-agent/src/testing/csi-driver-main.ts", import.meta.url));
 
-/** Its volumes are folders below one of its own; ends with the test. */
+/** Stores volumes in a temporary folder; stopped after the test. */
 export function newDriverProcess(t: TestContext, name: string): DriverProcess {
   const dir = mkdtempSync(join(tmpdir(), "cox-driver-"));
   const registry = join(settings.state, "kubelet/plugins_registry");
@@ -48,7 +48,7 @@ export function newDriverProcess(t: TestContext, name: string): DriverProcess {
     calls: () =>
       readFileSync(logFile, "utf8")
         .split("\n")
-        .slice(0, -1) // it may be writing the last
+        .slice(0, -1) // the last line may be incomplete
         .filter((line) => line.startsWith("{"))
         .map((line) => JSON.parse(line)),
     volumeDir: (handle) => join(dir, "volumes", handle),

@@ -11,24 +11,24 @@ export interface TestContext {
 }
 
 export interface DaemonProcess {
-  /** What it wrote to its log. */
+  /** The log so far. */
   log(): string;
   signal(name: NodeJS.Signals): void;
-  /** Its exit code, or the signal that ended it; undefined while it runs. */
+  /** Exit code, or the signal that killed it; undefined while it runs. */
   end(): number | NodeJS.Signals | undefined;
 }
 
 export interface DaemonProgram {
-  /** Below `packages`. */
+  /** Folder name below `packages`. */
   readonly packageName: "controller-manager" | "scheduler" | "node-agent";
-  /** Its client certificate says so. */
+  /** Common name of its client certificate. */
   readonly user: string;
   readonly groups?: readonly string[];
-  /** @param kubeconfig a path @param file where a file of its own may lie */
+  /** @param kubeconfig path @param file returns a path in the daemon's temporary folder */
   flags(kubeconfig: string, file: (name: string) => string): readonly string[];
 }
 
-/** One daemon from its sources beside an API server, as a user that has no more rights than it should; ends with the test. */
+/** Runs a daemon from source against an API server, with the rights of the given user only; stopped after the test. */
 export async function startDaemon(t: TestContext, server: TestServer, program: DaemonProgram): Promise<DaemonProcess> {
   const directory = mkdtempSync(join(tmpdir(), "cox-daemon-"));
   const file = (name: string): string => join(directory, name);

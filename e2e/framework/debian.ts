@@ -16,23 +16,23 @@ import pins from "./debian-packages.json" with { type: "json" };
 import { settings } from "./kubectl.ts";
 
 /**
- * A package as it was when its tests were written. When Debian has replaced it, `apt-cache show <package>` has the Version and
- * SHA256 to put here.
+ * A pinned package version. When Debian has replaced it, update version and hash from `apt-cache show <package>` (Version,
+ * SHA256).
  */
 interface Pin {
-  /** The name here when absent. */
+  /** Default: the key of the entry. */
   readonly package?: string;
-  /** Debian's name of the release. */
+  /** Codename of the Debian release. */
   readonly release: string;
   readonly version: string;
-  /** Of the archive, by architecture, or for `all` of them. */
+  /** Hash of the archive by architecture, or `all`. */
   readonly sha256: Readonly<Partial<Record<string, string>>>;
 }
 export type DebianPackage = keyof typeof pins;
 
 type Run = (program: string, ...args: string[]) => string;
 
-/** Where unpacked packages are, each in a folder of its own. */
+/** Folder of unpacked packages, each in a subfolder. */
 export const debianFolder = join(settings.root, ".cox", "debian");
 
 const runIn =
@@ -41,10 +41,10 @@ const runIn =
     execFileSync(program, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
 /**
- * The files of one of Debian's packages, without those it depends on and without installing anything: for programs that
- * need nothing but the C library. Fetched once; the archive is kept, and compared with its pin at each use.
- * @returns the folder that stands for `/`
- * @throws when it cannot be had as pinned
+ * Downloads and unpacks a Debian package without dependencies and without installing it; for programs that only need the C
+ * library. The archive is kept, and verified against its pin at each use.
+ * @returns the folder that corresponds to `/`
+ * @throws Error when the pinned version is not available
  */
 export function unpackedPackage(name: DebianPackage): string {
   const pin: Pin = pins[name];
@@ -72,7 +72,7 @@ export function unpackedPackage(name: DebianPackage): string {
 const architecture = (): string => execFileSync("dpkg", ["--print-architecture"], { encoding: "utf8" }).trim();
 const hashOf = (file: string): string => createHash("sha256").update(readFileSync(file)).digest("hex");
 
-/** @returns the archive in the folder, which has the hash */
+/** @returns the path of the archive, with the expected hash */
 function download(folder: string, name: string, { release, version }: Pin, sha256: string): string {
   const run = runIn(folder);
   const codename = /^VERSION_CODENAME=(\S+)$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1];
@@ -92,21 +92,21 @@ function download(folder: string, name: string, { release, version }: Pin, sha25
   return join(folder, file);
 }
 
-/** A mirror far away fails now and then. */
+/** Retries transient network failures. */
 const patiently = ["-o", "Acquire::Retries=5"];
 
 function downloadHere(run: Run, name: string): void {
   try {
     run("apt-get", ...patiently, "download", "-q", name);
   } catch {
-    run("apt-get", ...patiently, "update", "-q"); // the lists may be missing or old
+    run("apt-get", ...patiently, "update", "-q"); // package lists may be missing or outdated
     run("apt-get", ...patiently, "download", "-q", name);
   }
 }
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/** From where this machine gets its packages, with lists of its own, so that the machine's stay as they are. */
+/** Downloads from this machine's mirror with separate package lists, without changing those of the machine. */
 function downloadFrom(run: Run, scratch: string, name: string, release: string): void {
   const [site] = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Component: main").split("\n");
   if (!site) throw new Error("this machine has no source of packages");

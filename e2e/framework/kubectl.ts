@@ -18,11 +18,11 @@ export interface Outcome {
 export interface KubectlOptions {
   input?: string;
   timeoutMs?: number;
-  /** Another kubectl than the one of this release. */
+  /** Path of another kubectl; default is the one of this release. */
   program?: string;
 }
 
-/** Runs the real kubectl as the cluster's admin, to its end. Never throws for a non-zero exit code. */
+/** Runs kubectl as administrator until it exits. Never throws for a non-zero exit code. */
 export async function tryKubectl(args: readonly string[], options: KubectlOptions = {}): Promise<Outcome> {
   const child = startKubectl(args, options.input !== undefined, options.program);
   if (options.input !== undefined) child.stdin?.end(options.input);
@@ -36,7 +36,7 @@ export async function tryKubectl(args: readonly string[], options: KubectlOption
   }
 }
 
-/** The same for a command that must succeed. @returns what it printed. */
+/** Like `tryKubectl`, but throws on failure. @returns its standard output. */
 export async function kubectl(...args: (string | KubectlOptions)[]): Promise<string> {
   const options: KubectlOptions = Object.assign({}, ...args.filter((arg) => typeof arg !== "string"));
   const words = args.filter((arg) => typeof arg === "string");
@@ -45,7 +45,7 @@ export async function kubectl(...args: (string | KubectlOptions)[]): Promise<str
   return outcome.stdout;
 }
 
-/** kubectl ended with another exit code than 0. */
+/** kubectl exited with a non-zero code. */
 export class KubectlError extends Error {
   readonly outcome: Outcome;
   constructor(args: readonly string[], outcome: Outcome) {
@@ -54,30 +54,31 @@ export class KubectlError extends Error {
   }
 }
 
-/** For `waitFor`: the object, or what its resource is served by, is not there yet. */
+/** Retry condition for `waitFor`: the object or its resource does not exist yet. */
 export const isNotFound = (err: Error): boolean =>
   err instanceof KubectlError &&
   /\(NotFound\)|doesn't have a resource type|couldn't find resource|no matches for kind/.test(err.outcome.stderr);
 
-/** For `waitFor`: the API server is away or has only begun to start. */
+/** Retry condition for `waitFor`: the API server is down or starting. */
 export const isAway = (err: Error): boolean =>
   err instanceof KubectlError &&
   /refused|EOF|connection reset|Unable to connect|TLS handshake timeout|ServiceUnavailable|not ready|readyz check failed/.test(
     err.outcome.stderr,
   );
 
+/** `kubectl get … -o json`, parsed. @throws KubectlError for a non-zero exit code. */
 export async function getJson<T>(...args: string[]): Promise<T> {
   return JSON.parse(await kubectl("get", ...args, "-o", "json")) as T;
 }
 
-/** A kubectl that goes on until the test ends it (`get -w`, `logs -f`, `port-forward`). */
+/** Starts a long-running kubectl (`get -w`, `logs -f`, `port-forward`). */
 export function startKubectl(args: readonly string[], withInput = false, using = program): ChildProcess {
   return spawn(using, ["--kubeconfig", kubeconfigFile(settings, "admin"), ...args], {
     stdio: [withInput ? "pipe" : "ignore", "pipe", "pipe"],
   });
 }
 
-/** A kubectl whose input and output are a terminal, as `exec -it` asks for; what is written goes to the terminal. */
+/** Starts kubectl with a pseudo-terminal, as required by `exec -it`; stdin and stdout are connected to it. */
 export function startInTerminal(args: readonly string[]): ChildProcess {
   const quoted = [program, "--kubeconfig", kubeconfigFile(settings, "admin"), ...args].map(
     (word) => `'${word.replaceAll("'", "'\\''")}'`,
@@ -87,6 +88,7 @@ export function startInTerminal(args: readonly string[]): ChildProcess {
   });
 }
 
+/** Resolves with the output and exit code when the process has ended; 137 when a signal killed it. */
 export function outcomeOf(child: ChildProcess): Promise<Outcome> {
   const outcome: Outcome = { code: -1, stdout: "", stderr: "" };
   child.stdout?.on("data", (chunk: Buffer) => {
@@ -101,7 +103,7 @@ export function outcomeOf(child: ChildProcess): Promise<Outcome> {
   });
 }
 
-/** Resolves with everything printed so far once it matches; rejects when the program ends first or time runs out. */
+/** Resolves with the output so far when it matches; rejects when the program exits before or on timeout. */
 export function printed(child: ChildProcess, pattern: RegExp, timeoutMs = 120_000): Promise<string> {
   let text = "";
   return new Promise((resolve, reject) => {

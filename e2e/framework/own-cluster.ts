@@ -9,24 +9,24 @@ import type { Outcome } from "./kubectl.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** A cluster of one test's own, beside the one that the other tests share. */
+/** A separate cluster for one test, besides the shared one. */
 export interface OwnCluster {
   readonly settings: Settings;
   /** Runs `./cox` for this cluster; never throws for a non-zero exit code. */
   cox(...args: string[]): Promise<Outcome>;
-  /** The same for a command that must succeed. @returns what it printed */
+  /** Like `cox`, but throws on failure. @returns its standard output */
   mustCox(...args: string[]): Promise<string>;
-  /** Starts `./cox` and leaves it running. */
+  /** Starts `./cox` without waiting for it. */
   start(...args: string[]): ChildProcess;
-  /** Runs kubectl as its administrator. @throws for a non-zero exit code */
+  /** Runs kubectl as the cluster's administrator. @throws Error for a non-zero exit code */
   kubectl(...args: string[]): Promise<string>;
 }
 
 let count = 0;
 
 /**
- * Chooses free ports and networks for a cluster; nothing is started yet.
- * @param state its folder; the caller ends the cluster with `down --purge`
+ * Chooses free ports and networks for a cluster; does not start it.
+ * @param state state folder; the caller removes the cluster with `down --purge`
  */
 export async function newOwnCluster(state: string, more: Readonly<Record<string, string>> = {}): Promise<OwnCluster> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("COX_")));
@@ -61,7 +61,7 @@ export async function newOwnCluster(state: string, more: Readonly<Record<string,
   };
 }
 
-/** Ends the cluster with its files, also when it is damaged. */
+/** Removes the cluster and its files, even when it is damaged. */
 export async function removeOwnCluster(cluster: OwnCluster): Promise<void> {
   await cluster.mustCox("down", "--purge");
   rmSync(cluster.settings.state, { recursive: true, force: true });
@@ -76,7 +76,7 @@ function runToEnd(command: string, args: readonly string[], env: NodeJS.ProcessE
   });
 }
 
-/** Ports that nobody listens on, all open at once so that they differ. */
+/** Free ports; all are bound simultaneously, so that they differ. */
 async function freePorts(amount: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: amount }, async () => {

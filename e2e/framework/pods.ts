@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { getJson, isNotFound, kubectl, tryKubectl } from "./kubectl.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** What the tests read of a pod. */
+/** Fields of a pod used by tests. */
 export interface PodView {
   metadata: { name: string; uid: string; labels: Record<string, string>; deletionTimestamp?: string };
   spec: { nodeName?: string; containers: { name: string; image: string }[]; volumes?: { name: string }[] };
@@ -31,7 +31,7 @@ export const isReady = (pod: PodView): boolean =>
   pod.metadata.deletionTimestamp === undefined &&
   (pod.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status === "True");
 
-/** Waits for exactly `count` ready pods and no other. */
+/** Waits until exactly `count` pods exist and all are ready. */
 export function readyPods(namespace: string, selector: string, count: number, timeoutMs = 180_000): Promise<PodView[]> {
   return waitFor(
     `${count} ready pods of ${selector} in ${namespace}`,
@@ -43,12 +43,13 @@ export function readyPods(namespace: string, selector: string, count: number, ti
   );
 }
 
-/** Makes a pod from its spec. @returns once it is there; not yet running. */
+/** Creates a pod. @returns when it is created, not yet running. */
 export async function createPod(namespace: string, name: string, spec: object, metadata: object = {}): Promise<void> {
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace, labels: { name }, ...metadata }, spec };
   await kubectl("create", "-f", "-", { input: JSON.stringify(pod) });
 }
 
+/** Waits until `holds` is true for a pod, which need not exist yet. @param what describes the condition in the failure */
 export function waitForPod(
   namespace: string,
   name: string,
@@ -74,7 +75,7 @@ export const busybox = (name: string, script: string, more: object = {}): object
   ...more,
 });
 
-/** Runs a pod to its end. @returns what its container printed. @throws when it did not succeed. */
+/** Runs a pod to completion. @returns the output of its container. @throws Error when it fails. */
 export async function runToEnd(namespace: string, name: string, spec: object): Promise<string> {
   await createPod(namespace, name, { restartPolicy: "Never", terminationGracePeriodSeconds: 1, ...spec });
   const pod = await waitForPod(

@@ -3,29 +3,33 @@ import { type Seen, waitFor as waitForCondition } from "@coxswain/apimachinery/t
 
 const looking = new AsyncLocalStorage<Seen>();
 
-/** Keeps what a condition has got from the cluster, for the failure of the `waitFor` that asks; nothing outside of one. @returns its argument */
+/**
+ * Records a state that a condition has read from the cluster, for the failure message of the enclosing `waitFor`; no-op
+ * outside of one.
+ * @returns its argument
+ */
 export const lookedAt = <T>(state: T): T => {
   looking.getStore()?.(state);
   return state;
 };
 
 export interface WaitOptions {
-  /** Ends what hangs; it says nothing of how long the thing may take, which depends on the machine. 120 s when absent. */
+  /** Time limit for hanging conditions, not an expected duration; default 120 s. */
   readonly timeoutMs?: number;
-  /** Errors that mean "not yet"; every other one fails at once. None when absent. */
+  /** Errors that mean "not yet"; all others fail immediately. Default: none. */
   readonly retry?: (err: Error) => boolean;
 }
 
 /**
- * Asks until the answer is neither undefined nor false; for things that happen in other processes, where no fake clock
- * reaches. The failure shows the last that kubectl or the API server answered.
+ * Polls until the result is neither undefined nor false; for events in other processes, which cannot use a fake clock. The
+ * failure message contains the last response of kubectl or the API server.
  */
 export function waitFor<T>(
   what: string,
   ask: () => Promise<T | undefined | false>,
   { timeoutMs = 120_000, retry }: WaitOptions = {},
 ): Promise<T> {
-  // In an array, since an answer may be an empty text or zero.
+  // Wrapped in an array, because a valid result may be falsy ("" or 0).
   const condition = async (seen: Seen): Promise<[T] | undefined> => {
     const answer = await looking.run(seen, ask);
     return answer === undefined || answer === false ? undefined : [answer];

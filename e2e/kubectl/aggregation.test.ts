@@ -1,4 +1,4 @@
-/** Another API server behind this one: what kubectl and the controllers see of it. */
+/** API aggregation as seen by kubectl and the controllers. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { kubectl, settings, startKubectl, tryKubectl } from "../framework/kubect
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** A server on this machine, reached through a service of an external name, whose APIService is available. */
+/** A server on this machine with an available APIService, reached through an ExternalName service. */
 async function aggregated(t: TestContext, namespace: string): Promise<AggregatedServer> {
   const group = `${namespace}.example.com`;
   const server = await startAggregatedServer(t, {

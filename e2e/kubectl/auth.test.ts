@@ -5,7 +5,7 @@ import { settings, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** What each daemon's own credentials may, and what they may not. */
+/** Requests that each daemon's credentials permit, and requests that they do not. */
 const rights: readonly { who: KubeconfigName; may: readonly string[]; mayNot: readonly string[] }[] = [
   {
     who: "controller-manager",

@@ -44,7 +44,7 @@ test("every `create` makes its object, and `get` shows each kind in its own colu
   for (const [args, line] of objects) {
     await create(...args);
     const kind = args[0] as string;
-    // Some columns are what a controller says of it.
+    // Some columns show status written by a controller.
     await waitFor(`${kind} in its columns`, async () => line.test(await kubectl("get", kind, "-n", namespace)));
     assert.match(await kubectl("describe", kind, "-n", namespace), /^Name: +\w/m, kind);
   }

@@ -1,4 +1,4 @@
-/** Resources that users define, as kubectl and helm see them. */
+/** Custom resources with kubectl and helm. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { isNotFound, kubectl, tryKubectl } from "../framework/kubectl.ts";

@@ -9,13 +9,13 @@ import { newNamespace } from "../framework/namespace.ts";
 import { podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** Ends at once when it is asked to; httpd alone as first process of its container would wait for the end of its grace. */
+/** Exits at once on SIGTERM; httpd as process 1 of its container would run until the end of the grace period. */
 const serve =
   "trap 'exit 0' TERM; mkdir -p /www; echo hello from $(hostname) > /www/index.html; echo started; httpd -f -p 8080 -h /www & wait";
 const image = async (namespace: string): Promise<string> =>
   (await kubectl("get", "deployment", "web", "-n", namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).trim();
 
-/** A Deployment named web with three pods that answer on 8080. */
+/** A Deployment named web with three pods that serve on port 8080. */
 async function webDeployment(namespace: string, replicas = 3): Promise<void> {
   await kubectl(
     "create",
@@ -33,7 +33,7 @@ async function webDeployment(namespace: string, replicas = 3): Promise<void> {
   await readyPods(namespace, "app=web", replicas);
 }
 
-/** Events come after what they tell of, and the kubelet's at a limited rate. */
+/** Events are written after what they report, and the kubelet's are rate-limited. */
 const eventsOf = (kind: string, name: string, namespace: string, wanted: readonly RegExp[]): Promise<true> =>
   waitFor(`the events of ${kind} ${name}`, async () => {
     const described = await kubectl("describe", kind, name, "-n", namespace);
@@ -156,7 +156,7 @@ test("get -w prints each change as it happens", async (t) => {
   const namespace = await newNamespace(t, "watch");
   const watch = startKubectl(["get", "configmaps", "-n", namespace, "-w", "--output-watch-events"]);
   t.after(() => watch.kill());
-  await printed(watch, /ADDED +kube-root-ca\.crt/); // every namespace gets it; from here on the watch misses nothing
+  await printed(watch, /ADDED +kube-root-ca\.crt/); // created in every namespace; from here on the watch is established
   const seen = printed(watch, /ADDED +one[\s\S]*MODIFIED +one[\s\S]*DELETED +one/);
   await kubectl("create", "configmap", "one", "-n", namespace, "--from-literal=a=1");
   await kubectl("patch", "configmap", "one", "-n", namespace, "-p", '{"data":{"b":"2"}}');

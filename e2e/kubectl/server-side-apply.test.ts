@@ -49,7 +49,7 @@ const specEntry = (metadata: ObjectMeta, manager: string, subresource?: string):
 
 test("apply --server-side creates, and applied again it changes nothing", async (t) => {
   const namespace = await newNamespace(t, "ssa");
-  // Of a strategy that is applied empty kubectl owns the defaults too, as soon as the deployment's controller writes.
+  // After applying an empty strategy, kubectl also owns its defaults once the deployment controller has written.
   const input = manifest(namespace, 0).replace("  strategy: {}\n", "");
   assert.match(await apply(input), /web serverside-applied[\s\S]*settings serverside-applied/);
   const before = specEntry(await metadataOf(namespace), "kubectl");
@@ -80,7 +80,7 @@ test("another manager is refused with the fields in conflict, until it forces th
 test("diff --server-side shows what would change and changes nothing", async (t) => {
   const namespace = await newNamespace(t, "ssa-diff");
   await apply(manifest(namespace, 0));
-  // Of the config map: the deployment's goes on while its controller reports.
+  // Checks the config map only: the deployment's version changes with its controller's status updates.
   const settings = (path: string): Promise<string> =>
     kubectl("get", "configmap", "settings", "-n", namespace, "-o", `jsonpath={${path}}`);
   const resourceVersion = await settings(".metadata.resourceVersion");

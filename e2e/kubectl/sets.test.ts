@@ -5,14 +5,14 @@ import { newNamespace } from "../framework/namespace.ts";
 import { podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** Ends at once when it is asked to. */
+/** Exits at once on SIGTERM. */
 const command = ["sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"];
 const template = (app: string) => ({
   metadata: { labels: { app } },
   spec: { containers: [{ name: "main", image: "busybox:1.35", command }] },
 });
 
-/** kubectl's words for a set of pods, and what they do to its pods; the same for both kinds. */
+/** kubectl rollout commands for a set of pods and their effect; the same for both kinds. */
 async function rollForthAndBack(set: string, namespace: string, pods: number): Promise<void> {
   const run = (...args: string[]): Promise<string> => kubectl("-n", namespace, ...args);
   const complete = async (image: string): Promise<void> => {

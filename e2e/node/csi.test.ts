@@ -32,7 +32,10 @@ const driverObject = (name: string, spec: object): object => ({
   spec,
 });
 
-/** A driver that runs and attaches nothing, with a volume of 1Gi that is bound to the claim `data`. @param spec more of both */
+/**
+ * A running driver without attachment, with a volume of 1Gi bound to the claim `data`.
+ * @param spec further fields of volume and claim
+ */
 async function driverWithVolume(t: TestContext, name: string, namespace: string, spec: object) {
   t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
   const driver = newDriverProcess(t, name);
@@ -109,7 +112,7 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
     containers: [busybox("main", "echo kept > /data/file; sleep 3600", { volumeMounts: [{ name: "data", mountPath: "/data" }] })],
   });
 
-  // What the driver's controller would do.
+  // Stands in for the driver's controller.
   const attachment = await waitFor("the volume to be asked for", async () =>
     (await getJson<{ items: AttachmentView[] }>("volumeattachments")).items.find(({ spec }) => spec.attacher === name),
   );
@@ -174,7 +177,7 @@ test("a claim whose volume has grown is told when the file system has, and not b
   const capacity = (): Promise<string> =>
     kubectl("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.status.capacity.storage}");
   await waitFor("the claim to be bound", async () => (await capacity()) === "1Gi");
-  // What the driver's controller does to a volume that is to grow.
+  // Stands in for the driver's controller, which expands the volume.
   await kubectl("patch", "pv", name, "-p", JSON.stringify({ spec: { capacity: { storage: "2Gi" } } }));
   assert.equal(await capacity(), "1Gi");
   await waitFor("the driver in CSINode", () => registeredHere(name));

@@ -1,4 +1,7 @@
-/** The kubelet itself, with nothing but what a node may do, beside a real API server. It looks at its source each ten seconds. */
+/**
+ * The real kubelet, with only a node's permissions, and a real API server. The kubelet checks its config source every ten
+ * seconds.
+ */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -83,7 +83,7 @@ test("a failing container is restarted with back-off, and says so", async (t) =>
   );
   assert.ok((pod.status.containerStatuses?.[0]?.restartCount ?? 0) >= 1);
   assert.equal(pod.status.containerStatuses?.[0]?.lastState["terminated"]?.exitCode, 3);
-  // Between two waits it runs for a moment.
+  // It runs briefly between two back-offs.
   await waitFor("the state in the list", async () =>
     /0\/1 +CrashLoopBackOff/.test(await kubectl("get", "pod", "crash", "-n", namespace)),
   );

@@ -6,7 +6,7 @@ import { newNamespace } from "../framework/namespace.ts";
 import { busybox, createPod, isReady, runToEnd, waitForPod } from "../framework/pods.ts";
 import { lookedAt, waitFor } from "../framework/wait-for.ts";
 
-/** Until this machine sends packets for a Service's address where it should: the rules of its routes, and the one that ends there. */
+/** Waits until this machine routes a Service's address correctly: its routing rules are in place, including the last one. */
 const routed = (address: string, target: string): Promise<true> =>
   waitFor(`the route of ${address} (${target})`, async () => {
     const rules = lookedAt(execFileSync("iptables-save", { encoding: "utf8" })).split("\n");
@@ -45,7 +45,7 @@ test("a Service that nobody answers for refuses at once", async (t) => {
   await routed(address, "-j REJECT");
   const answer = await runToEnd(namespace, "client", {
     containers: [
-      // A route that drops packets takes wget minutes; one that is not there ends elsewhere.
+      // With a route that drops packets wget takes minutes; without a route the packets go elsewhere.
       busybox("main", `timeout 10 wget -q -O - http://${address}/ 2>&1 || true`),
     ],
   });

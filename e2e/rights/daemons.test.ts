@@ -1,6 +1,6 @@
 /**
- * Every daemon works with the rights of its upstream role: after its start, all that the other tests had it do, and a round of
- * its own, the audit knows of no refusal.
+ * Every daemon works with the permissions of its upstream role: the audit log contains no denial after its start, the work
+ * caused by the other tests, and an additional round in this test.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -21,14 +21,14 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
   await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--", ...untilTold);
   await kubectl("-n", namespace, "expose", "deployment", "web", "--port=80");
   await kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s");
-  // The API server's own way to the kubelet.
+  // The API server's connection to the kubelet.
   assert.equal(await kubectl("-n", namespace, "exec", "deployment/web", "--", "echo", "hello"), "hello\n");
   await kubectl("-n", namespace, "scale", "deployment/web", "--replicas=0");
   await waitFor("the pods are gone", async () => {
     return (await getJson<{ items: unknown[] }>("pods", "-n", namespace)).items.length === 0;
   });
 
-  // From the first request on: who is too early is told to wait, and refused nothing.
+  // From the first request on: requests before readiness get 503, never 403.
   const events = readAuditLog(auditLog(settings));
   for (const [name, allowed] of Object.entries(daemonUsers)) {
     const own = events.filter((event) => daemonOf(event) === name);
@@ -44,7 +44,10 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
 
 const soonMs = 60_000;
 
-/** An agent may still be at work on a pod that somebody took away at once: what the pod named is not its node's to read any more. */
+/**
+ * The kubelet may still process a pod that was deleted immediately; it is then no longer allowed to read the objects the pod
+ * referred to.
+ */
 function isForGonePod({ annotations, objectRef, requestReceivedTimestamp: at }: AuditEvent, all: readonly AuditEvent[]): boolean {
   if (!annotations?.["authorization.k8s.io/reason"]?.includes("no relationship found")) return false;
   return all.some(({ user, verb, objectRef: taken, requestReceivedTimestamp }) => {

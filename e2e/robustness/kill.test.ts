@@ -9,7 +9,7 @@ import { newNamespace } from "../framework/namespace.ts";
 import { type PodView, podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** Every container of the runtime with the pod and the attempt it belongs to. */
+/** Every container of the runtime with its pod and attempt. */
 async function containersOf(namespace: string): Promise<{ pod: string; attempt: string }[]> {
   const ctr = (...args: string[]): Promise<string> =>
     exec("ctr", ["--address", containerdSocket(settings), "--namespace", "k8s.io", ...args]);
@@ -91,7 +91,7 @@ for (const victim of ["kube-apiserver", "kube-controller-manager", "kube-schedul
         const containers = await containersOf(namespace);
         return containers.length === 6 && new Set(containers.map(({ pod }) => pod)).size === 6;
       },
-      { retry: hasExitCode }, // containerd starts, or a container has gone since the list
+      { retry: hasExitCode }, // containerd is starting, or a container was removed after the list
     );
   });
 }

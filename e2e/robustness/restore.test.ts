@@ -25,7 +25,7 @@ test("after etcd was restored all go on from what it holds, without a restart", 
     flags: (kubeconfig) => [`--kubeconfig=${kubeconfig}`, "--secure-port=0", "--v=4"],
   });
 
-  // Room for the pods that are made anew for "lost" as well: without an agent none of them ends.
+  // Also leaves room for the replacement pods of "lost": without a kubelet no pod terminates.
   const allocatable = { cpu: String(20 * replicas), memory: "8Gi", pods: "110" };
   const conditions = [
     { type: "Ready", status: "True", lastHeartbeatTime: new Date().toISOString(), lastTransitionTime: new Date().toISOString() },
@@ -63,8 +63,8 @@ test("after etcd was restored all go on from what it holds, without a restart", 
 
   await waitFor(() => deploy("after").then(() => true), { what: "a deployment after the restore" });
   await isDeployed("after");
-  // Some may have been made anew while not every cache had been read again; without their owner they have to go, as far as
-  // that is possible on a node without an agent.
+  // Some may have been recreated before all caches were refilled; without their owner they have to be deleted, as far as that is
+  // possible on a node without a kubelet.
   await waitFor(async () => (await bound("lost")).every(({ metadata }) => metadata.deletionTimestamp), {
     what: "the end of the pods whose deployment is gone",
   });

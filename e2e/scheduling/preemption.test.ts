@@ -80,7 +80,7 @@ test("an important pod takes the place of lesser ones, least harm first, and wai
   assert.equal(told.message, "Preempted by default/urgent on node free");
   assert.equal(told.involvedObject.name, going[0]);
 
-  // Nobody runs pods here: the test says when they are gone.
+  // There is no kubelet: the test removes terminated pods.
   await client.delete(pods, { namespace: "default", name: going[0] ?? "" }, { gracePeriodSeconds: 0 });
   await isOn(cluster, "urgent", "free");
   assert.doesNotMatch(cluster.log(), /forbidden/i);

@@ -39,7 +39,7 @@ test("one process serves two scheduler names, each by its profile, and no other"
   const told = await waitFor("events", async () => {
     const { items } = await cluster.server.client.list<Event>(eventsV1, { namespace: "default" });
     assert.ok(items.every(({ regarding }) => regarding?.name !== "foreign"));
-    // A scheduler that hears of a pod before it hears of a node says so.
+    // A scheduler that sees the pod before the node reports an event.
     const scheduled = items.filter(({ reason }) => reason === "Scheduled");
     return scheduled.length === 3 ? scheduled : undefined;
   });

@@ -4,18 +4,18 @@ import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { startDaemon, type TestContext } from "../framework/daemon-process.ts";
 
-/** An API server of its own and a scheduler beside it, which may do what RBAC's bootstrap roles let it and nothing more. */
+/** A separate API server and a scheduler with only the permissions of RBAC's bootstrap roles. */
 export interface SchedulingCluster {
   readonly server: TestServer;
-  /** What the scheduler wrote to its log. */
+  /** The scheduler's log so far. */
   log(): string;
-  /** A node that nobody runs pods on. */
+  /** A Node object without a kubelet. */
   addNode(name: string, cpu: string, labels?: Record<string, string>): Promise<void>;
   addPod(name: string, cpu: string, spec?: object): Promise<void>;
   pod(name: string): Promise<Pod>;
 }
 
-/** @param configuration of the scheduler, without its client connection */
+/** @param configuration scheduler configuration without clientConnection */
 export async function startScheduling(t: TestContext, configuration: object = {}): Promise<SchedulingCluster> {
   const server = await startTestServer(t);
   const { log } = await startDaemon(t, server, {
@@ -42,7 +42,7 @@ export async function startScheduling(t: TestContext, configuration: object = {}
       const metadata = { name, labels: { "kubernetes.io/hostname": name, ...labels } };
       const status = { allocatable, capacity: allocatable } as unknown as Node["status"];
       await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata, spec: {}, status });
-      // Admission keeps pods off a node that is new; nobody is here to say that it is ready.
+      // Admission taints new nodes as not ready; no kubelet or controller removes the taint here.
       await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: null } } });
     },
     async addPod(name, cpu, spec = {}) {

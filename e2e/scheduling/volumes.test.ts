@@ -13,7 +13,7 @@ import { startScheduling } from "./scheduler-process.ts";
 
 const key = { namespace: "default", name: "data" };
 
-/** What the persistent volume controller does once the scheduler has reserved a volume. */
+/** Stands in for the persistent volume controller after the scheduler has reserved a volume. */
 async function bindClaim(client: Cluster["server"]["client"], volumeName: string): Promise<void> {
   await client.patch(persistentVolumeClaims, key, {
     type: "merge",

@@ -1,7 +1,7 @@
 /**
- * The five processes of a cluster are started in any order, together or far apart, on fresh state, on machines that are idle,
- * busy, or have a slow disk: each comes up by itself, none ends, a Deployment runs, and no daemon asked for anything that it was
- * refused. `COX_TEST_LONG`: 200 starts; else as many as fit into 40 s.
+ * The five processes of a cluster are started in any order, together or far apart, with fresh state, on machines that are idle,
+ * busy, or have a slow disk: each becomes ready without a restart, a Deployment runs, and no request of a daemon is denied.
+ * `COX_TEST_LONG`: 200 starts; otherwise as many as fit into 40 s.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -32,12 +32,12 @@ type Name = (typeof names)[number];
 
 interface Start {
   readonly order: readonly Name[];
-  /** Before each process but the first. */
+  /** Delay before each process except the first. */
   readonly gapsMs: readonly number[];
   readonly machine: "idle" | "fsync" | "busy" | "slow disk";
 }
 
-/** Upstream's bounds lie between them: 10 s for a healthy server, 30 s for the roles. */
+/** Chosen around upstream's timeouts: 10 s for a healthy server, 30 s for the roles. */
 const gaps: readonly (readonly number[])[] = [
   [0, 0, 0, 0],
   [300, 300, 300, 300],
@@ -48,7 +48,7 @@ const gaps: readonly (readonly number[])[] = [
   [12_000, 0, 0, 0],
   [0, 0, 0, 13_000],
 ];
-/** In the long form now and then: beyond every bound. */
+/** Occasionally in the long run: longer than every timeout. */
 const long = [
   [35_000, 0, 0, 0],
   [0, 35_000, 0, 0],
@@ -57,7 +57,7 @@ const long = [
 ];
 const machines: readonly Start["machine"][] = ["idle", "fsync", "busy", "slow disk"];
 
-/** All 120 orders, each once before any comes again, in one that does not change from run to run; gaps and machines go round beside them. */
+/** Cycles through all 120 orders in a fixed sequence, combined with cycling delays and machine conditions. */
 function startOf(i: number): Start {
   const orders = permutations(names);
   const order = orders[(i * 37 + 119) % orders.length] as readonly Name[];
@@ -124,7 +124,7 @@ async function startOnce(cluster: OwnCluster, i: number, start: Start, slow: Slo
       if (slow === undefined) void pulse(process, ending.signal);
       else slow.slowDown(process.pid);
     }
-    /** On a machine that is overloaded by others a lease is lost, which ends its holder: whoever supervises it starts it again. */
+    /** On an overloaded machine a lease may be lost, and its holder exits: a supervisor would restart it. */
     const restartLeaders = (): void => {
       for (const [name, process] of running) {
         const spec = specs.get(name);
@@ -146,13 +146,13 @@ async function startOnce(cluster: OwnCluster, i: number, start: Start, slow: Slo
       await waitFor("the pods to be removed", () => removeAllPods(containerdSocket(settings)).then(() => true), whileStarting);
       await containerd.stop("SIGTERM");
     }
-    // Each takes 64 MB and more, which the slow disk has not for many.
+    // Each takes at least 64 MB; the slow disk has no room for many.
     for (const folder of [settings.state, slow?.folder ?? settings.state])
       rmSync(join(folder, `etcd-${i}`), { recursive: true, force: true });
   }
 }
 
-/** With folders of its own: nothing of an earlier start is there. */
+/** With its own folders, without state of an earlier start. */
 function specOf(
   settings: Settings,
   name: Name,
@@ -182,7 +182,7 @@ function specOf(
   }
 }
 
-/** Who is asked may not be there yet. */
+/** The server may not be available yet. */
 const whileStarting: WaitOptions = { timeoutMs: 300_000, retry: () => true };
 
 async function runDeployment(
@@ -223,7 +223,7 @@ async function runDeployment(
 
 const busyMs = 120_000;
 
-/** A core's worth of work, ended with the signal and of its own accord after two minutes. */
+/** Keeps one core busy until the signal is aborted, for two minutes at most. */
 function keepBusy(signal: AbortSignal): void {
   const child = spawn(process.execPath, ["-e", `const end = Date.now() + ${busyMs}; while (Date.now() < end);`], {
     stdio: "ignore",
@@ -231,7 +231,7 @@ function keepBusy(signal: AbortSignal): void {
   signal.addEventListener("abort", () => void child.kill("SIGKILL"), { once: true });
 }
 
-/** Runs one third of the time. */
+/** Busy one third of the time. */
 async function pulse(process: OwnProcess, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && process.end() === undefined) {
     process.signal("SIGSTOP");

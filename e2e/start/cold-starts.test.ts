@@ -7,7 +7,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { newOwnCluster, type OwnCluster, removeOwnCluster } from "../framework/own-cluster.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** The whole `./cox up` from nothing, again and again: each time it ends with a Ready node, and a pod runs. */
+/** Repeats `./cox up` without any state: each time the node becomes Ready and a pod runs. */
 const startsOfEachKind = 10;
 const longestBusySeconds = 180;
 let cluster: OwnCluster;
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => removeOwnCluster(cluster));
 
-/** One process for each core that does nothing but work, until the test ends. */
+/** Keeps every core busy with one process each until the test ends. */
 function keepCoresBusy(t: TestContext): void {
   const program = `const end = Date.now() + ${longestBusySeconds * 1000}; while (Date.now() < end);`;
   for (let core = 0; core < availableParallelism(); core++) {

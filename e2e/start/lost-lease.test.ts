@@ -1,6 +1,6 @@
 /**
- * etcd stands still for longer than leases are renewed: controller manager and scheduler end as upstream's do, and those that are
- * started in their place, while etcd still stands, lead and work when it goes on.
+ * etcd is suspended for longer than the renew deadline of leases: controller manager and scheduler exit as upstream's do. Their
+ * replacements, started while etcd is still suspended, become leaders and work when it continues.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { waitFor } from "../framework/wait-for.ts";
 import { newOwnCluster, type OwnProcess, untilReady } from "./own-cluster.ts";
 
-/** Upstream's defaults in the long form. */
+/** The long run uses upstream's defaults. */
 const seconds = process.env["COX_TEST_LONG"]
   ? { lease: 15, renew: 10, retry: 2, paused: 22 }
   : { lease: 6, renew: 4, retry: 1, paused: 0 };
@@ -55,7 +55,7 @@ test("after etcd stood still both lease holders have ended, and their replacemen
     assert.equal(await waitFor(`${name} to end`, async () => one.end()), code, one.log().slice(-2_000));
     assert.match(one.log(), says);
   }
-  // Whoever supervises them does not know of etcd.
+  // A supervisor restarts them without knowing about etcd.
   const second = daemons.map(({ name }) => start(name));
   await waitFor("etcd to have stood long enough", async () => performance.now() - pausedMs >= seconds.paused * 1000);
   etcd.signal("SIGCONT");

@@ -1,6 +1,6 @@
 /**
- * A cluster of a test's own, process by process: on free ports, in a folder of its own, with the flags of `./cox up`. What runs
- * ends with the test.
+ * A separate cluster for a test, started process by process: on free ports, in its own folder, with the flags of `./cox up`. Its
+ * processes end with the test.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -24,7 +24,7 @@ export interface TestContext {
 }
 
 export interface OwnOptions {
-  /** containerd and the kubelet are to run too. */
+  /** Whether to run containerd and the kubelet too. */
   readonly withNode?: boolean;
   readonly etcdWithoutSync?: boolean;
 }
@@ -32,14 +32,14 @@ export interface OwnOptions {
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
 export interface OwnCluster {
-  /** Certificates and kubeconfigs are in place; nothing runs until it is started. */
+  /** Certificates and kubeconfigs exist; processes run only after they are started. */
   readonly settings: Settings;
   start(spec: ProcessSpec): OwnProcess;
-  /** As the cluster's administrator, by its kubeconfig. */
+  /** Client with the administrator's kubeconfig. */
   client(): Promise<Client>;
 }
 
-/** What it started ends with the test, and its folder goes. */
+/** After the test, its processes are stopped and its folder is removed. */
 export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): Promise<OwnCluster> {
   const state = mkdtempSync(join(tmpdir(), "cox-start-"));
   const ports = Object.fromEntries(await Promise.all(portNames.map(async (name) => [name, await freePort()] as const)));
@@ -80,7 +80,7 @@ export async function newOwnCluster(t: TestContext, options: OwnOptions = {}): P
   };
 }
 
-/** One that no address of this machine is in. */
+/** A network that contains no address of this machine. */
 function freeNetwork(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
   for (;;) {
@@ -91,16 +91,16 @@ function freeNetwork(): string {
 
 export interface OwnProcess {
   readonly pid: number;
-  /** What it wrote to its log in this life. */
+  /** Its log since its last start. */
   log(): string;
   signal(name: NodeJS.Signals): void;
   /** Its exit code, or the signal that ended it; undefined while it runs. */
   end(): number | NodeJS.Signals | undefined;
-  /** Sends the signal and resolves when it has ended. */
+  /** Sends the signal; resolves when the process has exited. */
   stop(name?: NodeJS.Signals): Promise<void>;
 }
 
-/** However the test's own process ends, killed too, what it started ends with it. */
+/** Child processes end with the test's process, even if that is killed. */
 function startOwn(settings: Settings, { name, command, args, env }: ProcessSpec, life: number): OwnProcess {
   const file = join(settings.state, "logs", `${name}-${life}.log`);
   const output = openSync(file, "a", 0o600);
@@ -110,7 +110,7 @@ function startOwn(settings: Settings, { name, command, args, env }: ProcessSpec,
     env: { ...process.env, ...env },
   });
   closeSync(output);
-  child.on("error", () => {}); // shows as a process that has ended
+  child.on("error", () => {}); // treated as an exited process
   const end = (): number | NodeJS.Signals | undefined => child.exitCode ?? child.signalCode ?? undefined;
   return {
     pid: child.pid ?? 0,
@@ -129,7 +129,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   await exited;
 }
 
-/** Resolves when the process behind this port says that it is ready. @throws when the process has ended */
+/** Resolves when the process on this port is ready. @throws Error when the process has exited */
 export async function untilReady(settings: Settings, server: OwnProcess, port: number): Promise<void> {
   const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
   const client = newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1 });

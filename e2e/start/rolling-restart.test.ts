@@ -1,6 +1,6 @@
 /**
- * Two API servers behind a balancer of connections are restarted one after the other while clients write: no write is lost and
- * none fails, with the flags that upstream has for it.
+ * Two API servers behind a TCP load balancer are restarted one at a time while clients write: no write is lost or fails, using
+ * upstream's flags for this purpose.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -56,7 +56,7 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
   };
 }
 
-/** @param honoursRetryAfter what client-node leaves to its caller: 429 and 503 with Retry-After are tried again */
+/** @param honoursRetryAfter retry 429 and 503 with Retry-After, which client-node leaves to its caller */
 async function writersOf({ settings, client }: OwnCluster, honoursRetryAfter: boolean): Promise<Writer[]> {
   const file = kubeconfigFile(settings, "admin");
   const ours = await client();

@@ -3,9 +3,9 @@ import { basename, join } from "node:path";
 import { exec, tryExec } from "@coxswain/dev-cluster/commands";
 
 export interface SlowDisk {
-  /** Where its files lie. */
+  /** Folder of the file system. */
   readonly folder: string;
-  /** Writes of this process to it are slow from now on. */
+  /** Throttles writes of this process to it from now on. */
   slowDown(pid: number): void;
 }
 
@@ -14,9 +14,9 @@ const sizeBytes = 512 * 1024 * 1024;
 const blkio = "/sys/fs/cgroup/blkio";
 
 /**
- * A file system in a file, on which a process has 30 writes a second, as on a disk that is busy with others: each fsync takes at
- * least 33 ms.
- * @param file for its image
+ * A file system in an image file, with a limit of 30 writes a second for a process, as on a busy disk: each fsync takes at least
+ * 33 ms.
+ * @param file path of the image
  * @returns undefined on a machine without the blkio controller of cgroup v1 or without loop devices
  */
 export async function mountSlowDisk(
@@ -36,7 +36,7 @@ export async function mountSlowDisk(
     try {
       rmdirSync(group);
     } catch {
-      // a process is still ending in it
+      // a process in it is still exiting
     }
   });
   const device = (await exec("findmnt", ["--noheadings", "--output", "SOURCE", folder])).trim();

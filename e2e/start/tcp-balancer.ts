@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net";
 
 export interface TcpBalancer {
   readonly port: number;
-  /** Connections that no server took. */
+  /** Number of connections that no server accepted. */
   readonly refused: number;
   close(): void;
 }
@@ -11,8 +11,9 @@ export interface TcpBalancer {
 const checkMs = 200;
 
 /**
- * A small load balancer of connections, as in front of several API servers: in turn to each that is in rotation, to the next
- * where one does not take it. With `ca` a server is in rotation while its /readyz answers 200; without all of them always are.
+ * A small TCP load balancer for several API servers: round-robin over the servers in rotation, with fallback to the next one
+ * when a connection is refused. With `ca`, a server is in rotation while its /readyz returns 200; without it, all servers always
+ * are.
  */
 export async function startTcpBalancer(
   t: { after(fn: () => void): void },

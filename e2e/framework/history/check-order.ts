@@ -3,10 +3,10 @@ import { type Read, type Recording, revisionOf, type Write } from "./records.ts"
 import type { Timeline } from "./timeline.ts";
 
 /**
- * Linearizability of writes and of most-recent reads. etcd's revisions are the order in which writes took effect, so
- * each operation has a place in it: a write its revision, a read the span of revisions in which what it showed was the
- * present. They fit into real time when no operation's place is before that of one which had ended before it began.
- * That is stronger than a register for each key: it is one order for all of them.
+ * Checks linearizability of writes and most-recent reads. etcd's revisions define the order of writes, so each operation has a
+ * position: a write its revision, a read the range of revisions during which its result was current. The positions are consistent
+ * with real time when no operation is positioned before one that had ended before it began. This is a single order for all keys,
+ * hence stronger than linearizability per key.
  */
 export function checkOrder(recording: Recording, timeline: Timeline): string[] {
   const placed = [
@@ -20,7 +20,7 @@ export function checkOrder(recording: Recording, timeline: Timeline): string[] {
   moments.sort((a, b) => a.at - b.at || Number(a.ends) - Number(b.ends));
 
   const broken: string[] = [];
-  /** Everything up to here had happened when some operation ended. */
+  /** Highest revision known to be applied, because some operation that observed it has ended. */
   let floor = 0;
   const floors = new Map<Placed, number>();
   for (const { operation, ends } of moments) {
@@ -41,13 +41,13 @@ interface Placed {
   name: string;
   start: number;
   end: number | undefined;
-  /** Revisions at which it may have happened, ascending. */
+  /** Ranges of revisions at which it may have taken effect, ascending. */
   spans: readonly { from: number; to: number }[];
-  /** A write is after everything that was seen before it; a read may be at the same place. */
+  /** A write must be after everything observed before it; a read may be at the same revision. */
   isWrite: boolean;
 }
 
-/** The earliest place at or after `floor`. */
+/** The earliest possible revision at or after `floor`. */
 function fitting({ spans, isWrite }: Placed, floor: number): number | undefined {
   const span = spans.find(({ to }) => (isWrite ? to > floor : to >= floor));
   return span === undefined ? undefined : Math.max(span.from, floor);
@@ -60,7 +60,7 @@ function placeOfWrite(write: Write, timeline: Timeline): Placed[] {
   const version = write.tag === undefined ? undefined : timeline.tagged(write.tag)[0];
   if (version === undefined) return [];
   const { start, client, verb, key } = write;
-  // Without a clear answer it may take effect at any time after it was sent.
+  // Without a success response it may take effect at any time after it was sent.
   const end = write.code !== undefined && write.code < 300 ? write.end : undefined;
   const at = { from: version.revision, to: version.revision };
   return [{ name: `${client}'s ${verb} of ${key}`, start, end, spans: [at], isWrite: true }];

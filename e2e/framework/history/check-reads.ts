@@ -2,8 +2,8 @@ import { keyOf, type Read, revisionOf } from "./records.ts";
 import { type Timeline, textOf } from "./timeline.ts";
 
 /**
- * What a read showed was the state at one revision: a single object at its own, a list at the list's. Never older than
- * was asked for, exactly what was asked for, and all pages of one list at the same revision.
+ * Checks that each read returned the state at one revision: objects at their own revision, lists at the list's. Not older than
+ * the requested revision, equal to it for exact reads, and the same for all pages of a list.
  */
 export function checkReads(reads: readonly Read[], timeline: Timeline): string[] {
   return reads
@@ -33,7 +33,7 @@ function* ofList(read: Read, timeline: Timeline): Generator<string> {
   const { previous } = read;
   if (read.exact && at !== read.revision) yield `${nameOf(read)} is of revision ${at}`;
   if (read.revision !== undefined && at < read.revision) yield `${nameOf(read)} is of the older revision ${at}`;
-  // After 410 the fresh token goes on with what is there then, which is another revision by its own word.
+  // After a 410 the list continues with a new token at another revision.
   if (previous?.code === 200 && previous.listRevision !== at) {
     yield `${nameOf(read)}: a page of revision ${previous.listRevision} is followed by one of ${at}`;
   }
@@ -52,7 +52,7 @@ function* ofList(read: Read, timeline: Timeline): Generator<string> {
   }
 }
 
-/** Where the pages before this one stopped; pages that failed showed nothing. */
+/** Last key of the previous pages; failed pages have no items. */
 function lastKeyBefore(read: Read): string | undefined {
   for (let page = read.previous; page !== undefined; page = page.previous) {
     const last = page.items.at(-1);

@@ -2,8 +2,8 @@ import { keyOf, revisionOf, type SeenEvent, type WatchSession } from "./records.
 import { type ExpectedEvent, isEvent, type Timeline } from "./timeline.ts";
 
 /**
- * A watch shows what etcd's history says from its start on: each event once, in order, none missing between two others,
- * none from before its start, and no bookmark ahead of an event that had not come. It may end anywhere.
+ * Checks that each watch delivered etcd's history from its start: each event once, in order, without gaps, none from before the
+ * start, and no bookmark ahead of a missing event. A watch may end at any point.
  */
 export function checkWatches(watches: readonly WatchSession[], timeline: Timeline): string[] {
   return watches.flatMap((watch) => {
@@ -46,7 +46,7 @@ function follow(watch: WatchSession, events: readonly SeenEvent[], after: number
   return undefined;
 }
 
-/** The state of some revision comes first, in the order of keys; which one it was, the rest has to fit to. */
+/** Watches without revision start with the state at some revision, in key order; tries all revisions. */
 function fromPresent(watch: WatchSession, timeline: Timeline): string | undefined {
   const { events, prefix, selection } = watch;
   if (events.length === 0 || events[0]?.type === "ERROR") return undefined;
@@ -55,7 +55,7 @@ function fromPresent(watch: WatchSession, timeline: Timeline): string | undefine
   for (const revision of candidates) {
     const state = timeline.state(prefix, revision).filter(({ object }) => object !== undefined && selection.matches(object));
     const shown = events.slice(0, state.length);
-    // A watch that was cut short may not have shown all of it.
+    // An interrupted watch may have delivered only a part of the state.
     const fits = shown.every(
       (event, i) =>
         event.type === "ADDED" && keyOf(event.object) === state[i]?.key && revisionOf(event.object) === state[i]?.revision,

@@ -2,15 +2,15 @@ import { revisionOf, type Write } from "./records.ts";
 import { type Timeline, textOf } from "./timeline.ts";
 
 /**
- * Every acknowledged write is there, as it was answered; none is there twice; one that was refused is not there; one
- * without an answer is whole or absent; and no write replaced a version that its writer had not named.
+ * Checks writes: acknowledged ones are in etcd as reported, exactly once; rejected ones are absent; those without a response
+ * are applied completely or not at all; and no write replaced another version than the one it was based on.
  */
 export function checkWrites(writes: readonly Write[], timeline: Timeline): string[] {
   return writes.flatMap((write) => [...(write.verb === "delete" ? ofDeletion(write, timeline) : ofChange(write, timeline))]);
 }
 
 const wasDone = ({ code }: Write): boolean => code !== undefined && code < 300;
-/** Said no for sure; after 500 and more it may have happened. */
+/** Definitely not applied, in contrast to 5xx responses. */
 const wasRefused = ({ code }: Write): boolean => code !== undefined && code >= 300 && code < 500;
 const nameOf = ({ client, verb, key, tag }: Write): string =>
   `${client}'s ${verb} of ${key}${tag === undefined ? "" : ` (${tag})`}`;
@@ -31,7 +31,7 @@ function* ofChange(write: Write, timeline: Timeline): Generator<string> {
   }
   const before = timeline.at(key, version.revision - 1);
   if (write.verb === "create" && before !== undefined) yield `${nameOf(write)} replaced revision ${before.revision}`;
-  // An apply makes an object that is not there, whatever version it names.
+  // Server-side apply creates missing objects, regardless of the resourceVersion.
   const makes = write.verb === "apply" && before === undefined;
   if (basedOn !== undefined && before?.revision !== basedOn && !makes) {
     yield `${nameOf(write)} was based on revision ${basedOn} and replaced ${before?.revision ?? "nothing"}`;

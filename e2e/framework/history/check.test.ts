@@ -24,7 +24,7 @@ const stored = (revision: number, name: string, version: number, tag: string, la
 };
 const deleted = (revision: number, name: string): Version => ({ key: `n/${name}`, revision, version: 0, object: undefined });
 
-/** a: 2, 4, deleted at 6; b: 3, 5. */
+/** Revisions of a: 2, 4, deleted at 6; of b: 3, 5. */
 const history: Version[] = [
   stored(2, "a", 1, "t2"),
   stored(3, "b", 1, "t3", { on: "y" }),

@@ -6,9 +6,9 @@ import type { Recording, Version } from "./records.ts";
 import { newTimeline } from "./timeline.ts";
 
 /**
- * Holds what clients were told about one resource against what etcd's history says happened.
- * @param versions every change of the resource in revision order, read from etcd itself
- * @returns what was broken, a sentence each; empty when every promise was kept
+ * Compares what clients observed of one resource with etcd's history.
+ * @param versions all changes of the resource in revision order, read from etcd directly
+ * @returns descriptions of violations; empty when there are none
  */
 export function check(recording: Recording, versions: readonly Version[]): string[] {
   const timeline = newTimeline(versions);
@@ -21,7 +21,7 @@ export function check(recording: Recording, versions: readonly Version[]): strin
   ];
 }
 
-/** The judge's own evidence must be whole: a key's version counts up by one, its revision grows. */
+/** Checks the history itself for completeness: versions of a key are consecutive, revisions increase. */
 function checkHistory(versions: readonly Version[]): string[] {
   const broken: string[] = [];
   const last = new Map<string, Version>();

@@ -4,13 +4,13 @@ import { linesOf } from "./recorder.ts";
 import type { Resource, Version } from "./records.ts";
 
 /**
- * Reads etcd's own history, all of it, through etcd's JSON gateway and not through code under test. It follows along, so
- * that what is compacted was read before.
+ * Reads etcd's complete history through its JSON gateway, independent of the code under test. Follows continuously, to read
+ * changes before they are compacted.
  */
 export interface EtcdHistory {
-  /** Everything up to here was read. */
+  /** Everything up to this revision has been read. */
   readonly revision: number;
-  /** Resolves when everything that was written before the call was read. */
+  /** Resolves when all writes made before the call have been read. */
   caughtUp(): Promise<void>;
   versions(resource: Resource): Version[];
   stop(): void;
@@ -26,7 +26,7 @@ interface RawVersion {
 const silenceMs = 2_000;
 const retryMs = 200;
 
-/** @param prefix of the API server's keys: `/registry` */
+/** @param prefix key prefix of the API server, such as `/registry` */
 export function followEtcd(endpoints: readonly string[], prefix: string): EtcdHistory {
   const history: RawVersion[] = [];
   const stopping = new AbortController();
@@ -37,7 +37,7 @@ export function followEtcd(endpoints: readonly string[], prefix: string): EtcdHi
 
   async function follow(): Promise<void> {
     for (let turn = 0; !stopping.signal.aborted && failure === undefined; turn++) {
-      // A member that was cut off from the others says nothing, so silence is a reason to ask another one.
+      // A partitioned member sends nothing; on a timeout switch to another member.
       const silence = new AbortController();
       let timer = setTimeout(() => silence.abort(), silenceMs);
       try {
@@ -52,7 +52,7 @@ export function followEtcd(endpoints: readonly string[], prefix: string): EtcdHi
           receive((JSON.parse(line) as { result: WatchAnswer }).result);
         }
       } catch {
-        // The next member goes on from the last revision.
+        // The next member continues from the last revision.
       } finally {
         clearTimeout(timer);
       }
@@ -73,7 +73,7 @@ export function followEtcd(endpoints: readonly string[], prefix: string): EtcdHi
     for (const wake of waiters) wake();
   }
 
-  /** Linearizable, of whichever member answers. */
+  /** Current revision by a linearizable read, from any member that responds. */
   async function present(): Promise<number> {
     for (let turn = 0; ; turn++) {
       try {
@@ -85,7 +85,7 @@ export function followEtcd(endpoints: readonly string[], prefix: string): EtcdHi
         const answer = (await response.json()) as { header?: { revision: string } };
         if (answer.header !== undefined) return Number(answer.header.revision);
       } catch {
-        // The next one.
+        // Try the next member.
       }
       if (turn > 60) throw new Error("no member of etcd answers");
       await new Promise((resolve) => setTimeout(resolve, retryMs));

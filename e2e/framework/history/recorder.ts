@@ -14,17 +14,17 @@ import {
   type Write,
 } from "./records.ts";
 
-/** A client that writes down all it asks and hears. Its calls never throw: what went wrong is in what they return. */
+/** A client that records requests and responses. Its methods never throw: errors are in the returned records. */
 export interface RecordingClient {
   create(object: KubeObject): Promise<Write>;
-  /** The object's resourceVersion, if it has one, is the condition. */
+  /** Conditional on the object's resourceVersion, if set. */
   update(object: KubeObject): Promise<Write>;
-  /** @param query of an apply: `fieldManager=a&force=true` */
+  /** @param query for an apply: `fieldManager=a&force=true` */
   patch(key: string, type: PatchType, body: unknown, query?: string): Promise<Write>;
   delete(key: string): Promise<Write>;
   get(key: string, revision?: number): Promise<Read>;
   list(prefix: string, options?: ListOptions): Promise<Read>;
-  /** @param onEvent is told at once; @returns when the watch is over */
+  /** @param onEvent called immediately for each event; @returns when the watch has ended */
   watch(prefix: string, options: WatchOptions, onEvent?: (event: SeenEvent) => void): Promise<WatchSession>;
   close(): void;
 }
@@ -48,7 +48,7 @@ export interface WatchOptions {
 
 export interface RecordingClientOptions {
   name: string;
-  /** `https://127.0.0.1:6443`; asked for each request, so that a client can move to another server. */
+  /** `https://127.0.0.1:6443`; called for each request, so that a client can switch servers. */
   url: () => string;
   ca: string;
   token: string;
@@ -66,6 +66,7 @@ const mediaTypes: Readonly<Record<PatchType, string>> = {
   apply: "application/apply-patch+yaml",
 };
 
+/** A client that appends all its requests to the recording of the options. */
 export function newRecordingClient(options: RecordingClientOptions): RecordingClient {
   const { name: client, ca, token, recording } = options;
   const { root, plural, folder } = options.resource;
@@ -97,7 +98,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       for await (const chunk of response) chunks.push(chunk as Buffer);
       return { code: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
     } catch {
-      return undefined; // whether it was done, only etcd knows
+      return undefined; // unknown outcome: only etcd's history can tell
     } finally {
       clearTimeout(timer);
     }
@@ -140,7 +141,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       record.items = body.items;
       record.listRevision = Number(body.metadata.resourceVersion);
     }
-    // An expired token comes with a fresh one.
+    // A 410 response contains a new continue token.
     record.continueToken = (body.metadata as { continue?: string }).continue || undefined;
     return record;
   }
@@ -195,7 +196,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       const stop = (): void => void sent.destroy();
       if (signal?.aborted) stop();
       signal?.addEventListener("abort", stop, { once: true });
-      // A server that is stopped in its tracks keeps the connection and says nothing.
+      // A stopped (SIGSTOP) server keeps the connection open without responding.
       const patience = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + timeoutMs);
       try {
         const response = await responseOf(sent);
@@ -208,7 +209,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
           onEvent?.(event);
         }
       } catch {
-        // Broken off; what came is recorded.
+        // Interrupted; the events so far are recorded.
       } finally {
         clearTimeout(patience);
         signal?.removeEventListener("abort", stop);
@@ -227,7 +228,7 @@ interface Answer {
 
 type JsonPatch = readonly { op: string; path: string; value?: unknown }[];
 
-/** A JSON patch says in a test on which version it is based. */
+/** A JSON patch states the version it is based on with a test operation. */
 function ofJsonPatch(patch: JsonPatch): { tag: string | undefined; basedOn: number | undefined } {
   const tested = patch.find(({ op, path }) => op === "test" && path === "/metadata/resourceVersion")?.value;
   const tag = patch.find(({ path }) => path === "/data/tag")?.value as string | undefined;
@@ -246,7 +247,7 @@ function responseOf(sent: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-/** Whole lines only: what a broken connection cut off was never said. */
+/** Complete lines only; an incomplete last line of a broken connection is dropped. */
 export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

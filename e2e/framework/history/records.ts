@@ -1,8 +1,8 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * What clients asked and were told, with times, and what etcd holds: the two sides that the checks compare. Times are
- * milliseconds of one clock, `performance.now()` of the process that runs all clients. Keys are `<namespace>/<name>`.
+ * Requests and responses of clients with times, and the contents of etcd, which the checks compare. Times are in ms of one clock,
+ * `performance.now()` of the process that runs all clients. Keys are `<namespace>/<name>`.
  */
 export interface Recording {
   readonly writes: Write[];
@@ -10,13 +10,13 @@ export interface Recording {
   readonly watches: WatchSession[];
 }
 
-/** A resource as its users and as etcd name it. */
+/** A resource in API paths and etcd keys. */
 export interface Resource {
-  /** `/api/v1` */
+  /** API root, such as `/api/v1` */
   readonly root: string;
-  /** `configmaps` */
+  /** Plural name, such as `configmaps` */
   readonly plural: string;
-  /** Below etcd's prefix: `configmaps`, `services/specs`. */
+  /** Folder below etcd's prefix: `configmaps`, `services/specs`. */
   readonly folder: string;
 }
 
@@ -24,44 +24,44 @@ interface Request {
   readonly client: string;
   readonly folder: string;
   readonly start: number;
-  /** undefined: no answer came, the connection broke or the client gave up. */
+  /** undefined when there was no response: the connection broke or the client timed out. */
   end: number | undefined;
-  /** HTTP status; undefined without an answer. */
+  /** HTTP status; undefined without a response. */
   code: number | undefined;
 }
 
 export interface Write extends Request {
   readonly verb: "create" | "update" | "patch" | "apply" | "delete";
   readonly key: string;
-  /** What the write leaves in the object under `data.tag`, and no other write; undefined for deletions. */
+  /** Unique value that the write sets in `data.tag`; undefined for deletions. */
   readonly tag: string | undefined;
-  /** The resourceVersion that was sent. */
+  /** The resourceVersion in the request. */
   readonly basedOn: number | undefined;
-  /** The answer: the object as written, or the Status of a deletion. */
+  /** Response body: the written object, or the Status of a deletion. */
   answer: KubeObject | undefined;
 }
 
 export interface Read extends Request {
-  /** One object's key; for lists `""` or `<namespace>/`. */
+  /** Key of an object; for lists `""` or `<namespace>/`. */
   readonly prefix: string;
   readonly selection: Selection;
-  /** As sent; undefined: most recent. */
+  /** Requested resourceVersion; undefined for most recent. */
   readonly revision: number | undefined;
   readonly exact: boolean;
   readonly limit: number | undefined;
-  /** The page before this one. */
+  /** The previous page of the list. */
   readonly previous: Read | undefined;
-  /** Of a list: as the answer says. */
+  /** Resource version of a list response. */
   listRevision: number | undefined;
   items: readonly KubeObject[];
-  /** There is more. */
+  /** Set when there are more pages. */
   continueToken: string | undefined;
 }
 
 export interface WatchSession extends Request {
   readonly prefix: string;
   readonly selection: Selection;
-  /** After this revision; undefined and 0: the present state first. */
+  /** Start after this revision; undefined and 0 start with the current state. */
   readonly revision: number | undefined;
   readonly events: SeenEvent[];
 }
@@ -72,9 +72,9 @@ export interface SeenEvent {
   readonly object: KubeObject;
 }
 
-/** A selector with what it means, told apart from the code under test. */
+/** A selector and its semantics, implemented independently of the code under test. */
 export interface Selection {
-  /** `labelSelector=group%3Da`; empty for all. */
+  /** Query parameter, such as `labelSelector=group%3Da`; empty for all. */
   readonly query: string;
   matches(object: KubeObject): boolean;
 }
@@ -91,13 +91,13 @@ export const byName = (name: string): Selection => ({
   matches: (object) => object.metadata.name === name,
 });
 
-/** One change in etcd. */
+/** A change in etcd. */
 export interface Version {
   readonly key: string;
   readonly revision: number;
-  /** How often the key was written since it was made; 0 for a deletion. */
+  /** Number of writes of the key since its creation; 0 for a deletion. */
   readonly version: number;
-  /** undefined: deleted. */
+  /** undefined for a deletion. */
   readonly object: KubeObject | undefined;
 }
 

@@ -1,20 +1,20 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { keyOf, revisionOf, type SeenEvent, type Selection, tagOf, type Version } from "./records.ts";
 
-/** etcd's history of one resource, made to be asked. */
+/** Indexed history of one resource in etcd. */
 export interface Timeline {
   /** In revision order. */
   readonly versions: readonly Version[];
   of(key: string): readonly Version[];
-  /** What the key held at the revision; undefined: nothing. */
+  /** Version of the key at the revision; undefined when the key did not exist. */
   at(key: string, revision: number): Version | undefined;
   /** The key's first change after the revision. */
   next(key: string, revision: number): Version | undefined;
-  /** The state below a prefix at a revision, in the order of keys. */
+  /** The state below a prefix at a revision, in key order. */
   state(prefix: string, revision: number): Version[];
-  /** What a watcher has to see after a revision. */
+  /** Events that a watcher must receive after a revision. */
   events(prefix: string, selection: Selection, after: number): ExpectedEvent[];
-  /** Objects whose `data.tag` was written by this change, in revision order; more than one when it was applied twice. */
+  /** Changes that wrote this `data.tag`, in revision order; more than one when a write was applied twice. */
   tagged(tag: string): readonly Version[];
 }
 
@@ -70,14 +70,14 @@ export function newTimeline(versions: readonly Version[]): Timeline {
   };
 }
 
-/** Whether what a watcher saw is this event. */
+/** Whether a received event equals the expected one. */
 export const isEvent = (seen: SeenEvent, expected: ExpectedEvent): boolean =>
   seen.type === expected.type &&
   keyOf(seen.object) === expected.key &&
   revisionOf(seen.object) === expected.revision &&
   textOf(seen.object) === expected.text;
 
-/** What must be the same of an object in etcd and in an answer: all but what each of the two says in its own way. */
+/** Canonical text for comparison, without the fields that legitimately differ between etcd and responses. */
 export function textOf(object: KubeObject): string {
   const { apiVersion: _, kind: __, metadata, ...rest } = object as KubeObject & Record<string, unknown>;
   const { resourceVersion: ___, managedFields: ____, creationTimestamp: _____, ...kept } = metadata as Record<string, unknown>;

@@ -21,7 +21,7 @@ async function clusterFor(t: TestContext): Promise<OwnCluster> {
   return cluster;
 }
 
-/** Everything of the cluster that the machine still has, by the names the kernel gives it. */
+/** Everything of the cluster that still exists on the machine, by its kernel names. */
 function remainsOf({ settings }: OwnCluster): string[] {
   const { id, run, state, bridge } = settings;
   const rules = execFileSync("iptables-save", { encoding: "utf8" });
@@ -82,7 +82,7 @@ test("down without containerd, its configuration, the supervisor, the settings a
   for (const part of ["CNI-HOSTPORT-DNAT", "containerd", "/sys/fs/cgroup", "kubernetes.io~empty-dir/memory", settings.bridge])
     assert.ok(before.includes(part), `a running cluster has ${part}:\n${before}`);
 
-  // A user of a mount, and a process in the pods' cgroup that ends by nothing but SIGKILL.
+  // A process that uses a mount, and one in the pods' cgroup that ends only on SIGKILL.
   const mount = mountsBelow([settings.state]).find((path) => path.endsWith("kubernetes.io~empty-dir/memory")) as string;
   const cgroup = globSync(`/sys/fs/cgroup/{,*/}cox-${settings.id}/cgroup.procs`)[0] as string;
   const user = spawn("sleep", ["600"], { cwd: mount, stdio: "ignore" });

@@ -13,8 +13,8 @@ import type { PodView } from "../../framework/pods.ts";
 import { waitFor } from "../../framework/wait-for.ts";
 
 /**
- * What machines do to a cluster; it recovers without a command. One cluster of its own for all of it, on a file system of its own, which
- * can be filled without harm to others.
+ * Machine faults from which a cluster recovers without intervention. All tests share one separate cluster on its own file
+ * system, which can be filled without affecting others.
  */
 const folder = mkdtempSync(join(tmpdir(), "cox-recovery-"));
 const disk = join(folder, "disk");
@@ -25,7 +25,7 @@ before(async () => {
   mkdirSync(disk);
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=1g", "cox-recovery", disk]);
   cluster = await newOwnCluster(state);
-  // A kubelet whose disk is full evicts pods and deletes images, which no registry has here.
+  // With a full disk the kubelet would evict pods and delete images, which cannot be pulled again here.
   await cluster.mustCox(
     "up",
     "--kubelet-arg",
@@ -67,7 +67,7 @@ const containersOf = (views: readonly PodView[]): string[] =>
   views.map(({ status }) => status.containerStatuses?.[0]?.containerID ?? "none").toSorted();
 let replicas = web.spec.replicas;
 
-/** Scales by one pod, up or down in turn, which needs all parts of the cluster. */
+/** Scales by one pod, alternately up and down, which involves all parts of the cluster. */
 async function scales(): Promise<void> {
   replicas = replicas === 2 ? 3 : 2;
   await waitFor("the deployment to be scaled", () => cluster.kubectl("scale", "deployment/web", `--replicas=${replicas}`), {
@@ -86,7 +86,7 @@ async function scales(): Promise<void> {
 const allReady = (): Promise<true> =>
   waitFor("status to find all of it ready", async () => (await cluster.cox("status")).code === 0);
 
-/** Kills processes and waits until the supervisor has started them again. */
+/** Kills processes and waits until the supervisor has restarted them. */
 async function kill(names: readonly string[]): Promise<void> {
   const before = names.map((name) => runningPid(cluster.settings, name) as number);
   for (const pid of before) process.kill(pid, "SIGKILL");
@@ -98,7 +98,7 @@ async function kill(names: readonly string[]): Promise<void> {
   );
 }
 
-/** Runs what shall go wrong; afterwards the cluster works, and the containers that ran run on. */
+/** Injects a fault and verifies that the cluster works afterwards and that running containers were not restarted. */
 async function survives(damage: () => Promise<void>): Promise<void> {
   const containers = containersOf(await pods());
   await damage();
@@ -153,7 +153,7 @@ test("etcd stands still until both leaders have lost their leases, then goes on"
     const etcd = runningPid(cluster.settings, "etcd") as number;
     process.kill(etcd, "SIGSTOP");
     try {
-      // A leader that cannot renew its lease ends, as upstream's does.
+      // A leader that cannot renew its lease exits, as upstream's does.
       await waitFor("both leaders to end", async () =>
         leaders.every((name, index) => processState(cluster.settings, name)?.since !== began[index]),
       );
@@ -172,7 +172,7 @@ test("the disk is full until etcd has ended, then free again", () =>
         fill(disk, attempt++);
         const large = [`large-${attempt}`, `--from-literal=a=${"x".repeat(500_000)}`, "--request-timeout=2s"];
         await cluster.kubectl("create", "configmap", ...large).catch(() => {});
-        const { processes } = await ask(settings, { verb: "status" }); // its file cannot be written now
+        const { processes } = await ask(settings, { verb: "status" }); // the status file cannot be written while the disk is full
         return processes["etcd"]?.state.restarts !== restarts;
       });
     } finally {
@@ -182,7 +182,7 @@ test("the disk is full until etcd has ended, then free again", () =>
 
 const filler = (folder: string): string => join(folder, "filler");
 
-/** Takes up all that is left. @param attempt names its files */
+/** Fills the remaining space. @param attempt makes file names unique */
 function fill(folder: string, attempt: number): void {
   mkdirSync(filler(folder), { recursive: true });
   const block = Buffer.alloc(1 << 20);
@@ -190,7 +190,7 @@ function fill(folder: string, attempt: number): void {
     try {
       writeFileSync(join(filler(folder), `${attempt}-${file}`), block.subarray(0, size));
     } catch {
-      size >>= 1; // the last bytes, too
+      size >>= 1; // fills the last bytes too
     }
   }
 }

@@ -13,12 +13,12 @@ import { waitFor } from "../../framework/wait-for.ts";
 import { ended } from "./etcd-cluster.ts";
 import type { FaultPoint } from "./faulty-apiserver.ts";
 
-/** API servers as processes of their own, on fixed ports, that can be killed and come back. */
+/** API servers as separate processes that can be killed and restarted on the same port. */
 export interface ApiServers {
   readonly servers: readonly ApiServer[];
   readonly ca: string;
   readonly token: string;
-  /** A new serving certificate of the same authority, put where the servers look. */
+  /** Replaces the serving certificate by a new one from the same CA. */
   rotateCertificate(): Promise<void>;
 }
 
@@ -26,13 +26,13 @@ export interface ApiServer {
   readonly url: string;
   readonly pid: number;
   readonly running: boolean;
-  /** @param fault where it kills itself, and at the how-manieth write that comes there */
+  /** @param fault the point at which it kills itself, and the number of the write there */
   start(fault?: { point: FaultPoint; times: number }): void;
   ready(): Promise<void>;
   kill(): Promise<void>;
-  /** Asks it to end. @returns when it has. */
+  /** Sends SIGTERM. Resolves when the process has exited. */
   stop(): Promise<void>;
-  /** Resolves when it is gone, by whatever cause. */
+  /** Resolves when the process has exited for any reason. */
   gone(): Promise<void>;
   pause(): void;
   resume(): void;
@@ -44,7 +44,7 @@ interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
 
-/** A server that is paused says nothing at all. */
+/** Limit for requests to a paused server, which never responds. */
 const answerMs = 20_000;
 
 const program = fileURLToPath(new URL("faulty-apiserver.ts", import.meta.url));
@@ -123,7 +123,7 @@ export async function startApiServers(
       },
       start(fault) {
         const log = openSync(output, "a");
-        // However this process ends, the servers end with it.
+        // The servers exit with this process, however it ends.
         child = spawn("setpriv", ["--pdeathsig", "KILL", process.execPath, "-C", "cox-source", program, ...flags], {
           stdio: ["ignore", log, log],
           env: { ...process.env, NODE_OPTIONS: "", ...(fault !== undefined && { COX_FAULT: `${fault.point}:${fault.times}` }) },

@@ -4,11 +4,11 @@ import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { startApiServers } from "./apiservers.ts";
 import { churn, trendOf } from "./churn.ts";
 
-/** COX_TEST_LONG: a quarter of an hour, times its value. */
+/** COX_TEST_LONG: a quarter of an hour multiplied by its value. */
 const long = process.env["COX_TEST_LONG"];
 const rounds = Math.max(Number(long) || 1, 1);
 const minutesOfRound = 15;
-/** Until the caches are as full as they get: they remember five minutes, and some things twice as long. */
+/** Time until the caches have reached their full size: they keep five minutes of history, and some data twice as long. */
 const warmUpSeconds = 10 * 60;
 const mostGrowth = 0.05;
 

@@ -9,8 +9,8 @@ import type { ApiServers } from "./apiservers.ts";
 import { residentMb } from "./resident.ts";
 
 /**
- * The everyday life of a cluster at a pace: the oldest pod is deleted, another one made, bound, ready and reported by an
- * event; nodes renew their leases; informers watch, and somebody lists pods, whole, in pages and as a table.
+ * Typical cluster load at a fixed rate: the oldest pod is deleted; another one is created, bound, marked ready and reported by
+ * an event. Nodes renew their leases, informers watch, and a client lists pods, unpaged, in pages and as a table.
  */
 export interface ChurnOptions {
   apis: ApiServers;
@@ -23,7 +23,7 @@ export interface Churned {
   samples: readonly Sample[];
   writes: number;
   failed: number;
-  /** What each informer holds in the end, as `name@version` in order, and what the server lists. */
+  /** Final content of each informer, as sorted `name@version`, and of a list. */
   held: readonly string[][];
   listed: readonly string[];
 }
@@ -36,12 +36,12 @@ export interface Sample {
 const informers = 5;
 const nodeCount = 10;
 const namespace = "churn";
-/** So that a pod takes about what a real one takes. */
+/** Gives a pod a realistic size. */
 const fillingBytes = 1_500;
 /** Delete, create, bind, status, event. */
 const writesPerPod = 5;
 const batchMs = 100;
-/** After a time in which little was done; more at once would not be a pace. */
+/** Limit for catching up after a delay, to keep the rate even. */
 const mostAtOnce = 20;
 const sampleMs = 30_000;
 const table = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
@@ -146,8 +146,8 @@ export async function churn({ apis, pods: count, writesPerSecond, minutes }: Chu
 }
 
 /**
- * Of the line through the samples: how much it rises from the first to the last, in parts of their mean. Single samples
- * depend on when garbage was collected last.
+ * Slope of the regression line through the samples: its rise from the first to the last one relative to their mean. Single
+ * samples depend on the time of the last garbage collection.
  */
 export function trendOf(samples: readonly Sample[]): number {
   const mean = (value: (sample: Sample) => number): number =>
@@ -162,7 +162,7 @@ const versionsOf = (objects: readonly KubeObject[]): string[] =>
   objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort();
 const now = (): string => `${new Date().toISOString().slice(0, 19)}Z`;
 const nodeName = (n: number): string => `node-${n % nodeCount}`;
-/** Never the same name twice, and not in the order of the alphabet. */
+/** Unique names that are not in alphabetical order. */
 const podName = (n: number): string => `pod-${(n * 7919) % 1000}-${n}`;
 const named = (name: string, inNamespace?: string): KubeObject => ({
   metadata: { name, ...(inNamespace !== undefined && { namespace: inNamespace }) },

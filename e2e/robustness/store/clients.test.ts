@@ -6,7 +6,7 @@ import { listTogether } from "./slow-lists.ts";
 import { stopReading } from "./slow-watchers.ts";
 import { newStage, type Stage } from "./stage.ts";
 
-/** The store under demanding clients, on one stage for all of these tests. */
+/** The store under demanding clients; all tests share one stage. */
 const skip = await noNamespaces();
 let stage: Stage | undefined;
 const cleanups: (() => void | Promise<void>)[] = [];
@@ -15,7 +15,7 @@ before(async () => {
   if (skip) return;
   stage = await newStage(
     { after: (fn: () => void | Promise<void>) => void cleanups.push(fn) },
-    // The first answers from memory, the second asks etcd for everything.
+    // The first server reads from memory, the second one always from etcd.
     { members: 1, apiServers: 2, flags: (server) => (server === 1 ? ["--watch-cache=false"] : []) },
   );
 });

@@ -8,7 +8,7 @@ import type { ApiServer } from "./apiservers.ts";
 import type { Stage } from "./stage.ts";
 import { configMaps } from "./workload.ts";
 
-/** COX_TEST_LONG: 32 clients count to 2,000 times its value; 10 takes a quarter of an hour. */
+/** COX_TEST_LONG: 32 clients count to 2,000 times its value; the value 10 takes a quarter of an hour. */
 const rounds = Number(process.env["COX_TEST_LONG"] ?? 0);
 const size = rounds === 0 ? { clients: 8, target: 150 } : { clients: 32, target: 2_000 * rounds };
 
@@ -27,7 +27,7 @@ const patched =
     return client.patch(`${namespace}/${name}`, type, next, query);
   };
 
-/** Every way to write on the condition that nobody else did; and how a clash is refused. */
+/** Every kind of conditional write, with its response on a conflict. */
 const increments: readonly { name: string; increment: Increment; clash: number }[] = [
   {
     name: "PUT",
@@ -49,7 +49,7 @@ const increments: readonly { name: string; increment: Increment; clash: number }
   },
 ];
 
-/** Many clients count with one object in every way to write: no step is lost, every clash is refused. */
+/** Many clients increment one object with every kind of write: no increment is lost, every conflict is refused. */
 export async function countTogether(t: TestContext, { apis, history, namespaces, compact }: Stage): Promise<void> {
   const recording = newRecording();
   const newClient = (name: string, server: number): RecordingClient => {

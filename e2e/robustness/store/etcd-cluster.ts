@@ -6,18 +6,18 @@ import { promisify } from "node:util";
 import { waitFor } from "../../framework/wait-for.ts";
 
 /**
- * etcd with several members on this machine, each in a network namespace of its own with a small disk of its own, so that
- * it can be killed, paused, cut off and filled up. Namespaces and mounts live as long as a process that dies with this one,
- * so nothing stays however the test ends.
+ * etcd with several members on this machine, each in its own network namespace with its own small disk, so that it can be killed,
+ * paused, partitioned and filled up. Namespaces and mounts are held by a process that dies with this one, so nothing remains
+ * however the test ends.
  */
 export interface EtcdCluster {
   readonly endpoints: readonly string[];
   readonly members: readonly EtcdMember[];
-  /** Forgets history up to `revision`; what is forgotten already is no error. */
+  /** Compacts history up to `revision`; an already compacted revision is not an error. */
   compact(revision: number): Promise<void>;
-  /** Writes a key of nobody's, outside of everything that is watched. */
+  /** Writes a key outside of every watched prefix. */
   writeElsewhere(): Promise<void>;
-  /** Asks the leader to make way for another member; it may not come to that. */
+  /** Requests a leader change, which may fail. */
   moveLeader(): Promise<void>;
   /** Resolves when all members answer linearizable reads again. */
   healthy(): Promise<void>;
@@ -31,10 +31,10 @@ export interface EtcdMember {
   start(): void;
   pause(): void;
   resume(): void;
-  /** From the other members only, or from everybody. */
+  /** Partitioned from the other members only, or also from all clients. */
   isolate(from: "members" | "all"): Promise<void>;
   rejoin(): Promise<void>;
-  /** Writes until nothing goes on the disk any more. etcd gives up when its database has to grow. */
+  /** Fills the disk. etcd exits when its database has to grow. */
   fillDisk(): Promise<void>;
   freeDisk(): Promise<void>;
   defragment(): Promise<void>;
@@ -45,12 +45,12 @@ interface TestContext {
 }
 
 const run = promisify(execFile);
-/** etcd reserves 64 MiB for each of two segments of its log. */
+/** etcd preallocates 64 MiB for each of two WAL segments. */
 const diskMb = 192;
-/** Of one call of a test, on a machine with much else to do. */
+/** Timeout of a call by a test, on a loaded machine. */
 const answerMs = 20_000;
 
-/** @returns why namespaces cannot be made here, for a test's `skip`; false when they can. */
+/** @returns the reason why namespaces cannot be created here, for a test's `skip`; false when they can. */
 export async function noNamespaces(): Promise<string | false> {
   if (process.getuid?.() !== 0) return "needs root for network namespaces";
   for (const tool of [
@@ -72,7 +72,7 @@ export async function noNamespaces(): Promise<string | false> {
   return false;
 }
 
-/** @param program of each member, by its number */
+/** @param program the etcd program of each member, by its number */
 export async function startEtcdCluster(
   t: TestContext,
   size = 3,
@@ -88,14 +88,14 @@ export async function startEtcdCluster(
   };
   t.after(stop);
 
-  // A network that no one else on this machine uses: the block is reserved for tests of devices (RFC 2544).
+  // The block reserved for benchmark tests (RFC 2544), to avoid conflicts with the machine's networks.
   const subnet = `198.${18 + (process.pid % 2)}.${(process.pid >> 1) % 256}`;
   const link = `cxh${process.pid}`;
   const ips = Array.from({ length: size }, (_, i) => `${subnet}.${i + 1}`);
   const spaces = [await newSpace(), ...(await Promise.all(ips.map(newSpace)))] as [Space, ...Space[]];
   holders.push(...spaces.map(({ holder }) => holder));
   const [hub, ...nodes] = spaces;
-  // The bridge is in a namespace of its own, where no firewall of this machine looks at what passes.
+  // The bridge has its own namespace, where the machine's firewall rules do not apply.
   await hub.run("ip", "link", "add", "hub", "type", "bridge");
   await hub.run("ip", "link", "set", "hub", "up");
   await run("ip", ["link", "add", link, "type", "veth", "peer", "name", "host", "netns", String(hub.pid)]);
@@ -142,7 +142,7 @@ export async function startEtcdCluster(
       await waitFor(
         "all members of etcd to answer",
         () => Promise.all(endpoints.map((endpoint) => ask(endpoint, "kv/range", { key: "AA==" }))).then(() => true),
-        { retry: () => true }, // whatever keeps a member from answering
+        { retry: () => true }, // any reason why a member does not respond
       );
     },
     stop,
@@ -232,12 +232,12 @@ function newMember({ hub, node, index, ips, directory, program }: MemberOptions)
 interface Space {
   holder: ChildProcess;
   pid: number;
-  /** nsenter's arguments. */
+  /** Arguments for nsenter. */
   prefix: readonly string[];
   run(command: string, ...args: string[]): Promise<unknown>;
 }
 
-/** A network and a mount namespace that go when their holder is killed, or this process ends in whatever way. */
+/** A network and a mount namespace that are removed when their holder is killed or this process exits in any way. */
 async function newSpace(): Promise<Space> {
   const args = [
     "--pdeathsig",
@@ -264,7 +264,7 @@ async function newSpace(): Promise<Space> {
   return { holder, pid, prefix, run: (command, ...rest) => run("nsenter", [...prefix, command, ...rest]) };
 }
 
-/** Kills it and waits until it is gone. */
+/** Kills the process and waits for its exit. */
 export async function ended(child: ChildProcess | undefined): Promise<void> {
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once("exit", resolve));

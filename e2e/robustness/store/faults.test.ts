@@ -11,9 +11,9 @@ import { newStage, type Stage } from "./stage.ts";
 import { startWorkload, type Workload } from "./workload.ts";
 
 /**
- * The store under faults: clients of every kind work on API servers over three members of etcd, faults come one after the
- * other, and in the end all that was said is held against etcd's own history. Only safety is judged, never speed.
- * COX_TEST_LONG: more of everything, for minutes (its value, when above 1: so many rounds).
+ * The store under faults: clients of every kind use API servers over three etcd members while faults are injected one at a time.
+ * Afterwards all responses are checked against etcd's own history. Only safety is checked, not speed.
+ * COX_TEST_LONG: more load and rounds, for minutes (a value above 1 is the number of rounds).
  */
 const long = process.env["COX_TEST_LONG"];
 const rounds = long === undefined ? 1 : Math.max(Number(long) || 1, 2);
@@ -30,7 +30,7 @@ const chosen = process.env["COX_TEST_FAULT"] ?? "";
 
 const oneOf = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)] as T;
 
-/** By name, so that a failure says which one it was. Each leaves everything running. */
+/** Keyed by name, for failure messages. Each fault leaves everything running. */
 const faults: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   async "a member is killed"({ etcd }) {
     const member = oneOf(etcd.members);
@@ -79,7 +79,7 @@ const faults: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
       server.start();
       await server.ready();
     };
-    // All at once is quick; one after the other leaves somebody to keep the others' load up.
+    // All at once is faster; one at a time keeps others available to sustain the load.
     if (long === undefined)
       await Promise.all(
         apis.servers.map((server, i) =>
@@ -100,7 +100,7 @@ const faults: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   },
 };
 
-/** How caches learn that nothing is missing; both have to hold. */
+/** How caches verify that they are up to date; both mechanisms are tested. */
 const ways: readonly { title: string; trusted: boolean; program: () => string; faults: readonly string[] }[] = [
   {
     title: "every promise of the store holds while members and API servers fail in every way",
@@ -112,7 +112,7 @@ const ways: readonly { title: string; trusted: boolean; program: () => string; f
     title: "every promise of the store holds so where fresh reads rely on the progress replies of a later etcd",
     trusted: true,
     program: laterEtcd,
-    // In short: those in which watches move to other members.
+    // The short run includes only faults that move watches to other members.
     faults:
       long === undefined
         ? [
@@ -157,12 +157,12 @@ for (const way of ways) {
   });
 }
 
-/** Debian 13's; this machine's own may be too old for its progress replies to be true. */
+/** Debian 13's etcd; the progress responses of this machine's own may be unreliable. */
 function laterEtcd(): string {
   return join(unpackedPackage("etcd-server-trixie"), "usr/bin/etcd");
 }
 
-/** Now and then a revision of which no watch has anything to say, so that readers have to find out. */
+/** Periodically writes an unwatched key, so that readers need barriers or progress requests. */
 function writeElsewhere({ etcd }: Stage): () => void {
   const stopping = new AbortController();
   void (async () => {

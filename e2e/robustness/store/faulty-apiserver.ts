@@ -8,8 +8,8 @@ import type { EtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 import type { TxnRequest } from "@coxswain/apiserver/storage/etcd/wire";
 
 /**
- * kube-apiserver that kills itself at a named point of a write: `COX_FAULT=after-txn:20` at the 20th time that a ConfigMap
- * comes there. Without it, it is the plain program.
+ * kube-apiserver that kills itself at a named point of a write: `COX_FAULT=after-txn:20` at the 20th write of a ConfigMap that
+ * reaches it. Without the variable it is the normal program.
  */
 export type FaultPoint = "before-txn" | "after-txn" | "before-answer" | "before-fan-out";
 

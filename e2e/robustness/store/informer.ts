@@ -3,15 +3,15 @@ import type { RecordingClient } from "../../framework/history/recorder.ts";
 import { everything, keyOf, type Read, revisionOf, type SeenEvent, type Selection } from "../../framework/history/records.ts";
 
 /**
- * A watcher that keeps to the API's rules: lists, follows, comes back after the last version it saw, and lists again when
- * it is told that this one is gone. What it holds has to be the state of a fresh list whenever it has caught up.
+ * A watcher that follows the API's rules: lists, watches, resumes after the last version received, and relists when that version
+ * is gone. Once it has caught up, its state must equal a fresh list.
  */
 export interface Informer {
   /** Key → resourceVersion. */
   readonly state: ReadonlyMap<string, number>;
   readonly relists: number;
   readonly sessions: number;
-  /** Ends it, and resolves when it has. */
+  /** Stops it; resolves when it has stopped. */
   stop(): Promise<void>;
 }
 
@@ -19,11 +19,11 @@ export interface InformerOptions {
   client: RecordingClient;
   prefix: string;
   selection?: Selection;
-  /** Begins here instead of with a list, once: everything after it is wanted, or 410. */
+  /** Starts here once instead of with a list: it must receive everything after it, or 410. */
   from?: number | undefined;
-  /** Of each watch; short ones come back often. */
+  /** Timeout of each watch; short ones resume often. */
   timeoutSeconds: () => number;
-  /** Goes to another server. */
+  /** Switches to another server. */
   onFailure: () => void;
 }
 

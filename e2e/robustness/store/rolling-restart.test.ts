@@ -12,7 +12,7 @@ import { configMaps } from "./workload.ts";
 
 const rounds = 10;
 const clients = 8;
-/** Between two requests of a client. */
+/** Pause between two requests of a client. */
 const paceMs = 20;
 
 test("API servers restarted in turn under load, certificates rotated, the leader moved: one retry is enough for all", async (t) => {
@@ -88,7 +88,7 @@ test("API servers restarted in turn under load, certificates rotated, the leader
   assert.deepEqual(relists, [1, 1], "watches went on where they stopped");
 });
 
-/** What a load balancer sees of a server that ends: unready for a while in which it still serves. */
+/** As seen by a load balancer: a server that shuts down is unready for a while but still serves. */
 async function healthUntilClosed(server: ApiServer): Promise<{ turnedUnready: boolean; servedMeanwhile: boolean }> {
   let turnedUnready = false;
   let servedMeanwhile = false;
@@ -100,7 +100,7 @@ async function healthUntilClosed(server: ApiServer): Promise<{ turnedUnready: bo
         servedMeanwhile ||= (await server.request("GET", "/version")).code === 200;
       }
     } catch {
-      // It is going.
+      // It is shutting down.
     }
     await delay(20);
   }

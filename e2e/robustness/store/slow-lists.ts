@@ -12,12 +12,12 @@ const size =
   process.env["COX_TEST_LONG"] === undefined
     ? { objects: 1_000, lists: 20, slowMs: 2_000 }
     : { objects: 10_000, lists: 50, slowMs: 60_000 };
-/** About what a pod takes. */
+/** Approximate size of a pod. */
 const valueBytes = 3_000;
 const mostMb = 1_024;
 const slowBytes = 1_024;
 
-/** Many large lists at once, half of them read slowly, leave the server small and at everybody's service. */
+/** Many large concurrent lists, half of them read slowly: the server's memory stays bounded and it serves other requests. */
 export async function listTogether(t: TestContext, { apis }: Stage): Promise<void> {
   const [server] = apis.servers as [ApiServer];
   const { ca, token } = apis;
@@ -34,7 +34,7 @@ export async function listTogether(t: TestContext, { apis }: Stage): Promise<voi
     }),
   );
 
-  /** @returns how much came, and whether that was all */
+  /** @returns the number of bytes received, and whether the list was complete */
   const list = (slow: boolean): Promise<{ bytes: number; whole: boolean }> =>
     new Promise((resolve, reject) => {
       const sent = get(
@@ -50,7 +50,7 @@ export async function listTogether(t: TestContext, { apis }: Stage): Promise<voi
                 await delay(100);
             }
           } catch {
-            // Given up by the server.
+            // The server closed the connection.
           }
           resolve({ bytes, whole: response.complete });
         }),

@@ -11,9 +11,9 @@ import type { Stage } from "./stage.ts";
 import { configMaps } from "./workload.ts";
 
 /**
- * COX_TEST_LONG: 200 watchers stop reading while 20,000 events pass, and until they are given up, after a minute. As many
- * events pass before without them: caches and the heap are as large as events alone make them, and what comes on top is
- * theirs.
+ * COX_TEST_LONG: 200 watchers stop reading while 20,000 events are sent, until the server disconnects them after a minute. The
+ * same number of events is sent before without them, so that caches and heap have their normal size and further growth is due to
+ * the watchers.
  */
 const long = process.env["COX_TEST_LONG"] !== undefined;
 const size = long
@@ -22,7 +22,7 @@ const size = long
 const writers = 16;
 const mostGrowthMb = 100;
 
-/** Watchers that stop reading are ended and never thinned, and nobody else notices. */
+/** Watchers that stop reading are terminated without dropped events, and other clients are not affected. */
 export async function stopReading(t: TestContext, { apis, history, namespaces }: Stage): Promise<void> {
   const [server] = apis.servers as [ApiServer];
   const [, namespace] = namespaces;
@@ -42,7 +42,7 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   await history.caughtUp();
   const from = history.revision;
 
-  // Those who read: how long after its acknowledgement does an event come at the latest?
+  // Maximum delay between a write's acknowledgement and its event at watchers that read.
   const acknowledged = new Map<string, number>();
   const lags: number[] = [];
   const ending = new AbortController();
@@ -88,9 +88,9 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   await history.caughtUp();
   const growth = residentMb(server.pid) - before;
 
-  // Now they read again: what was on its way comes, whole and in order, and then either all the rest or the end.
+  // They resume reading: buffered events arrive complete and in order, followed by either all others or the end of the watch.
   if (long) {
-    // A socket that is not read does not hear that it was closed; the server knows.
+    // An unread socket does not notice that it was closed, so the server's metric is checked.
     const left = `kind="ConfigMap"} ${size.reading}\n`;
     await waitFor("the server to give them up", async () => (await server.request("GET", "/metrics")).text.includes(left));
   }
@@ -146,12 +146,12 @@ async function openStalled(server: ApiServer, { ca, token }: { ca: string; token
   socket.setEncoding("utf8");
   socket.on("error", () => {});
   socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`);
-  // The answer has begun when its head is there; then nothing is read any more.
+  // Stops reading after the response headers.
   await new Promise<void>((resolve) => {
     socket.on("data", (chunk: string) => {
       const lines = (rest + chunk).split("\n");
       rest = lines.pop() as string;
-      // Between the events are the head and the lengths of chunks; the server writes whole events at a time.
+      // Skips headers and chunk lengths between events; the server writes complete events.
       for (const line of lines)
         if (line.startsWith('{"type"')) revisions.push(Number(/"resourceVersion":"(\d+)"/.exec(line)?.[1]));
       onData();
@@ -162,7 +162,7 @@ async function openStalled(server: ApiServer, { ca, token }: { ca: string; token
   return {
     socket,
     closed,
-    /** Reads on. @returns the revisions seen, when they are `count` or the server has ended the watch */
+    /** Resumes reading. @returns the revisions received, after `count` of them or the end of the watch */
     async drain(count: number): Promise<number[]> {
       const enough = new Promise<void>((resolve) => {
         onData = () => {

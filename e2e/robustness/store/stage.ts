@@ -17,9 +17,9 @@ export interface Stage {
 export interface StageOptions {
   members: number;
   apiServers: number;
-  /** Of each API server, by its number. */
+  /** Additional flags of each API server, by its number. */
   flags?: (server: number) => readonly string[];
-  /** etcd, of each member by its number. */
+  /** Path of the etcd program of each member, by its number. */
   etcdProgram?: (member: number) => string;
 }
 

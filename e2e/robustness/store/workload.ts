@@ -11,18 +11,18 @@ import { startInformer } from "./informer.ts";
 
 export const configMaps: Resource = { root: "/api/v1", plural: "configmaps", folder: "configmaps" };
 
-/** Clients that write, read and watch all at once, on all servers, in every way the API knows. */
+/** Clients that write, read and watch concurrently, on all servers, with every method of the API. */
 export interface Workload {
   /** Acknowledged writes so far. */
   readonly acknowledged: number;
-  /** A watcher from so many revisions before (or, below 0, after) the present. */
+  /** Starts a watcher this many revisions before the current one (after it, if negative). */
   addWatcher(revisionsBack: number): void;
   /**
-   * Stops writing and reading, waits until every watcher holds exactly what etcd holds, and has the whole story judged.
-   * @returns what was broken, and figures
+   * Stops writing and reading, waits until every watcher has exactly etcd's state, and checks the whole history.
+   * @returns violations and statistics
    */
   finish(): Promise<{ broken: string[]; figures: Figures }>;
-  /** Ends everything at once, for a test that has failed. */
+  /** Stops everything immediately, after a failed test. */
   stop(): Promise<void>;
 }
 
@@ -43,14 +43,14 @@ export interface WorkloadOptions {
   writers: number;
   readers: number;
   watchers: number;
-  /** Two namespaces that are there. */
+  /** Two existing namespaces. */
   namespaces: readonly [string, string];
   names?: number;
 }
 
 const patchTypes: readonly PatchType[] = ["json", "merge", "strategic-merge", "apply"];
 const groups = ["a", "b", "c"];
-/** Between two requests of one client, so that a short run is not a race for the processor. */
+/** Pause between two requests of one client, so that short runs do not saturate the CPU. */
 const paceMs = 10;
 const catchUpMs = 60_000;
 
@@ -81,7 +81,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
     const { client, move } = newClient(name);
     while (!stopping.signal.aborted) {
       const { code } = await act(client);
-      // Away from a server that fails, and now and then for the sake of those that came back.
+      // Switches away from a failing server, and occasionally to use servers that are available again.
       if (code === undefined || code >= 500 || random(10) === 0) move();
       await delay(paceMs);
     }
@@ -103,7 +103,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
     } as KubeObject;
   }
 
-  /** One write of a random kind, some of them sure to be refused. */
+  /** Performs a random write; some are always refused. */
   async function write(client: RecordingClient): Promise<{ code: number | undefined }> {
     const key = aKey();
     const kind = random(10);
@@ -138,7 +138,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
     ]);
   }
 
-  /** One read of a random kind. */
+  /** Performs a random read. */
   async function read(client: RecordingClient): Promise<{ code: number | undefined }> {
     const seen = history.revision;
     const prefix = oneOf(["", `${namespaces[0]}/`, `${namespaces[1]}/`]);
@@ -171,7 +171,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
     const prefix = oneOf(["", `${namespaces[0]}/`, `${namespaces[1]}/`]);
     const selection = oneOf([everything, everything, byLabel("group", "a"), byLabel("group", "b"), byName("item-1")]);
     const from = revisionsBack === undefined ? undefined : Math.max(history.revision - revisionsBack, 1);
-    // A watch that does not begin with a list knows nothing of what was there before.
+    // A watch without an initial list does not know the objects that existed before.
     const informer = startInformer({ client, prefix, selection, from, timeoutSeconds: () => 3 + random(4), onFailure: move });
     if (from === undefined) watchers.push({ informer, prefix, selection });
     else followers.push(informer);
