@@ -1,4 +1,4 @@
-/** Every target: what is kept for it, and some inputs that nobody has seen. With COX_TEST_LONG minutes of new ones, by coverage. */
+/** Every target: what is kept for it, and some inputs that nobody has seen. With COX_TEST_LONG a minute of new ones each, by coverage. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nameOf } from "./corpus.ts";
@@ -7,7 +7,7 @@ import { WatchedThread } from "./watched.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const seed = isLong ? Math.floor(Math.random() * 2 ** 31) : 20211207;
-const limits = isLong ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: 180 } : { seed, most: 300, cpuSeconds: 0.3 };
+const limits = isLong ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: 60 } : { seed, most: 300, cpuSeconds: 0.3 };
 
 const names = await targetNames();
 let thread = new WatchedThread({ withCoverage: isLong });

@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import type { TestEvent } from "node:test/reporters";
 import { inspect } from "node:util";
-import type { Reported } from "./reported.ts";
+import type { Reported, ReportedTest } from "./reported.ts";
 
 /**
  * The test reporter inside a test process: writes results as JSON lines to the file named by `COX_TEST_EVENTS`. The runner
@@ -9,14 +9,17 @@ import type { Reported } from "./reported.ts";
  */
 export default async function* writeEvents(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const target = process.env["COX_TEST_EVENTS"] as string;
+  let last: ReportedTest | undefined;
   for await (const event of events) {
-    const line = reported(event);
+    const line = reported(event, last);
+    if (line?.kind === "test") last = line;
     if (line !== undefined) appendFileSync(target, `${JSON.stringify(line)}\n`);
   }
   yield "";
 }
 
-function reported(event: TestEvent): Reported | undefined {
+/** @param last the test reported before; its diagnostics follow it */
+function reported(event: TestEvent, last: ReportedTest | undefined): Reported | undefined {
   if (event.type === "test:dequeue" && event.data.type === "test")
     return { kind: "begun", id: event.data.testId, name: event.data.name };
   if (event.type === "test:complete") return { kind: "ended", id: event.data.testId };
@@ -24,9 +27,12 @@ function reported(event: TestEvent): Reported | undefined {
   // Node reports errors thrown after their test has ended as a diagnostic.
   if (event.type === "test:diagnostic" && event.data.message.startsWith("Error: "))
     return { kind: "note", text: event.data.message };
+  // Others without a test's place are Node's own totals.
+  if (event.type === "test:diagnostic" && last !== undefined && whereOf(event.data) === last.where)
+    return { kind: "figure", name: last.name, text: event.data.message };
   if (event.type !== "test:pass" && event.type !== "test:fail") return undefined;
-  const { name, nesting, file = "", line, skip, todo } = event.data;
-  const where = line === undefined ? file : `${file}:${line}`;
+  const { name, nesting, skip, todo } = event.data;
+  const where = whereOf(event.data);
   const isSuite = event.data.details.type === "suite";
   const base = { kind: "test", name, nesting, where, isSuite } as const;
   if (todo !== undefined && todo !== false) return { ...base, outcome: "todo", reason: textOf(todo) };
@@ -35,6 +41,9 @@ function reported(event: TestEvent): Reported | undefined {
   const { error } = event.data.details as { error: Error & { failureType?: string } };
   return { ...base, outcome: "failed", failureType: error.failureType ?? "", error: explain(error) };
 }
+
+const whereOf = ({ file = "", line }: { readonly file?: string; readonly line?: number }): string =>
+  line === undefined ? file : `${file}:${line}`;
 
 const textOf = (reason: string | boolean): string => (typeof reason === "string" ? reason : "");
 

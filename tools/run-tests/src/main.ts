@@ -1,10 +1,12 @@
-import { spawn } from "node:child_process";
-import { globSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
 import { lanesOf, longestFirst } from "./lanes.ts";
+import { longReport } from "./long-report.ts";
 import { addFile, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
-import { type Limits, runFile } from "./run-file.ts";
+import { type FileRun, type Limits, runFile } from "./run-file.ts";
 
 /**
  * `main.ts [flags] [path…]`: runs all checks of the repository, cheap ones first; with paths only the tests there.
@@ -19,7 +21,9 @@ const { options, selected } = parseArguments(process.argv.slice(2), tests.sort()
 const { long, paths, namePatterns } = options;
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
+const begun = new Date().toISOString();
 const totals = newTotals();
+const runs: FileRun[] = [];
 const interrupted = new AbortController();
 for (const [name, number] of [
   ["SIGHUP", 1],
@@ -50,6 +54,8 @@ if (paths.length === 0 && namePatterns.length === 0) {
 }
 await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 await endToEnd(selected.filter(isEndToEnd));
+if (long && paths.length === 0 && namePatterns.length === 0) await mutationTests();
+if (long) writeLongReport();
 
 process.stdout.write(closingReport(totals, performance.now()));
 process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals);
@@ -80,6 +86,7 @@ async function runTests(
         limits,
         signal: interrupted.signal,
       });
+      runs.push(run);
       addFile(totals, run);
       process.stdout.write(fileReport(run));
     }
@@ -112,6 +119,44 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   } finally {
     const removed = (await runStep("remove the cluster", cluster("down"), e2eEnv)) === 0;
     totals[removed ? "passed" : "failed"]++;
+  }
+}
+
+/** Faults in 300 places of the daemons; another draw each day. */
+async function mutationTests(): Promise<void> {
+  if (interrupted.signal.aborted) return;
+  const results = join(root, ".cox", "mutants.json");
+  const begin = performance.now();
+  const seed = String(Math.floor(Date.parse(begun) / 86_400_000));
+  const name = `mutation, seed ${seed}`;
+  const flags = ["--count", "300", "--seed", seed, "--json", results];
+  const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags));
+  const { tried, caught, percent } = JSON.parse(readFileSync(results, "utf8")) as Record<"tried" | "caught" | "percent", number>;
+  runs.push({
+    ...{ file: name, passed: isPassed ? 1 : 0, skipped: [], todo: [], durationMs: performance.now() - begin, output: "" },
+    failed: isPassed ? [] : [{ name: "too few faults were caught", where: results, error: "" }],
+    figures: [{ kind: "figure", name: "faults", text: `${caught} of ${tried} caught (${percent} %)` }],
+  });
+}
+
+/** Leaves the figures of a long run in `.cox/long-run.md`. */
+function writeLongReport(): void {
+  const machine = { cpus: cpus().length, memoryGb: Math.round(totalmem() / 2 ** 30), commit: commit(), begun, load: loadavg() };
+  const page = join(root, ".cox", "long-run.md");
+  mkdirSync(join(root, ".cox"), { recursive: true });
+  writeFileSync(page, longReport(totals, runs, machine, performance.now()));
+  console.log(`figures: ${relative(root, page)}`);
+}
+
+function commit(): string {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], {
+      cwd: root,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return "";
   }
 }
 

@@ -5,6 +5,8 @@ export type Reported =
   /** All tests of the file have completed. */
   | { readonly kind: "summary" }
   | { readonly kind: "note"; readonly text: string }
+  /** A measurement that a test reported with `t.diagnostic`; follows the line of its test. */
+  | Figure
   | ReportedTest;
 
 export interface ReportedTest {
@@ -34,12 +36,20 @@ export interface Unrun {
   readonly reason: string;
 }
 
+export interface Figure {
+  readonly kind: "figure";
+  /** Name of the test. */
+  readonly name: string;
+  readonly text: string;
+}
+
 /** Test results of a file. */
 export interface FileResult {
   readonly passed: number;
   readonly failed: readonly Failed[];
   readonly skipped: readonly Unrun[];
   readonly todo: readonly Unrun[];
+  readonly figures: readonly Figure[];
 }
 
 /** How a test process ended. */
@@ -68,6 +78,7 @@ export function judge(file: string, lines: readonly Reported[], ending: Ending):
     failed,
     skipped: unrun("skipped"),
     todo: unrun("todo"),
+    figures: lines.filter((line) => line.kind === "figure"),
   };
 }
 

@@ -44,6 +44,20 @@ test("counts what passed, failed, was skipped and is to do, with the reasons", a
   assert.deepEqual(result.todo, [{ name: "later", reason: "not written" }]);
 });
 
+test("keeps what tests report as figures, with the names of the tests, and not Node's own totals", async () => {
+  const result = await run(`
+    test("outer", async (t) => {
+      t.diagnostic("p99 3 ms");
+      await t.test("inner", (inner) => inner.diagnostic("4 MB"));
+    });
+    test("fails", (t) => { t.diagnostic("5 lost"); throw new Error("wrong"); });
+  `);
+  assert.deepEqual(
+    result.figures.map(({ name, text }) => `${name}: ${text}`),
+    ["inner: 4 MB", "outer: p99 3 ms", "fails: 5 lost"],
+  );
+});
+
 test("a file that cannot be loaded fails and says why", async () => {
   const result = await run('import { nothing } from "./missing.ts";\nnothing();');
   assert.match(errors(result).join(), /the process ended with exit code 1 before its tests ran/);
