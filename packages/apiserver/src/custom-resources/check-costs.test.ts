@@ -9,10 +9,10 @@ import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
-import { ruleCheckOf } from "./rule-evaluation.ts";
-import { applySchema, fillDefaults } from "./schema-application.ts";
+import { applySchema, fillDefaults } from "../structural-schema/apply.ts";
+import { ruleCheckOf } from "../structural-schema/rules/evaluation.ts";
+import type { Schema } from "../structural-schema/schema.ts";
 import { customResourceStrategy } from "./strategy.ts";
 
 /** 0.1 s, with slack for slower or busy machines. */

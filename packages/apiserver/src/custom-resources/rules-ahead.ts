@@ -1,5 +1,5 @@
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { compileAhead } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
+import { compileAhead } from "../structural-schema/rules/rules.ts";
 
 interface Write {
   readonly resource: { readonly group: string; readonly resource: string };

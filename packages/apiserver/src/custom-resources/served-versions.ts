@@ -10,19 +10,19 @@ import type {
   CustomResourceDefinitionNames,
   CustomResourceDefinitionVersion,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
+import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "../structural-schema/apply.ts";
+import { hasStructureThroughout } from "../structural-schema/keywords.ts";
+import { ruleCheckOf } from "../structural-schema/rules/evaluation.ts";
+import type { Schema } from "../structural-schema/schema.ts";
+import { validateStructural } from "../structural-schema/structural.ts";
 import { columnsOf } from "./columns.ts";
 import { type Convert, newTranslation } from "./conversion.ts";
 import { type CustomResourceDefinition, isNamespaced, statusOf } from "./definitions.ts";
-import { ruleCheckOf } from "./rule-evaluation.ts";
 import { scalePathsOf } from "./scale-paths.ts";
-import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "./schema-application.ts";
 import { customResourceStatusStrategy, customResourceStrategy } from "./strategy.ts";
 import { newVersionStorage } from "./version-storage.ts";
 

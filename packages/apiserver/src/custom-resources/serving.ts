@@ -7,11 +7,11 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { compileAhead } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import type { RegistryStoreOptions } from "../registry/generic/store.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
+import { compileAhead } from "../structural-schema/rules/rules.ts";
 import type { Convert } from "./conversion.ts";
 import { type CustomResourceDefinition, isTrue, nameOf } from "./definitions.ts";
 import { type ServedVersion, servedVersions, storedResource } from "./served-versions.ts";

@@ -11,9 +11,9 @@ import {
   isProtectedGroup,
   seeApprovalPolicy,
 } from "../registry/apiextensions/customresourcedefinitions/names.ts";
-import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
+import { hasStructureThroughout } from "../structural-schema/keywords.ts";
+import type { Schema } from "../structural-schema/schema.ts";
+import { validateStructural } from "../structural-schema/structural.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 
 /** @returns undefined when all schemas are structural: the condition is absent */

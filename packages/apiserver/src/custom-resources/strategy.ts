@@ -9,12 +9,12 @@ import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { embeddedResourceFaults } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
-import { schemaFaultSteps } from "../registry/apiextensions/customresourcedefinitions/schema-values.ts";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
-import { repeatedItems } from "./list-uniqueness.ts";
-import type { RuleCheck } from "./rule-evaluation.ts";
+import { repeatedItems } from "../structural-schema/list-items.ts";
+import { embeddedResourceFaults } from "../structural-schema/metadata.ts";
+import type { RuleCheck } from "../structural-schema/rules/evaluation.ts";
+import type { Schema } from "../structural-schema/schema.ts";
+import { schemaFaultSteps } from "../structural-schema/values.ts";
 import { numberAt, textAt } from "./scale-paths.ts";
 
 export interface StrategyInput {

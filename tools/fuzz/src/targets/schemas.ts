@@ -10,13 +10,13 @@ import { compile } from "@coxswain/apiserver/cel/program";
 import { parseDuration, parseTimestamp } from "@coxswain/apiserver/cel/times";
 import { dyn, int, string } from "@coxswain/apiserver/cel/types";
 import { PathBudget, parseJsonPath } from "@coxswain/apiserver/custom-resources/json-path";
-import { parseWordyDuration } from "@coxswain/apiserver/custom-resources/rule-durations";
-import { fillDefaults } from "@coxswain/apiserver/custom-resources/schema-application";
-import { prune } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/default-rules";
 import { strict } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/options";
-import { schemaFaults } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/schema-values";
 import { validateCustomResourceDefinition } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/validation";
 import { validateVersionSchema } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/version-schema";
+import { fillDefaults } from "@coxswain/apiserver/structural-schema/apply";
+import { prune } from "@coxswain/apiserver/structural-schema/default-rules";
+import { parseWordyDuration } from "@coxswain/apiserver/structural-schema/rules/durations";
+import { schemaFaults } from "@coxswain/apiserver/structural-schema/values";
 import { customDefinition, pod } from "../objects.ts";
 import type { Target } from "../target.ts";
 

@@ -1,9 +1,9 @@
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 import { coreEventFields } from "../core/events/fields.ts";
 import { validateEvent, validateNewEvent } from "../core/events/strategy.ts";
 import { eventTable } from "../core/events/table.ts";
 import { inGroup } from "../definition.ts";
-import { pathSegmentFaults } from "../generic/keys.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import type { Strategy } from "../generic/strategy.ts";
 import { eventFromCore, eventToCore } from "./events/conversion.ts";

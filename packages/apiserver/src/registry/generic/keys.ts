@@ -1,6 +1,7 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 
 /**
  * Storage key of an object, relative to the resource: `<namespace>/<name>` or `<name>`.
@@ -29,11 +30,4 @@ export function storagePrefix(namespaced: boolean, namespace: string, fields: Fi
   if (name === undefined || name === "" || pathSegmentFaults(name).length > 0) return all;
   if (!namespaced) return name;
   return namespace === "" ? all : all + name;
-}
-
-/** Error texts for a name that is not a valid path segment. Source: k8s.io/apimachinery pkg/api/validation/path */
-export function pathSegmentFaults(name: string): string[] {
-  if (name === "." || name === "..") return [`may not be '${name}'`];
-  if (!name.includes("/") && !name.includes("%")) return [];
-  return ["/", "%"].filter((character) => name.includes(character)).map((character) => `may not contain '${character}'`);
 }

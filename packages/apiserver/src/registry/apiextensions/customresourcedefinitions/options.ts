@@ -1,12 +1,12 @@
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { prune } from "../../../structural-schema/default-rules.ts";
+import { hasStructureThroughout, type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
+import { listMapKeyRules, listRules } from "../../../structural-schema/list-types.ts";
+import { anySchema, hasDefault, type Schema } from "../../../structural-schema/schema.ts";
+import { validateStructural } from "../../../structural-schema/structural.ts";
 import { reviewVersions } from "../../admissionregistration/validation.ts";
-import { prune } from "./default-rules.ts";
 import { internalSpecOf, schemasOf } from "./internal.ts";
-import { listMapKeyRules, listRules } from "./list-rules.ts";
-import { hasStructureThroughout, type SchemaOptions, schemaTypes } from "./schema-rules.ts";
-import { anySchema, hasDefault, type Schema } from "./schemas.ts";
-import { validateStructural } from "./structural.ts";
 
 /** Ratcheting: true enables a check; false on updates whose stored definition already violates it. Source: validationOptions */
 export interface Options extends SchemaOptions {

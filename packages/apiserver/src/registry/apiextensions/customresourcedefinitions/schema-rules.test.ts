@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { schemaFaults } from "../../../structural-schema/values.ts";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";
-import { schemaFaults } from "./schema-values.ts";
 import { validateVersionSchema } from "./version-schema.ts";
 
 const object = { type: "object" };

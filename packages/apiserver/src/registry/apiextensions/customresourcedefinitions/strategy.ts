@@ -1,10 +1,10 @@
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { anySchema, mostLevels, type Schema } from "../../../structural-schema/schema.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { withCondition } from "./conditions.ts";
-import { anySchema, mostLevels, type Schema } from "./schemas.ts";
 import {
   validateCustomResourceDefinition,
   validateCustomResourceDefinitionStatus,

@@ -8,10 +8,10 @@ import type {
   CustomResourceDefinitionNames,
   CustomResourceDefinitionSpec,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateReviewVersions, validateWebhookClient } from "../../admissionregistration/validation.ts";
 import { immutableField, isDns1035Label } from "../../field-checks.ts";
 import { each, requiredOneOf } from "../../rules.ts";
-import type { CheckBudget } from "./check-budget.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
 import { hasDefaults, leniencyOf, type Options, optionsFor, strict } from "./options.ts";

@@ -2,13 +2,13 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { addErrors, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { CheckBudget } from "./check-budget.ts";
-import { validateDefaults } from "./default-rules.ts";
+import { CheckBudget } from "../../../structural-schema/check-budget.ts";
+import { validateDefaults } from "../../../structural-schema/default-rules.ts";
+import { hasStructureThroughout, validateSchema } from "../../../structural-schema/keywords.ts";
+import type { Schema } from "../../../structural-schema/schema.ts";
+import { goSchema } from "../../../structural-schema/schema-text.ts";
+import { validateStructural } from "../../../structural-schema/structural.ts";
 import type { Options } from "./options.ts";
-import { hasStructureThroughout, validateSchema } from "./schema-rules.ts";
-import { goSchema } from "./schema-text.ts";
-import type { Schema } from "./schemas.ts";
-import { validateStructural } from "./structural.ts";
 
 /** Budget for the defaults of all versions of one definition: about 0.2 s, because they are validated without yielding. */
 export const definitionBudget = (): CheckBudget => new CheckBudget(200_000);

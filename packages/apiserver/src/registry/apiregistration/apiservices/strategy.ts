@@ -3,8 +3,8 @@ import { invalidValue, required } from "@coxswain/apimachinery/errors/field-erro
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
-import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, optionalOneOf } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";

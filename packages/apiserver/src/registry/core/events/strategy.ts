@@ -2,8 +2,8 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 import { isDns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
-import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**

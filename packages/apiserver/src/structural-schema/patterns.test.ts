@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { CheckBudget } from "./check-budget.ts";
-import { schemaFaults } from "./schema-values.ts";
-import type { Schema } from "./schemas.ts";
+import type { Schema } from "./schema.ts";
 import { validateStructural } from "./structural.ts";
+import { schemaFaults } from "./values.ts";
 
 const mostMs = 300;
 const withPattern = (pattern: string): Schema => ({ type: "object", properties: { s: { type: "string", pattern } } });

@@ -9,9 +9,9 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { mostMatchSteps, PatternError } from "@coxswain/apimachinery/validation/pattern";
 import { CheckBudget, ChecksExceeded } from "./check-budget.ts";
 import { hasFormat, isKnownFormat } from "./formats.ts";
-import { patternOf } from "./schema-patterns.ts";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
-import { perSchema } from "./validation-rules/rule-types.ts";
+import { patternOf } from "./patterns.ts";
+import { perSchema } from "./rules/types.ts";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "./schema.ts";
 
 /**
  * Validates a value by a schema, with the error texts of the go-openapi validator that upstream uses.

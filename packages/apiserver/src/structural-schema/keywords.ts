@@ -2,10 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { addErrors, forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { optionalOneOf } from "../../rules.ts";
-import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
-import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schemas.ts";
-import { rulesOf, validateRules } from "./validation-rules/rules.ts";
+import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
+import { rulesOf, validateRules } from "./rules/rules.ts";
+import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schema.ts";
 
 /** Ratcheting: true enables a check; false on updates whose stored definition already violates it. Source: validationOptions */
 export interface SchemaOptions {
@@ -25,6 +24,7 @@ interface Place {
 }
 
 export const schemaTypes = ["array", "boolean", "integer", "number", "object", "string"];
+const mapTypes = ["atomic", "granular"];
 const metaFields = ["metadata", "kind", "apiVersion"];
 const nested = ["allOf", "oneOf", "anyOf"] as const;
 
@@ -109,7 +109,7 @@ function extensions(schema: Schema, path: string, options: SchemaOptions, isRoot
   const mapType = schema["x-kubernetes-map-type"];
   if (mapType !== undefined && mapType !== null) {
     if (schema.type !== "object") errors.push(typeMustBe("object", schema, path, "x-kubernetes-map-type"));
-    errors.push(...optionalOneOf(mapType, ["atomic", "granular"], child(path, "x-kubernetes-map-type")));
+    if (!mapTypes.includes(mapType)) errors.push(notSupported(child(path, "x-kubernetes-map-type"), mapType, mapTypes));
   }
   return [
     ...errors,

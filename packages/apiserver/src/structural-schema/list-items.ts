@@ -6,7 +6,7 @@ import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { addErrors, duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { hasInside, itemsOf, knownFields, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";
 
 /** Errors for duplicate items in the value and everything below it. */
 export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {

@@ -1,9 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { optionalOneOf } from "../../rules.ts";
+import { hasDefault, itemsOf, propertyOf, type Schema } from "./schema.ts";
 import { goSchemas } from "./schema-text.ts";
-import { hasDefault, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 const listTypes = ["atomic", "set", "map"];
 
@@ -15,7 +14,7 @@ export function listRules(schema: Schema, path: string, atomicSets: boolean): Fi
   const errors: FieldError[] = [];
   if (listType !== undefined && schema.type !== "array") errors.push(typeMustBe("array", schema, path, "x-kubernetes-list-type"));
   else if (atomicSets) errors.push(...setRules(schema, path));
-  errors.push(...optionalOneOf(listType, listTypes, at));
+  if (listType !== undefined && !listTypes.includes(listType)) errors.push(notSupported(at, listType, listTypes));
   if (keys.length > 0 && listType !== "map") {
     const text = "must be map if x-kubernetes-list-map-keys is non-empty";
     errors.push(listType === undefined ? required(at, text) : invalidValue(at, listType, text));

@@ -4,9 +4,9 @@ import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { CheckBudget } from "./check-budget.ts";
-import { embeddedResourceFaults } from "./embedded-resources.ts";
-import { schemaFaults } from "./schema-values.ts";
-import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
+import { embeddedResourceFaults } from "./metadata.ts";
+import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
+import { schemaFaults } from "./values.ts";
 
 const metaFields = ["metadata", "apiVersion", "kind"];
 

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { ruleCheckOf } from "./rule-evaluation.ts";
+import type { Schema } from "../schema.ts";
+import { ruleCheckOf } from "./evaluation.ts";
 
 const rulesOf = (...rules: string[]): object => ({ "x-kubernetes-validations": rules.map((rule) => ({ rule })) });
 

@@ -8,11 +8,11 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { compile, type Program } from "../../../../cel/program.ts";
-import type { Type } from "../../../../cel/types.ts";
-import { patternOf } from "../schema-patterns.ts";
-import { type Schema, schemasWithin } from "../schemas.ts";
-import { isEmbedded, perSchema, ruleType } from "./rule-types.ts";
+import { compile, type Program } from "../../cel/program.ts";
+import type { Type } from "../../cel/types.ts";
+import { patternOf } from "../patterns.ts";
+import { type Schema, schemasWithin } from "../schema.ts";
+import { isEmbedded, perSchema, ruleType } from "./types.ts";
 
 export interface CompiledRule {
   readonly rule: ValidationRule;

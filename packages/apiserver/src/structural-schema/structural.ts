@@ -4,8 +4,8 @@ import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/validation/pattern";
-import { patternOf } from "./schema-patterns.ts";
-import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
+import { patternOf } from "./patterns.ts";
+import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 
 type Level = "root" | "item" | "field";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { repeatedItems } from "./list-uniqueness.ts";
-import { applySchema, dropNulls, fillDefaults, unknownFields } from "./schema-application.ts";
+import { applySchema, dropNulls, fillDefaults, unknownFields } from "./apply.ts";
+import { repeatedItems } from "./list-items.ts";
 
 const text = { type: "string" };
 

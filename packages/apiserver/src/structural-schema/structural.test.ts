@@ -1,4 +1,4 @@
-import { testRefusals } from "../../../testing/refusals.ts";
+import { testRefusals } from "../testing/refusals.ts";
 import { validateStructural } from "./structural.ts";
 
 const object = { type: "object" };

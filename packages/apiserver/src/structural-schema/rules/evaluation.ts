@@ -9,25 +9,14 @@ import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { Budget, BudgetExceeded } from "../cel/budget.ts";
-import type { Program } from "../cel/program.ts";
-import { Failure, type Value } from "../cel/values.ts";
-import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
-import {
-  additionalOf,
-  anySchema,
-  itemsOf,
-  mostLevels,
-  type Schema,
-} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { isEmbedded } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
-import {
-  type CompiledRule,
-  compileInTurn,
-  rulesOf,
-  self,
-} from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
-import { ruleValue } from "./rule-values.ts";
+import { Budget, BudgetExceeded } from "../../cel/budget.ts";
+import type { Program } from "../../cel/program.ts";
+import { Failure, type Value } from "../../cel/values.ts";
+import { hasStructureThroughout } from "../keywords.ts";
+import { additionalOf, anySchema, itemsOf, mostLevels, type Schema } from "../schema.ts";
+import { type CompiledRule, compileInTurn, rulesOf, self } from "./rules.ts";
+import { isEmbedded } from "./types.ts";
+import { ruleValue } from "./values.ts";
 
 /**
  * Cost limits of one rule on one value (about 0.1 s) and of all rules on one object (about 0.3 s). An error message contains

@@ -15,8 +15,8 @@ import {
   string,
   type Type,
   timestamp,
-} from "../../../../cel/types.ts";
-import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "../schemas.ts";
+} from "../../cel/types.ts";
+import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "../schema.ts";
 import { escapeName, unescapeName } from "./escaping.ts";
 
 const scalars: Readonly<Record<string, Type>> = { boolean: bool, number: double, integer: int };

@@ -10,19 +10,10 @@ import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { prune } from "../registry/apiextensions/customresourcedefinitions/default-rules.ts";
-import { objectMeta } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
-import {
-  additionalOf,
-  anySchema,
-  hasDefault,
-  hasInside,
-  itemsOf,
-  knownFields,
-  propertyOf,
-  type Schema,
-} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { perSchema } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
+import { prune } from "./default-rules.ts";
+import { objectMeta } from "./metadata.ts";
+import { perSchema } from "./rules/types.ts";
+import { additionalOf, anySchema, hasDefault, hasInside, itemsOf, knownFields, propertyOf, type Schema } from "./schema.ts";
 
 /** The schema of one version and whether it prunes unknown fields. */
 export interface SchemaApplication {

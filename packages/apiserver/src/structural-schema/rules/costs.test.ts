@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { withResourceFields } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
-import { parseWordyDuration } from "./rule-durations.ts";
-import { ruleCheckOf } from "./rule-evaluation.ts";
+import type { Schema } from "../schema.ts";
+import { parseWordyDuration } from "./durations.ts";
+import { ruleCheckOf } from "./evaluation.ts";
+import { withResourceFields } from "./types.ts";
 
 function faults(schema: Schema, value: unknown, rule: string): string[] {
   const v = { ...schema, "x-kubernetes-validations": [{ rule }] };

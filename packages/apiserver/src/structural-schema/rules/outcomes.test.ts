@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { ruleCheckOf } from "./rule-evaluation.ts";
+import type { Schema } from "../schema.ts";
+import { ruleCheckOf } from "./evaluation.ts";
 
 const values = [
   1,

@@ -3,9 +3,9 @@
  * and concatenation merges items with the same key.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
  */
-import type { Budget } from "../cel/budget.ts";
-import { convert } from "../cel/conversions.ts";
-import { equal, Failure, List, Mapping, typeOf, type Value } from "../cel/values.ts";
+import type { Budget } from "../../cel/budget.ts";
+import { convert } from "../../cel/conversions.ts";
+import { equal, Failure, List, Mapping, typeOf, type Value } from "../../cel/values.ts";
 
 /** An atomic list. Creates each item on first access. */
 export class SchemaList extends List {

@@ -7,10 +7,10 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { isDns1035Label } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
-import { isDns1035Label } from "../../field-checks.ts";
-import { pathSegmentFaults } from "../../generic/keys.ts";
-import { hasInside, itemsOf, knownFields, type Schema } from "./schemas.ts";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -6,19 +6,15 @@
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
-import type { Budget } from "../cel/budget.ts";
-import { parseDuration, parseTimestamp } from "../cel/times.ts";
-import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../cel/values.ts";
-import { hasFormat } from "../registry/apiextensions/customresourcedefinitions/formats.ts";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-import { escapeName, unescapeName } from "../registry/apiextensions/customresourcedefinitions/validation-rules/escaping.ts";
-import {
-  isEmbedded,
-  perSchema,
-  withResourceFields,
-} from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
-import { parseWordyDuration } from "./rule-durations.ts";
-import { MapList, SchemaList, SetList } from "./rule-lists.ts";
+import type { Budget } from "../../cel/budget.ts";
+import { parseDuration, parseTimestamp } from "../../cel/times.ts";
+import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../../cel/values.ts";
+import { hasFormat } from "../formats.ts";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "../schema.ts";
+import { parseWordyDuration } from "./durations.ts";
+import { escapeName, unescapeName } from "./escaping.ts";
+import { MapList, SchemaList, SetList } from "./lists.ts";
+import { isEmbedded, perSchema, withResourceFields } from "./types.ts";
 
 /** @param isResource adds apiVersion, kind and metadata.name to the schema when it lacks them */
 export function ruleValue(json: unknown, schema: Schema, isResource = isEmbedded(schema)): Value {
