@@ -7,12 +7,8 @@ import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import {
-  applySchemaToStored,
-  applySchemaToStoredInSteps,
-  fillDefaults,
-  type SchemaApplication,
-} from "../structural-schema/apply.ts";
+import { applySchemaToStored, applySchemaToStoredInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
+import { fillDefaults } from "../structural-schema/defaults.ts";
 import type { Translation } from "./version-storage.ts";
 
 /** Converts objects to a version; objects already in it are returned as they are. Takes ownership of the objects. */

@@ -15,10 +15,9 @@ import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "../structural-schema/apply.ts";
-import { hasStructureThroughout } from "../structural-schema/keywords.ts";
 import { ruleCheckOf } from "../structural-schema/rules/evaluation.ts";
 import type { Schema } from "../structural-schema/schema.ts";
-import { validateStructural } from "../structural-schema/structural.ts";
+import { isStructural } from "../structural-schema/structural.ts";
 import { columnsOf } from "./columns.ts";
 import { type Convert, newTranslation } from "./conversion.ts";
 import { type CustomResourceDefinition, isNamespaced, statusOf } from "./definitions.ts";
@@ -129,10 +128,6 @@ function versionDefinition(
     }),
     ...(warning !== undefined && { deprecation: warning }),
   };
-}
-
-function isStructural(schema: Schema): boolean {
-  return hasStructureThroughout(schema) && validateStructural(schema, "").length === 0;
 }
 
 const preserving = { "x-kubernetes-preserve-unknown-fields": true };

@@ -11,9 +11,8 @@ import {
   isProtectedGroup,
   seeApprovalPolicy,
 } from "../registry/apiextensions/customresourcedefinitions/names.ts";
-import { hasStructureThroughout } from "../structural-schema/keywords.ts";
 import type { Schema } from "../structural-schema/schema.ts";
-import { validateStructural } from "../structural-schema/structural.ts";
+import { hasStructureThroughout, validateStructural } from "../structural-schema/structural.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 
 /** @returns undefined when all schemas are structural: the condition is absent */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { applySchema, dropNulls, fillDefaults, unknownFields } from "./apply.ts";
+import { applySchema, unknownFields } from "./apply.ts";
+import { dropNulls, fillDefaults } from "./defaults.ts";
 import { repeatedItems } from "./list-items.ts";
 
 const text = { type: "string" };

@@ -2,13 +2,11 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./metadata.ts";
-import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
+import { prune } from "./prune.ts";
+import { hasDefault, isEmbedded, itemsOf, metaFields, mostLevels, type Schema } from "./schema.ts";
 import { schemaFaults } from "./values.ts";
-
-const metaFields = ["metadata", "apiVersion", "kind"];
 
 /**
  * Validates the defaults in a structural schema: each must be valid by its schema and have no unknown fields.
@@ -39,7 +37,7 @@ const typeMeta = { apiVersion: "validation/v1", kind: "Validation" };
 
 function walk(schema: Schema, path: string, { pruned, level, budget, within: outer }: Place): FieldError[] {
   if (level > mostLevels) return [];
-  const isResource = schema["x-kubernetes-embedded-resource"] === true;
+  const isResource = isEmbedded(schema);
   const within = isResource ? undefined : outer;
   const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within, budget }) : [];
   const below = (part: Schema, at: string, place: Surroundings | undefined): void => {
@@ -79,44 +77,4 @@ function ownDefault(
     ...(hasUnknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
     ...(faults.length > 0 ? faults : schemaFaults(value, schema, path, budget)),
   ];
-}
-
-/**
- * Removes fields unknown to the schema. Does not modify the value; returns the value itself when there are none.
- * Source: pkg/apiserver/schema/pruning/algorithm.go
- */
-export function prune(value: unknown, schema: Schema | undefined, isResource = false): unknown {
-  if (Array.isArray(value)) {
-    const items = keeping(schema) ?? (schema && itemsOf(schema));
-    const pruned = value.map((item) => prune(item, items));
-    return pruned.every((item, i) => item === value[i]) ? value : pruned;
-  }
-  if (!isJsonObject(value)) return value;
-  const isEmbedded = isResource || schema?.["x-kubernetes-embedded-resource"] === true;
-  const names = Object.keys(value);
-  /** Set from the first changed field on. */
-  let kept: [string, unknown][] | undefined;
-  for (const [i, name] of names.entries()) {
-    const item = value[name];
-    const next = isEmbedded && metaFields.includes(name) ? item : prunedField(item, name, schema);
-    if (kept === undefined && next === item) continue;
-    kept ??= names.slice(0, i).map((before) => [before, value[before]]);
-    if (next !== unknownField) kept.push([name, next]);
-  }
-  return kept === undefined ? value : Object.fromEntries(kept);
-}
-
-const unknownField = Symbol("unknown field");
-
-function prunedField(item: unknown, name: string, schema: Schema | undefined): unknown {
-  const property = propertyOf(schema, name);
-  if (property) return prune(item, property);
-  const additional = schema?.additionalProperties;
-  if (additional !== undefined && additional !== null && additional !== false) return prune(item, additionalOf(schema as Schema));
-  return schema?.["x-kubernetes-preserve-unknown-fields"] === true ? item : unknownField;
-}
-
-/** The schema itself for lists below one that preserves unknown fields and specifies no items. */
-function keeping(schema: Schema | undefined): Schema | undefined {
-  return schema?.["x-kubernetes-preserve-unknown-fields"] === true && !itemsOf(schema) ? schema : undefined;
 }

@@ -4,7 +4,8 @@ import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
 import { rulesOf, validateRules } from "./rules/rules.ts";
-import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schema.ts";
+import { additionalOf, hasDefault, isEmbedded, metaFields, mostLevels, type Schema } from "./schema.ts";
+import { hasStructureThroughout } from "./structural.ts";
 
 /** Ratcheting: true enables a check; false on updates whose stored definition already violates it. Source: validationOptions */
 export interface SchemaOptions {
@@ -25,7 +26,6 @@ interface Place {
 
 export const schemaTypes = ["array", "boolean", "integer", "number", "object", "string"];
 const mapTypes = ["atomic", "granular"];
-const metaFields = ["metadata", "kind", "apiVersion"];
 const nested = ["allOf", "oneOf", "anyOf"] as const;
 
 /**
@@ -56,7 +56,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
     below(additionalOf(schema), at, place.insideMeta ? { noDefault: why } : {});
   }
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const ofMeta = (isRoot || schema["x-kubernetes-embedded-resource"] === true) && metaFields.includes(name);
+    const ofMeta = (isRoot || isEmbedded(schema)) && metaFields.includes(name);
     below(property, mapKey(child(path, "properties"), name), {
       ...(ofMeta ? { insideMeta: true } : {}),
       ...(ofMeta && isRoot ? { noDefault: `in top-level ${name}` } : {}),
@@ -97,7 +97,7 @@ function ownWords(schema: Schema, path: string, { options, noDefault, insideMeta
   if (type === "null") errors.push(forbiddenField(at("type"), "type cannot be set to null, use nullable as an alternative"));
   if (Array.isArray(schema.items) && schema.items.length > 0)
     errors.push(forbiddenField(at("items"), "items must be a schema object and not an array"));
-  if (insideMeta && schema["x-kubernetes-embedded-resource"] === true)
+  if (insideMeta && isEmbedded(schema))
     errors.push(forbiddenField(at("x-kubernetes-embedded-resource"), "must not be used inside of resource meta"));
   return errors;
 }
@@ -117,27 +117,4 @@ function extensions(schema: Schema, path: string, options: SchemaOptions, isRoot
     ...(rulesOf(schema).length > 0 ? validateRules(schema, path, isRoot, hasStructureThroughout(schema)) : []),
     ...(options.safeMapKeys ? listMapKeyRules(schema, path) : []),
   ];
-}
-
-/**
- * False when a schema has keywords that cannot be converted to a structural schema; validation reports those separately.
- * Source: pkg/apiserver/schema/convert.go NewStructural
- */
-export function hasStructureThroughout(schema: Schema): boolean {
-  return !anySchema(schema, (part) => !hasStructure(part));
-}
-
-function hasStructure(schema: Schema): boolean {
-  const filled = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length > 0;
-  return !(
-    schema.id ||
-    schema.$schema ||
-    schema.$ref ||
-    filled(schema.patternProperties) ||
-    filled(schema.dependencies) ||
-    (schema.additionalItems !== undefined && schema.additionalItems !== null) ||
-    filled(schema.definitions) ||
-    (Array.isArray(schema.items) && schema.items.length > 0) ||
-    schema["x-kubernetes-preserve-unknown-fields"] === false
-  );
 }

@@ -2,15 +2,16 @@ import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { isDns1035Label } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
-import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";
+import { anySchema, hasInside, isEmbedded, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -47,10 +48,6 @@ function embeddedIn(value: unknown, schema: Schema, path: string): [Fields, stri
   return resourcesIn(value, schema, path, isEmbedded(schema));
 }
 
-function isEmbedded(schema: Schema): boolean {
-  return schema["x-kubernetes-embedded-resource"] === true;
-}
-
 function typeFaults(resource: Fields, path: string): FieldError[] {
   const errors = ["apiVersion", "kind"]
     .filter((field) => Object.hasOwn(resource, field) && typeof resource[field] !== "string")
@@ -63,7 +60,7 @@ function typeFaults(resource: Fields, path: string): FieldError[] {
   return errors;
 }
 
-export const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
+const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
 
 /** @throws DecodeFailure */
 function metadataOf({ metadata }: Fields): ObjectMeta {
@@ -93,4 +90,57 @@ function kindFaults(kind: string, path: string): FieldError[] {
   const faults = isDns1035Label(kind.toLowerCase());
   const text = `may have mixed case, but should otherwise match: ${faults.join(",")}`;
   return faults.length > 0 ? [invalidValue(path, kind, text)] : [];
+}
+
+/**
+ * Normalizes the metadata of the object and of embedded resources, in place.
+ * @param invalid `refuse` throws; `drop` removes the fields that cannot be decoded
+ * @throws BadRequest
+ */
+export function coerceMetadata(
+  value: unknown,
+  schema: Schema | undefined,
+  isResource: boolean,
+  invalid: "refuse" | "drop",
+): void {
+  if (Array.isArray(value)) {
+    const items = schema && itemsOf(schema);
+    if (items === undefined || !hasEmbedded(items).within) return;
+    for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
+    return;
+  }
+  if (!isJsonObject(value)) return;
+  if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
+  if (schema === undefined || !hasEmbedded(schema).within) return;
+  for (const [name, part] of knownFields(value, schema)) {
+    if (isResource && name === "metadata") continue;
+    coerceMetadata(value[name], part, isEmbedded(part), invalid);
+  }
+}
+
+/** Whether a schema contains embedded resources, cached: most have none, and the object need not be walked. */
+const hasEmbedded = perSchema((schema) => ({ within: anySchema(schema, isEmbedded) }));
+
+function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
+  if (resource.metadata === undefined) return;
+  try {
+    resource.metadata = decodeValue(resource.metadata, objectMeta) as unknown as Unstructured["metadata"];
+  } catch (err) {
+    if (invalid === "refuse") throw badRequest((err as Error).message);
+    resource.metadata = readableMetadata(resource.metadata);
+  }
+}
+
+/** The decodable fields of stored metadata that was not validated when it was written. */
+function readableMetadata(metadata: unknown): Unstructured["metadata"] {
+  if (!isJsonObject(metadata)) return {};
+  const readable = Object.entries(metadata).filter(([name, value]) => {
+    try {
+      decodeValue(Object.fromEntries([[name, value]]), objectMeta);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  return decodeValue(Object.fromEntries(readable), objectMeta) as unknown as Unstructured["metadata"];
 }

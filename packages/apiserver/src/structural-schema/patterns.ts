@@ -1,7 +1,6 @@
 /** Compiled patterns of schemas, cached: several checks of a definition and each validated value use them. */
 import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
-import { perSchema } from "./rules/types.ts";
-import type { Schema } from "./schema.ts";
+import { perSchema, type Schema } from "./schema.ts";
 
 /** @returns undefined for a schema without a pattern; a PatternError when it does not compile */
 export function patternOf(schema: Schema): Pattern | PatternError | undefined {

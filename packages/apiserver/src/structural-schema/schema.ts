@@ -12,6 +12,9 @@ export type Schema = Omit<JSONSchemaProps, "items" | "additionalProperties" | "p
 /** Maximum nesting of schemas; validation rejects deeper ones before other code walks them. */
 export const mostLevels = 200;
 
+/** The fields that every resource has, whether or not its schema mentions them. */
+export const metaFields: readonly string[] = ["metadata", "kind", "apiVersion"];
+
 /** The schema of list items; undefined when there is none or when `items` is a list of schemas. */
 export function itemsOf(schema: Schema): Schema | undefined {
   return isJsonObject(schema.items) ? (schema.items as Schema) : undefined;
@@ -72,4 +75,24 @@ export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level
 
 export function hasDefault(schema: Schema): boolean {
   return schema.default !== undefined && schema.default !== null;
+}
+
+/** Whether values of the schema are resources: apiVersion, kind and metadata are implicit. */
+export function isEmbedded(schema: Schema): boolean {
+  return schema["x-kubernetes-embedded-resource"] === true;
+}
+
+/** Whether fields that are not in the schema are kept. */
+export function isPreserving(schema: Schema): boolean {
+  return schema["x-kubernetes-preserve-unknown-fields"] === true;
+}
+
+/** Caches a computation per schema object, so that it runs once and not once per value. */
+export function perSchema<T extends object>(workOut: (schema: Schema) => T): (schema: Schema) => T {
+  const known = new WeakMap<Schema, T>();
+  return (schema) => {
+    const found = known.get(schema) ?? workOut(schema);
+    known.set(schema, found);
+    return found;
+  };
 }

@@ -5,7 +5,7 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/validation/pattern";
 import { patternOf } from "./patterns.ts";
-import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
+import { additionalOf, anySchema, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 
 type Level = "root" | "item" | "field";
 
@@ -14,6 +14,34 @@ const emptyTypeTexts: Readonly<Record<Level, string>> = {
   item: "must not be empty for specified array items",
   field: "must not be empty for specified object fields",
 };
+
+/** Whether objects can be pruned and defaulted by the schema. */
+export function isStructural(schema: Schema): boolean {
+  return hasStructureThroughout(schema) && validateStructural(schema, "").length === 0;
+}
+
+/**
+ * False when a schema has keywords that cannot be converted to a structural schema; validation reports those separately.
+ * Source: pkg/apiserver/schema/convert.go NewStructural
+ */
+export function hasStructureThroughout(schema: Schema): boolean {
+  return !anySchema(schema, (part) => !hasStructure(part));
+}
+
+function hasStructure(schema: Schema): boolean {
+  const filled = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length > 0;
+  return !(
+    schema.id ||
+    schema.$schema ||
+    schema.$ref ||
+    filled(schema.patternProperties) ||
+    filled(schema.dependencies) ||
+    (schema.additionalItems !== undefined && schema.additionalItems !== null) ||
+    filled(schema.definitions) ||
+    (Array.isArray(schema.items) && schema.items.length > 0) ||
+    schema["x-kubernetes-preserve-unknown-fields"] === false
+  );
+}
 
 /**
  * Checks that a schema is structural: types and structure are specified outside of logical operators, as pruning and

@@ -10,8 +10,7 @@ import { mostMatchSteps, PatternError } from "@coxswain/apimachinery/validation/
 import { CheckBudget, ChecksExceeded } from "./check-budget.ts";
 import { hasFormat, isKnownFormat } from "./formats.ts";
 import { patternOf } from "./patterns.ts";
-import { perSchema } from "./rules/types.ts";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "./schema.ts";
+import { additionalOf, itemsOf, perSchema, propertyOf, type Schema } from "./schema.ts";
 
 /**
  * Validates a value by a schema, with the error texts of the go-openapi validator that upstream uses.

@@ -13,8 +13,8 @@ import { PathBudget, parseJsonPath } from "@coxswain/apiserver/custom-resources/
 import { strict } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/options";
 import { validateCustomResourceDefinition } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/validation";
 import { validateVersionSchema } from "@coxswain/apiserver/registry/apiextensions/customresourcedefinitions/version-schema";
-import { fillDefaults } from "@coxswain/apiserver/structural-schema/apply";
-import { prune } from "@coxswain/apiserver/structural-schema/default-rules";
+import { fillDefaults } from "@coxswain/apiserver/structural-schema/defaults";
+import { prune } from "@coxswain/apiserver/structural-schema/prune";
 import { parseWordyDuration } from "@coxswain/apiserver/structural-schema/rules/durations";
 import { schemaFaults } from "@coxswain/apiserver/structural-schema/values";
 import { customDefinition, pod } from "../objects.ts";

@@ -12,10 +12,9 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { Budget, BudgetExceeded } from "../../cel/budget.ts";
 import type { Program } from "../../cel/program.ts";
 import { Failure, type Value } from "../../cel/values.ts";
-import { hasStructureThroughout } from "../keywords.ts";
-import { additionalOf, anySchema, itemsOf, mostLevels, type Schema } from "../schema.ts";
+import { additionalOf, anySchema, isEmbedded, itemsOf, mostLevels, type Schema } from "../schema.ts";
+import { hasStructureThroughout } from "../structural.ts";
 import { type CompiledRule, compileInTurn, rulesOf, self } from "./rules.ts";
-import { isEmbedded } from "./types.ts";
 import { ruleValue } from "./values.ts";
 
 /**

@@ -11,8 +11,8 @@ import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimach
 import { compile, type Program } from "../../cel/program.ts";
 import type { Type } from "../../cel/types.ts";
 import { patternOf } from "../patterns.ts";
-import { type Schema, schemasWithin } from "../schema.ts";
-import { isEmbedded, perSchema, ruleType } from "./types.ts";
+import { isEmbedded, perSchema, type Schema, schemasWithin } from "../schema.ts";
+import { ruleType } from "./types.ts";
 
 export interface CompiledRule {
   readonly rule: ValidationRule;

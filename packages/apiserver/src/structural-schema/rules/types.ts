@@ -16,7 +16,7 @@ import {
   type Type,
   timestamp,
 } from "../../cel/types.ts";
-import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "../schema.ts";
+import { additionalOf, isEmbedded, itemsOf, mostLevels, perSchema, propertyOf, type Schema } from "../schema.ts";
 import { escapeName, unescapeName } from "./escaping.ts";
 
 const scalars: Readonly<Record<string, Type>> = { boolean: bool, number: double, integer: int };
@@ -48,20 +48,6 @@ export function ruleType(schema: Schema, name: string, isResource = isEmbedded(s
     default:
       return Object.hasOwn(scalars, known.type ?? "") ? scalars[known.type as string] : undefined;
   }
-}
-
-/** Caches a computation per schema object, so that it runs once and not once per value. */
-export function perSchema<T extends object>(workOut: (schema: Schema) => T): (schema: Schema) => T {
-  const known = new WeakMap<Schema, T>();
-  return (schema) => {
-    const found = known.get(schema) ?? workOut(schema);
-    known.set(schema, found);
-    return found;
-  };
-}
-
-export function isEmbedded(schema: Schema): boolean {
-  return schema["x-kubernetes-embedded-resource"] === true;
 }
 
 /** Object type that computes the type of a property when a rule uses it. */

@@ -10,11 +10,11 @@ import type { Budget } from "../../cel/budget.ts";
 import { parseDuration, parseTimestamp } from "../../cel/times.ts";
 import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../../cel/values.ts";
 import { hasFormat } from "../formats.ts";
-import { additionalOf, itemsOf, propertyOf, type Schema } from "../schema.ts";
+import { additionalOf, isEmbedded, isPreserving, itemsOf, perSchema, propertyOf, type Schema } from "../schema.ts";
 import { parseWordyDuration } from "./durations.ts";
 import { escapeName, unescapeName } from "./escaping.ts";
 import { MapList, SchemaList, SetList } from "./lists.ts";
-import { isEmbedded, perSchema, withResourceFields } from "./types.ts";
+import { withResourceFields } from "./types.ts";
 
 /** @param isResource adds apiVersion, kind and metadata.name to the schema when it lacks them */
 export function ruleValue(json: unknown, schema: Schema, isResource = isEmbedded(schema)): Value {
@@ -61,7 +61,7 @@ function objectValue(json: Readonly<Record<string, unknown>>, schema: Schema): V
   const additional = additionalOf(schema);
   if (schema.properties !== undefined) return new SchemaObject(json, schema);
   if (additional !== undefined) return new SchemaMap(json, additional);
-  if (schema["x-kubernetes-preserve-unknown-fields"] === true) return new SchemaObject(json, schema);
+  if (isPreserving(schema)) return new SchemaObject(json, schema);
   return new Failure(
     "invalid object type, expected either Properties or AdditionalProperties with Allows=true and non-empty Schema",
   );

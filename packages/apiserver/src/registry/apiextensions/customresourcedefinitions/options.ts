@@ -1,10 +1,10 @@
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { prune } from "../../../structural-schema/default-rules.ts";
-import { hasStructureThroughout, type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
+import { type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
 import { listMapKeyRules, listRules } from "../../../structural-schema/list-types.ts";
+import { prune } from "../../../structural-schema/prune.ts";
 import { anySchema, hasDefault, type Schema } from "../../../structural-schema/schema.ts";
-import { validateStructural } from "../../../structural-schema/structural.ts";
+import { isStructural } from "../../../structural-schema/structural.ts";
 import { reviewVersions } from "../../admissionregistration/validation.ts";
 import { internalSpecOf, schemasOf } from "./internal.ts";
 
@@ -37,7 +37,7 @@ export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
   const reviews = spec.conversion?.webhook?.conversionReviewVersions ?? [];
   return {
     everySchema: (spec.versions ?? []).every((version) => version.schema?.openAPIV3Schema),
-    structural: schemas.every((schema) => hasStructureThroughout(schema) && validateStructural(schema, "").length === 0),
+    structural: schemas.every(isStructural),
     prunedDefaults: none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
     knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
     validTypes: none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),

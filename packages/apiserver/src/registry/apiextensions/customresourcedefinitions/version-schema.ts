@@ -4,10 +4,10 @@ import { child } from "@coxswain/apimachinery/errors/field-path";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateDefaults } from "../../../structural-schema/default-rules.ts";
-import { hasStructureThroughout, validateSchema } from "../../../structural-schema/keywords.ts";
+import { validateSchema } from "../../../structural-schema/keywords.ts";
 import type { Schema } from "../../../structural-schema/schema.ts";
 import { goSchema } from "../../../structural-schema/schema-text.ts";
-import { validateStructural } from "../../../structural-schema/structural.ts";
+import { hasStructureThroughout, validateStructural } from "../../../structural-schema/structural.ts";
 import type { Options } from "./options.ts";
 
 /** Budget for the defaults of all versions of one definition: about 0.2 s, because they are validated without yielding. */
