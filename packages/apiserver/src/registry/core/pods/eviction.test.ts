@@ -70,6 +70,11 @@ for (const { name, world, code, allowed } of [
   });
 }
 
+test("a dry run that the body asks for takes nothing of the budget", async () => {
+  const evicted = await evict({ healthy: [{ ...enough, disruptionsAllowed: 1 }] }, { dryRun: ["All"] });
+  assert.deepEqual([evicted.code, evicted.isGone, await evicted.allowed()], [201, false, 1]);
+});
+
 test("a pod of several budgets is kept, and why is said in upstream's words", async () => {
   const { code, body, isGone } = await evict({ healthy: [enough, enough] });
   const message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";

@@ -14,6 +14,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import type { Entry } from "../../../storage/storage.ts";
 import { validateDeleteOptions } from "../../generic/delete-options.ts";
+import { isDryRun } from "../../generic/dry-run.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { readSelector } from "./validation/pod-template.ts";
@@ -41,7 +42,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
     const pod = (await store.get(call.namespace, call.name)).object() as Pod;
     const errors = validateDeleteOptions(asked);
     if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
-    const permission = await permit(call, pod);
+    const permission = await permit(call, pod, isDryRun(asked));
     const preconditions = { ...preconditionsOf(permission, pod), ...asked.preconditions };
     try {
       await store.delete(strategyContext(call), call.name, { ...asked, preconditions }, async () => {});
@@ -71,7 +72,7 @@ type Permission =
   /** The budget allowed the disruption and was decremented. */
   | { readonly because: "disruption" };
 
-async function permit(call: SubresourceCall, pod: Pod): Promise<Permission> {
+async function permit(call: SubresourceCall, pod: Pod, dryRun: boolean): Promise<Permission> {
   const phase = pod.status?.phase;
   if (phase === "Succeeded" || phase === "Failed" || pod.metadata.deletionTimestamp) return { because: "uncounted" };
   if (phase === "Pending") return { because: "unready" };
@@ -81,7 +82,7 @@ async function permit(call: SubresourceCall, pod: Pod): Promise<Permission> {
   const { currentHealthy = 0, desiredHealthy = 0 } = status ?? {};
   if (!isReady(pod) && desiredHealthy > 0 && currentHealthy >= desiredHealthy)
     return { because: "unready", budget: metadata.name ?? "" };
-  await takeDisruption(call, found, pod);
+  await takeDisruption(call, found, pod, dryRun);
   return { because: "disruption" };
 }
 
@@ -114,13 +115,13 @@ async function budgetOf(call: SubresourceCall, pod: Pod): Promise<Entry | undefi
   return matching[0];
 }
 
-async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod): Promise<void> {
+async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod, dryRun: boolean): Promise<void> {
   await call.services
     .store("policy", "poddisruptionbudgets")
     .storage.guaranteedUpdate(
       budget.key,
       (entry) => countDisruption((entry as Entry).object() as PodDisruptionBudget, pod.metadata.name ?? "", call.services.now()),
-      { dryRun: call.dryRun, signal: call.ctx.signal },
+      { dryRun, signal: call.ctx.signal },
     );
 }
 
