@@ -185,6 +185,38 @@ test("authorities that no file gives come from the cluster, and follow it", asyn
   assert.equal((await get("/metrics", { pair: jane })).code, 401, "the old one is out");
 });
 
+test("an entry of the cluster that cannot be read keeps its value, and the others are read", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, api.flags);
+  const jane = await aReader();
+  assert.equal((await get("/metrics", { pair: jane })).code, 200);
+  const front = await newCertificate({ commonName: "front-proxy-client", usages: ["client"], ca: ownCa });
+  const headers = { "x-remote-user": "jane", "x-remote-group": "readers" };
+  assert.equal((await get("/metrics", { pair: front, headers })).code, 401);
+  api.publish({ ...published, "client-ca-file": "no certificate", "requestheader-client-ca-file": ownCa.certPem });
+  await waitFor(async () => (await get("/metrics", { pair: front, headers })).code === 200, { what: "the new authority" });
+  assert.equal((await get("/metrics", { pair: jane })).code, 200);
+});
+
+test("a server that cannot start follows no files", async (t) => {
+  const clock = newFakeClock();
+  const files = {
+    "client-ca-file": write(t, "ca.crt", clusterCa.certPem),
+    "requestheader-client-ca-file": write(t, "proxy.crt", "no certificate"),
+  };
+  const starting = startComponentServer({
+    name: "kube-scheduler",
+    flags: { ...flags, ...files, "secure-port": await freePort() },
+    log: { ...discardLogger } as never,
+    clock,
+    metrics: newMetricsRegistry({}),
+    checks: {},
+    configz: () => ({}),
+  });
+  await assert.rejects(starting, ConfigError);
+  assert.equal(clock.waiting, 0);
+});
+
 test("a front proxy that the cluster names speaks for others; nobody else does", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);

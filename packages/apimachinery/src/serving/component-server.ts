@@ -78,7 +78,10 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
   const metricsPages = new Map(Object.entries(options.metricsPages ?? {}));
   if (flags["secure-port"] === 0) return undefined;
   const ending = new AbortController();
-  const { guard, failed } = await guardOf(options, ending.signal);
+  const { guard, failed } = await guardOf(options, ending.signal).catch((err: unknown) => {
+    ending.abort(); // what was opened before the failure
+    throw err;
+  });
   const debug = newDebugPages({ log, clock: options.clock });
   const own = Object.entries(options.checks).map(([name, run]) => ({ name, run }));
   const informative = Object.entries(options.informativeChecks ?? {}).map(([name, run]) => ({ name, run, informative: true }));
@@ -112,8 +115,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
       port: server.port,
       failed,
       async close(graceMs) {
-        await server.close(graceMs);
-        ending.abort();
+        await server.close(graceMs).finally(() => ending.abort());
       },
     };
   } catch (err) {

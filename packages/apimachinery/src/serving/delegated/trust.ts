@@ -170,10 +170,14 @@ interface PublishedTrust extends Trust {
   read(object: ConfigMap): void;
 }
 
-/** Parses the ConfigMap. An invalid entry is logged; it and the following entries keep their previous values. */
+/**
+ * Parses the ConfigMap: the authorities of clients, those of front proxies, and the front proxies' names and headers. A part that
+ * is invalid is logged and keeps its previous value; the others are still read.
+ */
 function newPublishedTrust(log: Logger): PublishedTrust {
   let clientCa: ReturnType<typeof newCertificatePool> | undefined;
   let proxyCa: ReturnType<typeof newCertificatePool> | undefined;
+  let proxy: Omit<FrontProxy, "pool"> | undefined;
   let frontProxy: FrontProxy | undefined;
   const poolOf = (pool: typeof clientCa, bundle: string | undefined, what: string): typeof clientCa => {
     if (bundle === undefined || bundle === "") return undefined;
@@ -181,23 +185,32 @@ function newPublishedTrust(log: Logger): PublishedTrust {
     pool.replace(bundle);
     return pool;
   };
+  const readPart = (read: () => void): void => {
+    try {
+      read();
+    } catch (err) {
+      log.error("the cluster's authentication configuration is not usable", err, { configmap: `${namespace}/${name}` });
+    }
+  };
   return {
     clientCa: () => clientCa,
     frontProxy: () => frontProxy,
     read({ data = {} }) {
-      try {
+      readPart(() => {
         clientCa = poolOf(clientCa, data["client-ca-file"], "client-ca-file");
+      });
+      readPart(() => {
         proxyCa = poolOf(proxyCa, data["requestheader-client-ca-file"], "requestheader-client-ca-file");
-        frontProxy = proxyCa && {
-          pool: proxyCa,
+      });
+      readPart(() => {
+        proxy = {
           allowedNames: listOf(data["requestheader-allowed-names"]),
           usernameHeaders: listOf(data["requestheader-username-headers"]),
           groupHeaders: listOf(data["requestheader-group-headers"]),
           extraHeaderPrefixes: listOf(data["requestheader-extra-headers-prefix"]),
         };
-      } catch (err) {
-        log.error("the cluster's authentication configuration is not usable", err, { configmap: `${namespace}/${name}` });
-      }
+      });
+      frontProxy = proxyCa && proxy && { ...proxy, pool: proxyCa };
     },
   };
 }
