@@ -69,7 +69,8 @@ export async function allocateNodePorts(
     mine.add(port);
   };
   const takeAny = async (what: string): Promise<number> => {
-    const offset = await allocator.range.takeAny(dryRun).catch((err: unknown) => {
+    const chosen = new Set([...mine].map((port) => port - allocator.from));
+    const offset = await allocator.range.takeAny(dryRun, chosen).catch((err: unknown) => {
       if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a ${what}: ${err.message}`));
       throw err;
     });

@@ -40,6 +40,14 @@ test("a dry run takes nothing, and is refused what is taken", async () => {
   await assert.rejects(range.take(1, true), /is taken/);
 });
 
+test("a dry run chooses no number twice", async () => {
+  const { range } = aRange();
+  await range.take(1, false);
+  assert.equal(await range.takeAny(true, new Set([0])), 2);
+  await assert.rejects(range.takeAny(true, new Set([0, 2])), /is full/);
+  assert.deepEqual([await range.takeAny(false), await range.takeAny(false)].toSorted(), [0, 2]);
+});
+
 test("numbers of another range are nobody's", async () => {
   const { range, make } = aRange();
   await range.take(1, false);

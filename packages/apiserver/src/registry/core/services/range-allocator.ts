@@ -15,8 +15,12 @@ export class AllocationError extends Error {}
 export interface RangeAllocator {
   /** @param dryRun only checks @throws AllocationError when the number is allocated */
   take(offset: number, dryRun: boolean): Promise<void>;
-  /** Allocates any free number. @throws AllocationError when the range is full */
-  takeAny(dryRun: boolean): Promise<number>;
+  /**
+   * Allocates any free number.
+   * @param except numbers that count as allocated: a dry run records none, not even those that it has chosen before
+   * @throws AllocationError when the range is full
+   */
+  takeAny(dryRun: boolean, except?: ReadonlySet<number>): Promise<number>;
   /** Never fails: numbers that cannot be released now stay allocated until the repair loop finds them unused. */
   release(offsets: readonly number[]): Promise<void>;
   /** Read-modify-write of the stored range, for repairs; `edit` may run several times. */
@@ -62,10 +66,10 @@ export function newRangeAllocator(options: {
         if (bitmap.has(offset)) throw new AllocationError(texts.taken);
         bitmap.set(offset);
       }, dryRun),
-    async takeAny(dryRun) {
+    async takeAny(dryRun, except) {
       let chosen = -1;
       await change((bitmap) => {
-        chosen = anyFree(size, (offset) => bitmap.has(offset));
+        chosen = anyFree(size, (offset) => bitmap.has(offset) || except?.has(offset) === true);
         if (chosen < 0) throw new AllocationError(texts.full);
         bitmap.set(chosen);
       }, dryRun);

@@ -184,4 +184,18 @@ describe("services", () => {
     assert.deepEqual([dry.code, dry.body.spec.clusterIP], [201, clusterIP]);
     assert.equal((await create("wet", { ports: [{ port: 80 }], clusterIP })).code, 201);
   });
+
+  test("of a dry run get no node port twice: more ports than the range has are refused", async () => {
+    const ports = Array.from({ length: 11 }, (_, i) => ({ name: `p${i}`, port: 80 + i }));
+    const dry = await server.request("POST", `${path}?dryRun=All`, {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "dry" },
+      spec: { type: "NodePort", ports },
+    });
+    assert.deepEqual(
+      [dry.code, dry.body.message],
+      [500, "Internal error occurred: failed to allocate a nodePort: range is full"],
+    );
+  });
 });
