@@ -72,14 +72,52 @@ export async function readBody(body: Readable): Promise<Buffer> {
 }
 
 function newHttp1Transport(url: URL, connect: Connect | undefined): Transport {
+  const agents = newAgents<http.Agent>();
   const newAgent = (): http.Agent => over(new http.Agent({ keepAlive: true }), connect, false);
   let agent = newAgent();
   return {
-    request: (request) => requestOverHttp1(http.request, url, { agent }, request),
+    request: (request) => requestOverHttp1(http.request, url, { agent: agents.using(agent) }, request),
     reconnect() {
+      agents.retire(agent);
       agent = newAgent();
     },
-    close: () => agent.destroy(),
+    close: () => agents.destroy(),
+  };
+}
+
+/** The agents of a transport: the current one, and earlier ones with open requests. */
+interface Agents<A extends http.Agent> {
+  /** To be called for each request. @returns the agent */
+  using(agent: A): A;
+  /** Closes its idle connections, and the others when their requests end. */
+  retire(agent: A): void;
+  /** Closes all connections and aborts open requests. */
+  destroy(): void;
+}
+
+function newAgents<A extends http.Agent>(): Agents<A> {
+  const agents = new Set<A>();
+  const retired = new Set<A>();
+  const isIdle = ({ sockets, requests }: A): boolean => Object.keys(sockets).length === 0 && Object.keys(requests).length === 0;
+  return {
+    using(agent) {
+      agents.add(agent);
+      return agent;
+    },
+    retire(agent) {
+      agent.maxFreeSockets = 0;
+      for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
+      retired.add(agent);
+      for (const one of retired) {
+        if (!isIdle(one)) continue;
+        retired.delete(one);
+        agents.delete(one);
+      }
+    },
+    destroy() {
+      for (const agent of agents) agent.destroy();
+      agents.clear();
+    },
   };
 }
 
@@ -96,8 +134,7 @@ interface Connection {
 }
 
 function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptions): Transport {
-  /** All agents ever used; retired ones may still have open requests. */
-  const agents = new Set<https.Agent>();
+  const agents = newAgents<https.Agent>();
   let shown: tls.ConnectionOptions["cert"];
   const certFile = config.cert ? config.kubeconfigFile : config.certFile;
   const dial = async (events: PoolEvents): Promise<Connection> => {
@@ -112,13 +149,13 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
     socket.destroy();
     const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
     const agent = over(plain, options.connect, true);
-    agents.add(agent);
     const watching = watchFiles(secure);
     return {
       use: { agent },
       maxStreams: () => Number.POSITIVE_INFINITY,
       close() {
         watching.cancel();
+        agents.retire(agent);
         events.ended();
       },
       destroy: () => watching.cancel(),
@@ -143,13 +180,13 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
       const { connection, release } = await pool.acquire(request.signal);
       if ("session" in connection.use) return requestOverHttp2(connection.use.session, url, request, release);
       release();
-      return requestOverHttp1(https.request, url, { agent: connection.use.agent }, request);
+      return requestOverHttp1(https.request, url, { agent: agents.using(connection.use.agent) }, request);
     },
     reconnect: () => pool.renew(),
     certificateFault: () => ownExpiry(shown, certFile, options.clock.now()),
     close() {
       pool.close();
-      for (const agent of agents) agent.destroy();
+      agents.destroy();
     },
   };
 }

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import http from "node:http";
+import https from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { testPair } from "../testing/tls.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import { newTransport, readBody } from "./transport.ts";
+
+const pair = await testPair();
+
+/** A server of HTTP/1.1 that answers `/held` after `release`, and everything else at once. */
+async function aServer(t: TestContext, scheme: "http" | "https") {
+  const held: http.ServerResponse[] = [];
+  const connections = new Set<Socket>();
+  const answer = (request: http.IncomingMessage, response: http.ServerResponse): void => {
+    if (request.url === "/held") held.push(response);
+    else response.end("ok");
+  };
+  const listener = scheme === "http" ? http.createServer(answer) : https.createServer(pair, answer);
+  listener.keepAliveTimeout = 0; // an idle connection is the client's to close
+  listener.on(scheme === "http" ? "connection" : "secureConnection", (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    listener.closeAllConnections();
+    listener.close();
+  });
+  const config = { host: `${scheme}://127.0.0.1:${(listener.address() as AddressInfo).port}`, insecure: true };
+  const transport = newTransport(config, { clock: newFakeClock() });
+  t.after(() => transport.close());
+  const get = async (path: string): Promise<string> =>
+    (await readBody((await transport.request({ method: "GET", path, headers: {} })).body)).toString();
+  return { transport, connections, get, held };
+}
+
+for (const scheme of ["http", "https"] as const) {
+  test(`${scheme}: new connections replace idle ones at once, and busy ones after their requests`, async (t) => {
+    const { transport, connections, get, held } = await aServer(t, scheme);
+    const slow = get("/held");
+    await waitFor(() => held.length === 1, { what: "the request" });
+    assert.equal(await get("/"), "ok");
+    // The dial that only negotiates HTTP/1.1 is no connection of a request.
+    await waitFor(() => connections.size === 2, { what: "one busy connection and one idle" });
+    transport.reconnect();
+    await waitFor(() => connections.size === 1, { what: "the end of the idle one" });
+    held[0]?.end("late");
+    assert.equal(await slow, "late");
+    await waitFor(() => connections.size === 0, { what: "the end of the busy one" });
+    assert.equal(await get("/"), "ok");
+  });
+
+  test(`${scheme}: closing aborts requests on earlier connections`, async (t) => {
+    const { transport, connections, get, held } = await aServer(t, scheme);
+    const slow = assert.rejects(get("/held"));
+    await waitFor(() => held.length === 1, { what: "the request" });
+    transport.reconnect();
+    transport.close();
+    await slow;
+    await waitFor(() => connections.size === 0, { what: "the end of the connection" });
+  });
+}
