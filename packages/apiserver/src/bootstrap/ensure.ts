@@ -3,7 +3,8 @@ import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
-const attempts = 5;
+/** Upper bound of attempts at one object. */
+export const attempts = 5;
 
 /**
  * Creates an object, or updates an existing one. Retries on conflicts with other API servers.

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { alreadyExists, conflict, notFound } from "@coxswain/apimachinery/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
-import { covers } from "./rbac-policy.ts";
+import { covers, ensureRbacPolicy } from "./rbac-policy.ts";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "./rbac-policy-data.ts";
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -51,6 +55,68 @@ test("the start gives back what default roles and bindings lost, and leaves what
   const dns = await get("clusterrolebindings/system:kube-dns");
   assert.equal(dns.roleRef.name, "system:kube-dns", "a binding to another role is made anew");
 });
+
+const wrongBinding: KubeObject & { roleRef: object } = {
+  metadata: { name: "system:kube-dns", uid: "wrong" },
+  roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+};
+const dnsKey = "clusterrolebindings//system:kube-dns";
+
+/** A client of objects in memory. @param beforeDelete runs before the first deletion */
+function clientOf(objects: Map<string, KubeObject>, deleted: string[], beforeDelete?: () => Promise<unknown>): Client {
+  const keyOf = ({ resource }: ResourceRef, { namespace = "", name = "" }: { namespace?: string; name?: string }): string =>
+    `${resource}/${namespace}/${name}`;
+  let first = beforeDelete;
+  const client = {
+    async get(ref: ResourceRef, target: { namespace?: string; name: string }) {
+      const found = objects.get(keyOf(ref, target));
+      if (found === undefined) throw notFound(ref, target.name);
+      return structuredClone(found);
+    },
+    async create(ref: ResourceRef, object: KubeObject) {
+      const key = keyOf(ref, object.metadata);
+      if (objects.has(key)) throw alreadyExists(ref, object.metadata.name ?? "");
+      objects.set(key, { ...object, metadata: { ...object.metadata, uid: `${objects.size}` } });
+    },
+    async delete(ref: ResourceRef, target: { namespace?: string; name: string }, options: DeleteOptions) {
+      const before = first;
+      first = undefined;
+      await before?.();
+      const key = keyOf(ref, target);
+      const found = objects.get(key);
+      if (found === undefined) throw notFound(ref, target.name);
+      const { uid = found.metadata.uid } = options.preconditions ?? {};
+      if (uid !== found.metadata.uid) throw conflict(ref, target.name, "another UID");
+      deleted.push(found.metadata.uid ?? "");
+      objects.delete(key);
+    },
+  };
+  return client as unknown as Client;
+}
+
+for (const { name, race, want } of [
+  {
+    name: "has made anew",
+    race: (objects: Map<string, KubeObject>, deleted: string[]) => ensureRbacPolicy(clientOf(objects, deleted), () => false),
+    want: ["wrong"],
+  },
+  {
+    name: "has deleted",
+    race: async (objects: Map<string, KubeObject>) => objects.delete(dnsKey),
+    want: [],
+  },
+]) {
+  test(`a binding to another role that another server ${name} meanwhile is not deleted again`, async () => {
+    const objects = new Map<string, KubeObject>([[dnsKey, wrongBinding]]);
+    const deleted: string[] = [];
+    await ensureRbacPolicy(
+      clientOf(objects, deleted, () => race(objects, deleted)),
+      () => false,
+    );
+    assert.deepEqual(deleted, want);
+    assert.partialDeepStrictEqual(objects.get(dnsKey), { roleRef: { name: "system:kube-dns" } });
+  });
+}
 
 test("a role has the rules of a feature when its gate is on", async (t) => {
   const server = await startTestServer(t, ["--feature-gates=StatefulSetAutoDeletePVC=true"]);

@@ -4,6 +4,7 @@
  * Source: pkg/registry/rbac/rest/storage_rbac.go, k8s.io/component-helpers auth/rbac/reconciliation
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import {
   clusterRoleBindings as clusterRoleBindingsRef,
@@ -11,7 +12,7 @@ import {
   roleBindings as roleBindingsRef,
   roles as rolesRef,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import { ensure, forEachLimited } from "./ensure.ts";
+import { attempts, ensure, forEachLimited } from "./ensure.ts";
 import {
   type ClusterRoleRow,
   clusterRoleBindings,
@@ -176,36 +177,39 @@ export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
   );
 }
 
+/** Source: k8s.io/component-helpers auth/rbac/reconciliation/reconcile_rolebindings.go */
 async function ensureBinding(
   client: Client,
   ref: typeof roleBindingsRef,
   wanted: Binding,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  let wrongRole = false;
-  await ensure<Binding>(
-    client,
-    ref,
-    wanted,
-    (existing) => {
+  for (let attempt = 1; ; attempt++) {
+    let wrong: Binding | undefined;
+    const bring = (existing: Binding): Binding | undefined => {
+      wrong = undefined;
       if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
-      wrongRole = existing.roleRef.kind !== wanted.roleRef.kind || existing.roleRef.name !== wanted.roleRef.name;
+      if (existing.roleRef.kind !== wanted.roleRef.kind || existing.roleRef.name !== wanted.roleRef.name) {
+        wrong = existing;
+        return undefined;
+      }
       const have = existing.subjects ?? [];
       const missing = (wanted.subjects ?? []).filter((subject) => !have.some((candidate) => sameSubject(candidate, subject)));
       const metadata = bringMetadata(existing, wanted);
-      if (wrongRole || (missing.length === 0 && metadata === undefined)) return undefined;
+      if (missing.length === 0 && metadata === undefined) return undefined;
       return { ...existing, ...(metadata === undefined ? {} : { metadata }), subjects: [...have, ...missing] };
-    },
-    signal,
-  );
-  if (!wrongRole) return;
-  // roleRef is immutable: recreate the binding.
-  await client.delete(
-    ref,
-    { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string },
-    { ...(signal ? { signal } : {}) },
-  );
-  await client.create(ref, wanted, { signal });
+    };
+    await ensure<Binding>(client, ref, wanted, bring, signal);
+    if (wrong === undefined) return;
+    const { namespace, name = "", uid = "" } = (wrong as Binding).metadata;
+    if (attempt === attempts) throw new Error(`binding ${name} leads to another role again and again`);
+    // roleRef is immutable: the binding is deleted, and made anew by the next attempt.
+    try {
+      await client.delete(ref, { namespace, name }, { preconditions: { uid }, ...(signal && { signal }) });
+    } catch (err) {
+      if (!isNotFound(err) && !isConflict(err)) throw err; // another server was faster
+    }
+  }
 }
 
 function sameSubject(a: Subject, b: Subject): boolean {
