@@ -1,16 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { StrategyContext } from "../registry/generic/strategy.ts";
 import { numberAt, scalePathsOf, textAt } from "./scale-paths.ts";
+import { customResourceStrategy } from "./strategy.ts";
 
 const object = {
   metadata: {},
-  spec: { replicas: 3, half: 0.5, text: "a=b", list: [1, "x"], nothing: null, inner: { deep: { replicas: 4 } } },
+  spec: {
+    replicas: 3,
+    large: 9007199254740993n,
+    half: 0.5,
+    text: "a=b",
+    list: [1, "x"],
+    nothing: null,
+    inner: { deep: { replicas: 4 } },
+  },
 } as unknown as KubeObject;
 
 for (const { path, want } of [
   { path: ".spec.replicas", want: { value: 3 } },
   { path: ".spec.inner.deep.replicas", want: { value: 4 } },
+  { path: ".spec.large", want: { value: 9007199254740993n } },
   { path: ".spec.absent", want: {} },
   { path: ".absent.replicas", want: {} },
   { path: ".spec.nothing.replicas", want: {} },
@@ -51,4 +64,15 @@ test("a selector that is not asked for, or not there, is empty", () => {
   assert.equal(scalePathsOf(paths).selector?.(object), "");
   assert.equal(scalePathsOf({ ...paths, labelSelectorPath: ".spec.absent" }).selector?.(object), "");
   assert.equal(scalePathsOf({ ...paths, labelSelectorPath: ".spec.text" }).selector?.(object), "a=b");
+});
+
+test("a number beyond 2^53 is an integer, and more than a scale takes", () => {
+  const scale = { specReplicasPath: ".spec.large", statusReplicasPath: ".status.replicas" };
+  const input = { namespaced: true, schema: undefined, hasStatus: true, scale, checkRules: undefined };
+  const steps = customResourceStrategy(input).validateInSteps?.(object as Unstructured, undefined, {} as StrategyContext);
+  assert.ok(steps);
+  assert.equal(
+    formatFieldErrors(atOnce(steps)),
+    ".spec.large: Invalid value: 9007199254740993: should be less than or equal to 2147483647",
+  );
 });

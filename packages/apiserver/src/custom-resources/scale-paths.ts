@@ -33,9 +33,9 @@ export function scalePathsOf(scale: CustomResourceSubresourceScale): ScalePaths 
   };
 }
 
-/** The integer at a path. @param path `.spec.replicas` */
-export function numberAt(object: KubeObject, path: string): Found<number> {
-  return at(object, path, "int64", (value): value is number => typeof value === "number" && Number.isInteger(value));
+/** The integer at a path; a bigint beyond 2^53. @param path `.spec.replicas` */
+export function numberAt(object: KubeObject, path: string): Found<number | bigint> {
+  return at(object, path, "int64", isInteger);
 }
 
 /** The string at a path. */
@@ -58,11 +58,16 @@ function at<T>(object: KubeObject, path: string, wanted: string, is: (value: unk
   return is(value) ? { value } : fault(parts.length, value, wanted);
 }
 
+function isInteger(value: unknown): value is number | bigint {
+  return typeof value === "bigint" || (typeof value === "number" && Number.isInteger(value));
+}
+
 function goTypeOf(value: unknown): string {
   if (value === null) return "<nil>";
   if (Array.isArray(value)) return "[]interface {}";
   if (typeof value === "object") return "map[string]interface {}";
-  if (typeof value === "number") return Number.isInteger(value) ? "int64" : "float64";
+  if (isInteger(value)) return "int64";
+  if (typeof value === "number") return "float64";
   return typeof value === "boolean" ? "bool" : typeof value;
 }
 

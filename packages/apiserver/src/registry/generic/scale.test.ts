@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ScalePaths } from "./resource.ts";
-import { applyScale } from "./scale.ts";
+import { applyScale, scaleOf } from "./scale.ts";
 
 const paths: ScalePaths = {
   version: "autoscaling/v1",
@@ -33,3 +33,9 @@ for (const { name, scale, want } of [
     }
   });
 }
+
+test("replicas beyond an int32 are cut off as Go converts them", () => {
+  const object = { metadata: {}, spec: { replicas: 2 ** 31 }, status: { replicas: 2n ** 62n + 7n } };
+  const want = { spec: { replicas: -(2 ** 31) }, status: { replicas: 7 } };
+  assert.partialDeepStrictEqual(scaleOf(object as KubeObject, paths), want);
+});

@@ -57,13 +57,15 @@ function partsOf(path: string): string[] {
   return path.split(".").filter((part) => part !== "");
 }
 
+/** The number at a path as an int32, cut off like Go's conversion; 0 when there is none. */
 function numberAt(object: KubeObject, path: string): number {
   let value: unknown = object;
   for (const part of partsOf(path)) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return 0;
     value = (value as Record<string, unknown>)[part];
   }
-  return typeof value === "number" ? value : 0;
+  if (typeof value === "number") return value | 0;
+  return typeof value === "bigint" ? Number(BigInt.asIntN(32, value)) : 0;
 }
 
 function setAt(object: KubeObject, path: string, number: number): void {
