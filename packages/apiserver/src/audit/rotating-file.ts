@@ -55,14 +55,18 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
     return opened;
   };
   const clean = (): void => {
-    cleaning = cleaning.then(() => cleanBackups(options, clock.now())).catch(onError);
+    cleaning = cleaning.then(() => cleanBackups(options, clock.now(), onError)).catch(onError);
+  };
+  const closeFile = async (): Promise<void> => {
+    const closing = file;
+    file = undefined; // also when closing fails: a closed file cannot be written
+    await closing?.close();
   };
   const rotate = async (): Promise<FileHandle> => {
-    await file?.close();
-    file = undefined;
-    const { mode } = await stat(options.path);
-    await rename(options.path, backupName(options.path, clock.now()));
-    const opened = await openFile(mode & 0o777);
+    await closeFile();
+    const found = await stat(options.path).catch(ifAbsent);
+    if (found !== undefined) await rename(options.path, backupName(options.path, clock.now()));
+    const opened = await openFile(found && found.mode & 0o777);
     clean();
     return opened;
   };
@@ -86,10 +90,13 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
         } catch (err) {
           to = Math.max(to, from + 1);
           for (const one of all.slice(from, to)) one.reject(err);
+          await closeFile().catch(onError); // opened again, with its size, by the next write
         }
         from = to;
       }
     }
+    // In the turn in which nothing was waiting: a write that comes later must start again.
+    running = undefined;
   };
 
   return {
@@ -100,18 +107,19 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
       }
       return new Promise((resolve, reject) => {
         waiting.push({ bytes, resolve, reject });
-        running ??= flush().finally(() => {
-          running = undefined;
-        });
+        running ??= flush();
       });
     },
     async close() {
       while (running !== undefined) await running;
       await cleaning;
-      await file?.close();
-      file = undefined;
+      await closeFile();
     },
   };
+}
+
+function ifAbsent(err: NodeJS.ErrnoException): undefined {
+  if (err.code !== "ENOENT") throw err;
 }
 
 /** Backup name with the time in UTC: `dir/audit-2022-01-31T10-20-30.123.log` */
@@ -136,7 +144,8 @@ interface Backup {
   readonly packed: boolean;
 }
 
-async function cleanBackups(options: RotatingFileOptions, nowMs: number): Promise<void> {
+/** A backup that cannot be removed or compressed is reported, and tried again after the next rotation. */
+async function cleanBackups(options: RotatingFileOptions, nowMs: number, onError: (err: unknown) => void): Promise<void> {
   const { maxBackups, maxAgeDays, compress } = options;
   if (maxBackups === 0 && maxAgeDays === 0 && !compress) return;
   const backups = await listBackups(options.path);
@@ -144,8 +153,8 @@ async function cleanBackups(options: RotatingFileOptions, nowMs: number): Promis
   const kept = new Set(maxBackups > 0 ? names.slice(0, maxBackups) : names);
   for (const backup of backups) {
     const old = maxAgeDays > 0 && backup.timeMs < nowMs - maxAgeDays * dayMs;
-    if (old || !kept.has(backup.name)) await unlink(backup.path);
-    else if (compress && !backup.packed) await pack(backup.path);
+    if (old || !kept.has(backup.name)) await unlink(backup.path).catch(onError);
+    else if (compress && !backup.packed) await pack(backup.path).catch(onError);
   }
 }
 

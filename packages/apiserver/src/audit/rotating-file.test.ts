@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newRotatingFile } from "./rotating-file.ts";
+
+/** A log of at most 10 bytes and one backup. */
+async function aLog(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-rotating-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "audit.log");
+  const errors: unknown[] = [];
+  const options = { path, maxBytes: 10, maxAgeDays: 0, maxBackups: 1, compress: false };
+  const log = newRotatingFile(options, newFakeClock(), (err) => errors.push(err));
+  t.after(() => log.close());
+  return { dir, path, log, errors };
+}
+
+test("a write that follows the end of another at once is not left waiting", { timeout: 10_000 }, async (t) => {
+  const { path, log } = await aLog(t);
+  await log.write("1\n");
+  await log.write("2\n");
+  assert.equal(await readFile(path, "utf8"), "1\n2\n");
+});
+
+test("a file that somebody removed costs no line at its rotation", async (t) => {
+  const { dir, path, log } = await aLog(t);
+  await log.write("12345678\n");
+  await rm(path);
+  await log.write("abcdefgh\n");
+  assert.equal(await readFile(path, "utf8"), "abcdefgh\n");
+  assert.deepEqual(await readdir(dir), ["audit.log"]);
+});
+
+test("a backup that cannot be removed is reported, and the others are", async (t) => {
+  const { dir, log, errors } = await aLog(t);
+  const stuck = "audit-2021-02-01T00-00-00.000.log";
+  await mkdir(join(dir, stuck));
+  await writeFile(join(dir, "audit-2021-01-01T00-00-00.000.log"), "old");
+  await log.write("12345678\n");
+  await log.write("abcdefgh\n");
+  await log.close();
+  assert.deepEqual((await readdir(dir)).toSorted(), [stuck, "audit-2022-01-01T00-00-00.000.log", "audit.log"]);
+  assert.equal(errors.length, 1);
+});
+
+test("a file is opened again after a write that failed", async (t) => {
+  const { path, log } = await aLog(t);
+  await symlink("/dev/full", path);
+  await assert.rejects(log.write("1\n"), /ENOSPC/);
+  await rm(path);
+  await log.write("2\n");
+  assert.equal(await readFile(path, "utf8"), "2\n");
+});
