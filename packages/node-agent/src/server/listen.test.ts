@@ -160,6 +160,13 @@ test("the read-only port and that of health are plain HTTP, and everything is cl
   await assert.rejects(get(opened.port, "/pods"), /ECONNREFUSED/);
 });
 
+test("where one server cannot be started, none stays open", async (t) => {
+  const port = await freePort();
+  const { open } = await listening(t, { port, readOnlyPort: port });
+  await assert.rejects(open(), /EADDRINUSE/);
+  await assert.rejects(get(port, "/pods"), /ECONNREFUSED/);
+});
+
 test("without a server there is only the port of health", async (t) => {
   const { open } = await listening(t, { enableServer: false, port: 10_250 });
   const opened = await open();

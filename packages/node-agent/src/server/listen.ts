@@ -27,7 +27,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Starts the configured servers: kubelet API, read-only port, health checks. */
+/** Starts the configured servers: kubelet API, read-only port, health checks. @throws Error when one fails; none is left open */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, auth, clock, log } = options;
   const context = { ...options.context, log };
@@ -68,14 +68,16 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     servers.push(server);
     return server;
   };
-  const api = await start(config.enableServer, open.api);
-  await start(config.readOnlyPort > 0, open.readOnly);
-  const health = await start(config.healthzPort > 0, open.health);
-  return {
-    port: api?.port ?? config.port,
-    healthzPort: health?.port ?? config.healthzPort,
-    close: async () => void (await Promise.all(servers.map((server) => server.close(0)))),
-  };
+  const close = async (): Promise<void> => void (await Promise.all(servers.map((server) => server.close(0))));
+  try {
+    const api = await start(config.enableServer, open.api);
+    await start(config.readOnlyPort > 0, open.readOnly);
+    const health = await start(config.healthzPort > 0, open.health);
+    return { port: api?.port ?? config.port, healthzPort: health?.port ?? config.healthzPort, close };
+  } catch (err) {
+    await close();
+    throw err;
+  }
 }
 
 async function tlsOf({ config, nodeName, ips }: ListenOptions) {
