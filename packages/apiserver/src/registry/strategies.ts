@@ -41,8 +41,8 @@ export const specTemplate: TemplateOf<KubeObject & { spec?: { template?: PodTemp
 export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): Strategy<T> {
   const { namespaced, status, generation, template, ...rest } = options;
   const dropGated = (next: T, current: T | undefined, ctx: StrategyContext): void => {
-    const spec = template?.of(next)?.spec;
-    if (spec) dropDisabledFields(spec, current && template?.of(current)?.spec, ctx.featureEnabled);
+    const carrier = template?.of(next);
+    if (carrier) dropDisabledFields(carrier, current && template?.of(current), ctx.featureEnabled);
   };
   return {
     ...rest,

@@ -4,7 +4,14 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
 
-const gates = { ProcMountType: false, GRPCContainerProbe: false, IdentifyPodOS: false, ProbeTerminationGracePeriod: false };
+const gates = {
+  AppArmor: false,
+  ProcMountType: false,
+  GRPCContainerProbe: false,
+  IdentifyPodOS: false,
+  ProbeTerminationGracePeriod: false,
+};
+const annotations = { "container.apparmor.security.beta.kubernetes.io/c": "unconfined", other: "x" };
 const gated = (): PodSpec =>
   ({
     os: { name: "linux" },
@@ -36,6 +43,27 @@ for (const { resource, path } of [
     ...(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), spec) as object),
   });
   const held = (object: unknown): unknown => path.reduce((outer, name) => (outer as Record<string, unknown>)[name], object);
+  /** What has the spec: the pod, or the template. */
+  const carrierOf = (object: unknown): KubeObject =>
+    path.slice(0, -1).reduce((outer, name) => (outer as Record<string, unknown>)[name], object) as KubeObject;
+  const profiled = (): KubeObject => {
+    const object = holding(structuredClone(plain));
+    const carrier = carrierOf(object);
+    carrier.metadata = { ...carrier.metadata, annotations: { ...annotations } };
+    return object;
+  };
+
+  test(`${resource}: AppArmor profiles are dropped where the gate is off, unless there were some`, () => {
+    const made = profiled();
+    definition?.strategy?.prepareForCreate?.(made, ctx);
+    assert.deepEqual(carrierOf(made).metadata.annotations, { other: "x" });
+    const added = profiled();
+    definition?.strategy?.prepareForUpdate?.(added, holding(structuredClone(plain)), ctx);
+    assert.deepEqual(carrierOf(added).metadata.annotations, { other: "x" });
+    const kept = profiled();
+    definition?.strategy?.prepareForUpdate?.(kept, profiled(), ctx);
+    assert.deepEqual(carrierOf(kept).metadata.annotations, annotations);
+  });
 
   test(`${resource}: what belongs to gates that are off is dropped, unless it was there`, () => {
     const made = holding(gated());

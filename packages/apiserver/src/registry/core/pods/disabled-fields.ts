@@ -1,10 +1,22 @@
-import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { appArmorContainer } from "@coxswain/apimachinery/meta/pod-security-names";
+import type { Container, PodSpec, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** A pod or a pod template. */
+type Carrier = Pick<PodTemplateSpec, "metadata" | "spec">;
 
 /**
- * Drops fields of disabled feature gates, unless the stored object uses them.
- * Source: pkg/api/pod/util.go DropDisabledPodFields
+ * Drops fields and annotations of disabled feature gates, unless the stored pod or template uses them.
+ * Source: pkg/api/pod/util.go DropDisabledPodFields, DropDisabledTemplateFields
  */
-export function dropDisabledFields(spec: PodSpec, old: PodSpec | undefined, featureEnabled: (gate: string) => boolean): void {
+export function dropDisabledFields(next: Carrier, old: Carrier | undefined, featureEnabled: (gate: string) => boolean): void {
+  if (next.spec) dropSpecFields(next.spec, old?.spec, featureEnabled);
+  const profilesOf = (of: Carrier | undefined): string[] =>
+    Object.keys(of?.metadata?.annotations ?? {}).filter((key) => key.startsWith(appArmorContainer));
+  if (featureEnabled("AppArmor") || profilesOf(old).length > 0) return;
+  for (const key of profilesOf(next)) delete next.metadata?.annotations?.[key];
+}
+
+function dropSpecFields(spec: PodSpec, old: PodSpec | undefined, featureEnabled: (gate: string) => boolean): void {
   const containers = (of: PodSpec | undefined): Container[] =>
     of ? [...(of.containers ?? []), ...(of.initContainers ?? []), ...((of.ephemeralContainers ?? []) as Container[])] : [];
   if (!featureEnabled("IdentifyPodOS") && old?.os === undefined) delete spec.os;

@@ -20,12 +20,12 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     resetFields: ["status"],
     prepareForCreate(next, ctx) {
       next.status = { phase: "Pending", qosClass: qosClass(next) };
-      dropDisabledFields(next.spec, undefined, ctx.featureEnabled);
+      dropDisabledFields(next, undefined, ctx.featureEnabled);
       mirrorSeccomp(next);
     },
     prepareForUpdate(next, current, ctx) {
       keep(next, current, "status");
-      dropDisabledFields(next.spec, current.spec, ctx.featureEnabled);
+      dropDisabledFields(next, current, ctx.featureEnabled);
     },
     validate: (next, ctx) => validatePod(next, options(ctx)),
     validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, options(ctx, current)),
