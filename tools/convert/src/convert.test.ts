@@ -94,6 +94,13 @@ test("converts a list of one kind, and a List of several, item by item", async (
   });
 });
 
+test("converts the items of a List that is of the wanted version itself", async () => {
+  const event = { kind: "Event", apiVersion: "events.k8s.io/v1", metadata: { name: "e" }, note: "n" };
+  const list = { kind: "List", apiVersion: "v1", metadata: {}, items: [event] };
+  const { items } = await objectOf(JSON.stringify(list), { group: "", version: "v1" });
+  assert.partialDeepStrictEqual(items, [{ kind: "Event", apiVersion: "v1", message: "n" }]);
+});
+
 test("converts a Scale between the groups that have one", async () => {
   const scale = {
     kind: "Scale",

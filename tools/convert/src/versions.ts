@@ -32,8 +32,9 @@ interface List extends KubeObject {
  */
 export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
   const { apiVersion = "", kind = "" } = object;
-  if (apiVersion === formatGroupVersion(to)) return object;
+  // First: the version of a List says nothing of its items.
   if (kind === "List") return { ...object, items: (object as List).items.map((item) => inVersion(canonical(item), to)) } as List;
+  if (apiVersion === formatGroupVersion(to)) return object;
   if (kind.endsWith("List") && Array.isArray((object as List).items)) return listInVersion(object as List, to);
   if (kind === "Scale" && isScaleVersion(apiVersion)) return scaleIn(object, to);
   return convert(object, to);
