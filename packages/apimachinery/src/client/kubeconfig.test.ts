@@ -86,6 +86,18 @@ test("a given master beats the file's", () => {
   assert.deepEqual(parseKubeconfig(text, { master: "https://other:1" }), { host: "https://other:1", token: "t" });
 });
 
+for (const { name, user } of [
+  { name: "nothing", user: "" },
+  { name: "null", user: ", user: null" },
+  { name: "an empty map", user: ", user: {}" },
+]) {
+  test(`a user of ${name} has no credentials`, () => {
+    const [cluster, context] = [`{name: c, cluster: {server: "https://h"}}`, "{name: x, context: {cluster: c, user: u}}"];
+    const text = `{clusters: [${cluster}], contexts: [${context}], users: [{name: u${user}}], current-context: x}`;
+    assert.deepEqual(parseKubeconfig(text), { host: "https://h" });
+  });
+}
+
 for (const { name, text, message } of [
   { name: "no current context", text: kubeconfig("{}", "{}", '""'), message: /no current-context is set/ },
   { name: "a context that does not exist", text: kubeconfig("{}", "{}", "absent"), message: /context "absent" does not exist/ },
@@ -96,7 +108,9 @@ for (const { name, text, message } of [
     message: /user "nobody" does not exist/,
   },
   { name: "no server", text: kubeconfig("{}", "{}"), message: /has no server defined/ },
-  { name: "contexts that are no list", text: "contexts: t", message: /clusters, contexts and users have to be lists/ },
+  { name: "contexts that are no list", text: "contexts: t", message: /not a kubeconfig: contexts is not a list/ },
+  { name: "a document that is no map", text: "[]", message: /not a kubeconfig: the document is not a map/ },
+  { name: "a name that is no text", text: "users: [{name: 1}]", message: /not a kubeconfig: users\[0\]\.name is not a string/ },
   { name: "an empty entry", text: "contexts: [null]\ncurrent-context: a", message: /context "a" does not exist/ },
 ]) {
   test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
@@ -155,6 +169,30 @@ for (const [name, cluster, user, message] of [
     "",
     `exec: {command: x, ${api}, interactiveMode: Never2}`,
     /: invalid interactiveMode for u: "Never2"$/,
+  ],
+  ["a plugin that is no map", "", "exec: aws", /: users\[0\]\.user\.exec is not a map$/],
+  ["a plugin whose arguments are a text", "", `exec: {command: x, ${api}, args: get-token}`, /user\.exec\.args is not a list$/],
+  ["a plugin whose variables are a map", "", `exec: {command: x, ${api}, env: {A: b}}`, /user\.exec\.env is not a list$/],
+  ["a plugin of Go", "", "auth-provider: {name: gcp}", /: no Auth Provider found for name "gcp"$/],
+  [
+    "plugins of both kinds",
+    "",
+    `auth-provider: {name: gcp}, exec: {command: x, ${api}}`,
+    /: authProvider cannot be provided in combination with an exec plugin for u$/,
+  ],
+  ["a token that is a number", "", "token: 17", /: users\[0\]\.user\.token is not a string$/],
+  ["groups that are a text", "", "as: ann, as-groups: admins", /user\.as-groups is not a list$/],
+  [
+    "a certificate that is no base64",
+    "",
+    "client-certificate-data: '-----', client-key: k",
+    /^Error: illegal base64 data in client-c/,
+  ],
+  [
+    "authorities that are cut off",
+    "certificate-authority-data: eA",
+    "",
+    /^Error: illegal base64 data in certificate-authority-data$/,
   ],
   [
     "a plugin that has to ask users",

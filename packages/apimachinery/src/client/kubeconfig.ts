@@ -24,18 +24,18 @@ export function parseKubeconfig(
   text: string,
   options: { context?: string; master?: string; directory?: string } = {},
 ): ClientConfig {
-  const file = (parseYaml(text) ?? {}) as KubeconfigFile;
-  if (typeof file !== "object" || Array.isArray(file)) throw new Error("not a kubeconfig: the document is not a map");
+  const file = kubeconfigOf(parseYaml(text) ?? {});
   const contextName = options.context ?? file["current-context"] ?? "";
-  const context = named(file.contexts, contextName)?.context;
+  const context = partOf(named(file.contexts, contextName), "context");
   if (context === undefined && (contextName !== "" || options.master === undefined)) {
     throw new Error(contextName === "" ? "no current-context is set" : `context ${JSON.stringify(contextName)} does not exist`);
   }
-  const cluster = named(file.clusters, context?.cluster ?? "")?.cluster;
+  const cluster = partOf(named(file.clusters, context?.cluster ?? ""), "cluster");
   if (cluster === undefined && options.master === undefined) {
     throw new Error(`cluster ${JSON.stringify(context?.cluster ?? "")} does not exist`);
   }
-  const user = named(file.users, context?.user ?? "")?.user;
+  const user = partOf(named(file.users, context?.user ?? ""), "user");
+  // Upstream goes on without credentials, and every request is refused.
   if (user === undefined && context?.user) throw new Error(`user ${JSON.stringify(context.user)} does not exist`);
   const problem = clusterProblem(context?.cluster ?? "", cluster) ?? userProblem(context?.user ?? "", user);
   if (problem !== undefined) throw new Error(`invalid configuration: ${problem}`);
@@ -49,14 +49,14 @@ export function parseKubeconfig(
 
   return withoutUndefined({
     host: host.includes("://") ? host : `http://${host}`,
-    ca: fromBase64(cluster?.["certificate-authority-data"]),
+    ca: fromBase64(cluster, "certificate-authority-data"),
     caFile: inFolder(cluster?.["certificate-authority"]),
     insecure: cluster?.["insecure-skip-tls-verify"],
     serverName: cluster?.["tls-server-name"],
     proxyUrl: cluster?.["proxy-url"] || undefined,
-    cert: fromBase64(user?.["client-certificate-data"]),
+    cert: fromBase64(user, "client-certificate-data"),
     certFile: inFolder(user?.["client-certificate"]),
-    key: fromBase64(user?.["client-key-data"]),
+    key: fromBase64(user, "client-key-data"),
     keyFile: inFolder(user?.["client-key"]),
     token: user?.token,
     tokenFile: inFolder(user?.tokenFile),
@@ -93,6 +93,7 @@ interface KubeconfigUser {
   username?: string;
   password?: string;
   exec?: KubeconfigExec;
+  "auth-provider"?: { name?: string };
   as?: string;
   "as-uid"?: string;
   "as-groups"?: string[];
@@ -136,6 +137,10 @@ function userProblem(name: string, user: KubeconfigUser = {}): string | undefine
     return `more than one authentication method found for ${name}; found [${methods.join(" ")}], only one is allowed`;
   const alsoAs = [user["as-uid"], user["as-groups"]?.length, Object.keys(user["as-user-extra"] ?? {}).length];
   if (!user.as && alsoAs.some(Boolean)) return `requesting uid, groups or user-extra for ${name} without impersonating a user`;
+  const { "auth-provider": provider, exec } = user;
+  if (provider && exec) return `authProvider cannot be provided in combination with an exec plugin for ${name}`;
+  // As in upstream's daemons, which are built without any.
+  if (provider) return `no Auth Provider found for name ${JSON.stringify(provider.name ?? "")}`;
   return user.exec === undefined ? undefined : execProblem(name, user.exec);
 }
 
@@ -153,14 +158,103 @@ function execProblem(name: string, { command, apiVersion, env, interactiveMode }
     : `invalid interactiveMode for ${name}: ${JSON.stringify(interactiveMode)}`;
 }
 
-function named<T extends { name: string }>(entries: readonly T[] | null | undefined, name: string): T | undefined {
-  if (entries === null || entries === undefined) return undefined;
-  if (!Array.isArray(entries)) throw new Error("not a kubeconfig: clusters, contexts and users have to be lists");
-  return (entries as readonly (T | null)[]).find((entry) => entry?.name === name) ?? undefined;
+/** The kind of a value, and of what is in it. */
+type Shape = "text" | "boolean" | readonly [Shape] | { readonly [field: string]: Shape } | { readonly "*": Shape };
+
+const shape = {
+  "current-context": "text",
+  clusters: [
+    {
+      name: "text",
+      cluster: {
+        server: "text",
+        "tls-server-name": "text",
+        "insecure-skip-tls-verify": "boolean",
+        "proxy-url": "text",
+        "certificate-authority": "text",
+        "certificate-authority-data": "text",
+      },
+    },
+  ],
+  contexts: [{ name: "text", context: { cluster: "text", user: "text", namespace: "text" } }],
+  users: [
+    {
+      name: "text",
+      user: {
+        "client-certificate": "text",
+        "client-certificate-data": "text",
+        "client-key": "text",
+        "client-key-data": "text",
+        token: "text",
+        tokenFile: "text",
+        username: "text",
+        password: "text",
+        exec: {
+          apiVersion: "text",
+          command: "text",
+          args: ["text"],
+          env: [{ name: "text", value: "text" }],
+          installHint: "text",
+          provideClusterInfo: "boolean",
+          interactiveMode: "text",
+        },
+        "auth-provider": { name: "text" },
+        as: "text",
+        "as-uid": "text",
+        "as-groups": ["text"],
+        "as-user-extra": { "*": ["text"] },
+      },
+    },
+  ],
+} as const satisfies Shape;
+
+/** The document without nulls, which count as absent. @throws Error that names the field of another kind */
+function kubeconfigOf(document: unknown): KubeconfigFile {
+  return ofShape(document, shape, "the document") as KubeconfigFile;
 }
 
-function fromBase64(text: string | undefined): string | undefined {
-  return text === undefined || text === "" ? undefined : Buffer.from(text, "base64").toString("utf8");
+function ofShape(value: unknown, wanted: Shape, path: string): unknown {
+  const refuse = (kind: string): never => {
+    throw new Error(`not a kubeconfig: ${path} is not a ${kind}`);
+  };
+  if (wanted === "text") return typeof value === "string" ? value : refuse("string");
+  if (wanted === "boolean") return typeof value === "boolean" ? value : refuse("boolean");
+  if (Array.isArray(wanted)) {
+    if (!Array.isArray(value)) return refuse("list");
+    const entries = value.map((entry, i) => [entry, i] as const).filter(([entry]) => entry !== null && entry !== undefined);
+    return entries.map(([entry, i]) => ofShape(entry, wanted[0] as Shape, `${path}[${i}]`));
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("map");
+  const fields = wanted as Readonly<Record<string, Shape>>;
+  const known = Object.entries(value).flatMap(([name, field]): [string, unknown][] => {
+    const inside = fields["*"] ?? (Object.hasOwn(fields, name) ? fields[name] : undefined);
+    if (inside === undefined || field === null || field === undefined) return [];
+    return [[name, ofShape(field, inside, path === "the document" ? name : `${path}.${name}`)]];
+  });
+  return Object.fromEntries(known);
+}
+
+function named<T extends { name: string }>(entries: readonly T[] | undefined, name: string): T | undefined {
+  return entries?.find((entry) => (entry.name ?? "") === name);
+}
+
+/** An entry without content counts as an empty one: a user without credentials. */
+function partOf<Part extends string, T extends { [part in Part]?: object }>(
+  entry: T | undefined,
+  part: Part,
+): NonNullable<T[Part]> | undefined {
+  return entry && ((entry[part] ?? {}) as NonNullable<T[Part]>);
+}
+
+function fromBase64<Field extends string>(
+  part: { readonly [F in Field]?: string } | undefined,
+  field: Field,
+): string | undefined {
+  const data = part?.[field]?.replace(/[\r\n]/g, "") ?? "";
+  if (data === "") return undefined;
+  // Node skips what is no base64.
+  if (data.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) throw new Error(`illegal base64 data in ${field}`);
+  return Buffer.from(data, "base64").toString("utf8");
 }
 
 const execVersions = ["v1", "v1beta1", "v1alpha1"].map((version) => `client.authentication.k8s.io/${version}`);
