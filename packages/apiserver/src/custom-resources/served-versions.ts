@@ -185,6 +185,7 @@ function resourceOf(
     ...(input.scale !== undefined && { scale: scalePathsOf(input.scale) }),
     table: columnsOf(version.additionalPrinterColumns),
     unknownFieldText: (field) => `field label not supported: ${field}`,
+    custom: true,
     itemsKeepKind: true,
   };
 }

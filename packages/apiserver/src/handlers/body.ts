@@ -25,7 +25,7 @@ export async function readBody({ ctx, env }: Call): Promise<Buffer> {
 
 /** @throws UnsupportedMediaType */
 export function inputMediaType(call: Call): string {
-  return negotiateInput(call.ctx.exchange.headers["content-type"], { protobuf: call.served.definition.itemsKeepKind !== true });
+  return negotiateInput(call.ctx.exchange.headers["content-type"], { protobuf: call.served.definition.custom !== true });
 }
 
 /**
@@ -47,8 +47,8 @@ export async function decodeBody(
   const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
-  const custom = call.served.definition.itemsKeepKind === true && expected.kind === call.served.kind.kind;
-  if (found.kind !== expected.kind && !custom) {
+  const isCustom = call.served.definition.custom === true && expected.kind === call.served.kind.kind;
+  if (found.kind !== expected.kind && !isCustom) {
     throw badRequest(
       `${found.kind} in version ${JSON.stringify(found.version)} cannot be handled as a ${expected.kind}: ` +
         `converting (${found.version}.${found.kind}) to (${expected.version}.${expected.kind}): unknown conversion`,

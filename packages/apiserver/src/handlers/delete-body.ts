@@ -48,7 +48,7 @@ const keptApart = new Set(["meta.k8s.io", "apiextensions.k8s.io", "apiregistrati
 function checkKind({ name, served }: Call, body: DeleteOptions): void {
   const apiVersion = body.apiVersion ?? "";
   const kind = body.kind || "DeleteOptions";
-  const isCollection = name === "" && served.definition.itemsKeepKind !== true;
+  const isCollection = name === "" && served.definition.custom !== true;
   const gv = apiVersion === "" ? served.kind : parseGroupVersion(apiVersion);
   if (gv === undefined) throw plainError(`unexpected GroupVersion string: ${apiVersion}`);
   const isRegistered =

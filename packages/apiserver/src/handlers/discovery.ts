@@ -125,7 +125,7 @@ function resourceRow(served: ServedResource, withHash: boolean): Record<string, 
   const { shortNames, categories } = definition;
   return {
     name: definition.resource,
-    singularName: definition.itemsKeepKind === true ? definition.singular : "",
+    singularName: definition.custom === true ? definition.singular : "",
     namespaced: definition.namespaced,
     kind: definition.kind,
     verbs,

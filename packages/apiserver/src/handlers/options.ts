@@ -205,7 +205,7 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
   const known = selectableFieldsOf(definition);
   for (const { field } of fields.terms) {
     if (field === "metadata.name" || known.has(field)) continue;
-    if (field === "metadata.namespace" && !(definition.itemsKeepKind && !definition.namespaced)) continue;
+    if (field === "metadata.namespace" && !(definition.custom && !definition.namespaced)) continue;
     throw badRequest(
       definition.unknownFieldText?.(field) ??
         (known.size === 0

@@ -53,7 +53,7 @@ export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Out
  * of custom resources.
  */
 export function negotiateFor(call: Call, stream = false): Output {
-  const isCustom = call.served.definition.itemsKeepKind === true;
+  const isCustom = call.served.definition.custom === true;
   const tables = isCustom || call.subresource === "";
   return negotiate(call.ctx, { transforms: true, tables, protobuf: isCustom ? "metadata" : true, stream });
 }

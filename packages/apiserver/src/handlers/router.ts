@@ -78,7 +78,7 @@ export function newRouter(env: RouterOptions): Router {
 function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
   return resources
     .versions(group)
-    .some((version) => resources.resources(group, version).some(({ definition }) => definition.itemsKeepKind !== true));
+    .some((version) => resources.resources(group, version).some(({ definition }) => definition.custom !== true));
 }
 
 /**
@@ -98,7 +98,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const below = subresource === "" ? undefined : findSubresource(served, subresource);
   // Before metrics with its name are created. Upstream has no route for an unknown subresource, but
   // a NotFound for custom resources.
-  if (subresource !== "" && below === undefined) throw definition.itemsKeepKind ? notFound(definition, name) : noSuchPath();
+  if (subresource !== "" && below === undefined) throw definition.custom ? notFound(definition, name) : noSuchPath();
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) {
     ctx.warn(deprecation);
@@ -178,7 +178,7 @@ function allowed(call: Call, verb: string | undefined, handler: (call: Call) => 
 
 /** @throws UnsupportedMediaType, NotAcceptable. For custom resources the handlers negotiate. */
 function checkRoute(call: Call, kind: GroupVersionKind): void {
-  if (call.served.definition.itemsKeepKind === true) return;
+  if (call.served.definition.custom === true) return;
   if (call.ctx.exchange.method === "PATCH") patchTypeOf(call, kind);
   checkAccept(call.ctx);
 }

@@ -93,13 +93,13 @@ export function partialMetadata(object: KubeObject, metaVersion: string): KubeOb
 
 /** 406 for a list requested as a single PartialObjectMetadata. */
 export function listWantedAsObject(definition: ResourceDefinition): Error {
-  const list = definition.itemsKeepKind ? "unstructured.UnstructuredList" : `${goPackage(definition)}.${definition.listKind}`;
+  const list = definition.custom ? "unstructured.UnstructuredList" : `${goPackage(definition)}.${definition.listKind}`;
   return notAcceptable(`you requested PartialObjectMetadata, but the requested object is a list (*${list})`);
 }
 
 /** 406 for an object requested as PartialObjectMetadataList. */
 export function objectWantedAsList(definition: ResourceDefinition): Error {
-  const object = definition.itemsKeepKind ? "unstructured.Unstructured" : `${goPackage(definition)}.${definition.kind}`;
+  const object = definition.custom ? "unstructured.Unstructured" : `${goPackage(definition)}.${definition.kind}`;
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${object})`);
 }
 

@@ -80,7 +80,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
     return protobufList(kind, result, items, protobufBody(entries, served, items));
   }
   const form = formOf(output);
-  const frame = textList(form, emptyList(kind, result, served.definition.itemsKeepKind), (entry) => itemOf(entry, served));
+  const frame = textList(form, emptyList(kind, result, served.definition.custom), (entry) => itemOf(entry, served));
   return { ...frame, body: form === "compact" ? jsonBody(entries, served) : ownBody(entries, frame.bytesOf) };
 }
 

@@ -63,7 +63,12 @@ export interface ResourceDefinition extends GroupResource {
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
   /** DELETE returns the last state of the removed object instead of a Status (pods, services, persistent volume claims). */
   readonly returnDeletedObject?: boolean;
-  /** List items carry kind and apiVersion. Set for custom resources, and used to recognize them. */
+  /**
+   * Defined by a CustomResourceDefinition. Upstream serves these by a handler of their own, with other routes, media types and
+   * error texts than those of built-in resources.
+   */
+  readonly custom?: boolean;
+  /** List items carry kind and apiVersion. */
   readonly itemsKeepKind?: boolean;
   /** Selectable fields that the watch cache indexes, e.g. `spec.nodeName`. */
   readonly cacheIndexes?: readonly string[];
