@@ -7,8 +7,7 @@ import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceColumnDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { nameAndCreated } from "../registry/definition.ts";
-import { ageSince } from "../registry/generic/ages.ts";
-import type { TableColumn, TableColumns } from "../registry/generic/strategy.ts";
+import type { Ages, TableColumn, TableColumns } from "../registry/generic/strategy.ts";
 import { type JsonPath, PathBudget, parseJsonPath } from "./json-path.ts";
 
 const [nameColumn, createdColumn] = nameAndCreated.columns as readonly [TableColumn, TableColumn];
@@ -35,11 +34,11 @@ export function columnsOf(definitions: readonly CustomResourceColumnDefinition[]
         priority: priority ?? 0,
       })),
     ],
-    cells(object: Unstructured, now: number) {
+    cells(object: Unstructured, ages: Ages) {
       const budget = new PathBudget();
       return [
         object.metadata.name ?? "",
-        ...columns.map(({ column, path }) => cell(column.type, found(path, object, budget), now)),
+        ...columns.map(({ column, path }) => cell(column.type, found(path, object, budget), ages)),
       ];
     },
   };
@@ -62,7 +61,7 @@ function found(path: JsonPath, object: Unstructured, budget: PathBudget): unknow
   }
 }
 
-function cell(type: string, value: unknown, now: number): unknown {
+function cell(type: string, value: unknown, ages: Ages): unknown {
   if (value === undefined) return null;
   if (type === "string") return textOf(value);
   switch (type) {
@@ -73,7 +72,7 @@ function cell(type: string, value: unknown, now: number): unknown {
     case "boolean":
       return typeof value === "boolean" ? value : null;
     case "date":
-      return typeof value === "string" ? age(value, now) : null;
+      return typeof value === "string" ? age(value, ages) : null;
     default:
       return null;
   }
@@ -85,8 +84,8 @@ function textOf(value: unknown): string {
   return typeof value === "object" ? encodeAny(value) : String(value);
 }
 
-function age(text: string, now: number): string {
+function age(text: string, ages: Ages): string {
   if (text === "" || text === "null") return "<unknown>";
   const ms = parseTime(text);
-  return ms === undefined ? "<invalid>" : ageSince(ms, now);
+  return ms === undefined ? "<invalid>" : ages.since(ms);
 }

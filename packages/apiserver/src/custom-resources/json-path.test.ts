@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { agesAt } from "../registry/generic/ages.ts";
 import { columnsOf } from "./columns.ts";
 import { PathBudget, parseJsonPath } from "./json-path.ts";
 
@@ -86,13 +87,13 @@ test("all columns of one object have one budget", () => {
   const table = columnsOf([...columns, { name: "last", type: "string", jsonPath: ".metadata.name" }]);
   let cells: readonly unknown[] = [];
   const tookMs = cpuMsOf(() => {
-    cells = table.cells(large as unknown as Unstructured, 0);
+    cells = table.cells(large as unknown as Unstructured, agesAt(0));
   });
   assert.ok(tookMs < 100, `${tookMs} ms`);
   assert.equal(cells.length, 502);
   assert.deepEqual([cells[0], cells[1], cells.at(-1)], ["large", null, null]);
   const few = columnsOf([{ name: "first", type: "integer", jsonPath: ".list[0:100].a" }]);
-  assert.deepEqual(few.cells(large as unknown as Unstructured, 0), ["large", 0]);
+  assert.deepEqual(few.cells(large as unknown as Unstructured, agesAt(0)), ["large", 0]);
 });
 
 test("what a path comes by is counted", () => {

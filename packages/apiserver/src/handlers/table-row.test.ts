@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tableOf, text } from "../registry/cells.ts";
-import { ageSince } from "../registry/generic/ages.ts";
 import { newEntry } from "../storage/entry.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
@@ -21,9 +20,9 @@ interface Thing {
 }
 
 /** Cells compute the ages in a different order than the columns. */
-const table = tableOf<Thing>([text("Name"), text("Last"), text("First")], ({ metadata, times }, now) => {
-  const ages = times.map((ms) => ageSince(ms, now));
-  return [metadata.name, ...ages.map((age) => `${age} ago`).reverse()];
+const table = tableOf<Thing>([text("Name"), text("Last"), text("First")], ({ metadata, times }, ages) => {
+  const texts = times.map((ms) => ages.since(ms));
+  return [metadata.name, ...texts.map((age) => `${age} ago`).reverse()];
 });
 const served = { definition: { table } } as unknown as ServedResource;
 

@@ -6,6 +6,7 @@
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { badRequest, notAcceptable } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { agesAt } from "../registry/generic/ages.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry } from "../storage/storage.ts";
@@ -67,7 +68,7 @@ function columnsJson(columns: TableColumns): string {
 
 /** One row of a Table as JSON. */
 export function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
-  const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, options.now));
+  const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, agesAt(options.now)));
   switch (options.includeObject) {
     case "None":
       return `{"cells":${cells},"object":null}`;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtInResources as knownRows } from "@coxswain/apimachinery/schema/kinds/resources";
 import { builtInResources } from "./catalogue.ts";
+import { agesAt } from "./generic/ages.ts";
 
 const catalogue = builtInResources({
   services: () => {
@@ -52,7 +53,7 @@ test("a resource that is stored has a strategy of its scope, and its hub is a ve
 test("every table writes one cell a column, also for an object that has nothing but a name", () => {
   for (const definition of catalogue) {
     const { table } = definition;
-    const cells = table.cells({ metadata: { name: "x" }, spec: {}, status: {} }, 0);
+    const cells = table.cells({ metadata: { name: "x" }, spec: {}, status: {} }, agesAt(0));
     assert.equal(cells.length, table.columns.length, `${definition.group} ${definition.resource}`);
   }
 });

@@ -1,7 +1,6 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
-import { ageSince } from "./generic/ages.ts";
-import type { TableColumn, TableColumns } from "./generic/strategy.ts";
+import type { Ages, TableColumn, TableColumns } from "./generic/strategy.ts";
 
 /**
  * Table columns and cells shared by several kinds.
@@ -39,13 +38,13 @@ export function flag(name: string, description = ""): TableColumn {
 }
 
 /** Age of a timestamp (`5d3h`); `<unknown>` when it is missing or invalid. */
-export function since(time: string | null | undefined, now: number): string {
+export function since(time: string | null | undefined, ages: Ages): string {
   const ms = time ? parseTime(time) : undefined;
-  return ms === undefined ? "<unknown>" : ageSince(ms, now);
+  return ms === undefined ? "<unknown>" : ages.since(ms);
 }
 
-export function age(object: KubeObject, now: number): string {
-  return since(object.metadata.creationTimestamp, now);
+export function age(object: KubeObject, ages: Ages): string {
+  return since(object.metadata.creationTimestamp, ages);
 }
 
 /** `a=1,b=2` in key order; `<none>` for an empty map. */
@@ -86,6 +85,6 @@ export function containerCells(containers: readonly Named[] | undefined): [strin
 }
 
 /** A table with a typed cells function. */
-export function tableOf<T>(columns: readonly TableColumn[], cells: (object: T, now: number) => readonly unknown[]): TableColumns {
-  return { columns, cells: (object, now) => cells(object as unknown as T, now) };
+export function tableOf<T>(columns: readonly TableColumn[], cells: (object: T, ages: Ages) => readonly unknown[]): TableColumns {
+  return { columns, cells: (object, ages) => cells(object as unknown as T, ages) };
 }

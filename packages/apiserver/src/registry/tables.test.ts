@@ -7,12 +7,13 @@ import { selectorText } from "./cells.ts";
 import { eventTable } from "./core/events/table.ts";
 import { nodeTable } from "./core/nodes/table.ts";
 import { serviceTable } from "./core/services/table.ts";
+import { agesAt } from "./generic/ages.ts";
 import type { TableColumns } from "./generic/strategy.ts";
 
 const created = "2022-01-01T00:00:00Z";
 const now = Date.parse("2022-01-01T02:00:00Z");
 const cells = (table: TableColumns, object: object): unknown[] => [
-  ...table.cells({ metadata: { name: "x", creationTimestamp: created }, ...object } as unknown as Unstructured, now),
+  ...table.cells({ metadata: { name: "x", creationTimestamp: created }, ...object } as unknown as Unstructured, agesAt(now)),
 ];
 
 test("a node shows status, roles, version and addresses", () => {

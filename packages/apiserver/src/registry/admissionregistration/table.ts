@@ -1,6 +1,6 @@
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import { age, ageColumn, integer, nameColumn } from "../cells.ts";
-import type { TableColumns } from "../generic/strategy.ts";
+import type { Ages, TableColumns } from "../generic/strategy.ts";
 
 export const webhookConfigurationTable: TableColumns = {
   columns: [
@@ -8,9 +8,9 @@ export const webhookConfigurationTable: TableColumns = {
     integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration."),
     ageColumn,
   ],
-  cells: (object: Unstructured, now: number) => [
+  cells: (object: Unstructured, ages: Ages) => [
     object.metadata.name ?? "",
     Array.isArray(object.webhooks) ? object.webhooks.length : 0,
-    age(object, now),
+    age(object, ages),
   ],
 };

@@ -1,7 +1,7 @@
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { age, ageColumn, nameColumn, text } from "../../cells.ts";
-import type { TableColumns } from "../../generic/strategy.ts";
+import type { Ages, TableColumns } from "../../generic/strategy.ts";
 
 /** Source: kube-aggregator pkg/registry/apiservice/etcd/etcd.go */
 export const apiServiceTable: TableColumns = {
@@ -11,7 +11,7 @@ export const apiServiceTable: TableColumns = {
     text("Available", "Whether this service is available."),
     ageColumn,
   ],
-  cells(object: Unstructured, now: number) {
+  cells(object: Unstructured, ages: Ages) {
     const service = object as unknown as APIService;
     const reference = service.spec?.service;
     const condition = (service.status?.conditions ?? []).find((c) => c.type === "Available");
@@ -25,7 +25,7 @@ export const apiServiceTable: TableColumns = {
       object.metadata.name ?? "",
       reference ? `${reference.namespace}/${reference.name}` : "Local",
       available,
-      age(object, now),
+      age(object, ages),
     ];
   },
 };

@@ -9,10 +9,10 @@ export const controllerRevisionTable = tableOf<ControllerRevision>(
     text("Revision", "Revision indicates the revision of the state represented by Data."),
     ageColumn,
   ],
-  (revision, now) => {
+  (revision, ages) => {
     const owner = controllerOf(revision);
     const group = owner?.apiVersion.includes("/") ? `.${owner.apiVersion.split("/")[0]}` : "";
     const controller = owner ? `${owner.kind.toLowerCase()}${group}/${owner.name}` : "<none>";
-    return [revision.metadata.name ?? "", controller, revision.revision ?? 0, age(revision, now)];
+    return [revision.metadata.name ?? "", controller, revision.revision ?? 0, age(revision, ages)];
   },
 );

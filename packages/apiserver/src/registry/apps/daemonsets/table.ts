@@ -44,7 +44,7 @@ export const daemonSetTable = tableOf<DaemonSet>(
       "A label query over pods that are managed by the daemon set. Must match in order to be controlled. It must match the pod template's labels. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
   ],
-  (daemonSet, now) => [
+  (daemonSet, ages) => [
     daemonSet.metadata.name ?? "",
     daemonSet.status?.desiredNumberScheduled ?? 0,
     daemonSet.status?.currentNumberScheduled ?? 0,
@@ -52,7 +52,7 @@ export const daemonSetTable = tableOf<DaemonSet>(
     daemonSet.status?.updatedNumberScheduled ?? 0,
     daemonSet.status?.numberAvailable ?? 0,
     labelsText(daemonSet.spec?.template?.spec?.nodeSelector),
-    age(daemonSet, now),
+    age(daemonSet, ages),
     ...containerCells(daemonSet.spec?.template?.spec?.containers),
     selectorText(daemonSet.spec?.selector),
   ],

@@ -15,12 +15,12 @@ export const deploymentTable = tableOf<Deployment>(
       "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment. It must match the pod template's labels.",
     ),
   ],
-  (deployment, now) => [
+  (deployment, ages) => [
     deployment.metadata.name ?? "",
     `${deployment.status?.readyReplicas ?? 0}/${deployment.spec?.replicas ?? 0}`,
     deployment.status?.updatedReplicas ?? 0,
     deployment.status?.availableReplicas ?? 0,
-    age(deployment, now),
+    age(deployment, ages),
     ...containerCells(deployment.spec?.template?.spec?.containers),
     selectorText(deployment.spec?.selector),
   ],

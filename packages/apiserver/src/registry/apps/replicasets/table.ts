@@ -21,12 +21,12 @@ export const replicaSetTable = tableOf<ReplicaSet>(
       "Selector is a label query over pods that should match the replica count. Label keys and values that must match in order to be controlled by this replica set. It must match the pod template's labels. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
   ],
-  (replicaSet, now) => [
+  (replicaSet, ages) => [
     replicaSet.metadata.name ?? "",
     replicaSet.spec?.replicas ?? 0,
     replicaSet.status?.replicas ?? 0,
     replicaSet.status?.readyReplicas ?? 0,
-    age(replicaSet, now),
+    age(replicaSet, ages),
     ...containerCells(replicaSet.spec?.template?.spec?.containers),
     selectorText(replicaSet.spec?.selector),
   ],

@@ -9,10 +9,10 @@ export const statefulSetTable = tableOf<StatefulSet>(
     wide("Containers", "Names of each container in the template."),
     wide("Images", "Images referenced by each container in the template."),
   ],
-  (statefulSet, now) => [
+  (statefulSet, ages) => [
     statefulSet.metadata.name ?? "",
     `${statefulSet.status?.readyReplicas ?? 0}/${statefulSet.spec?.replicas ?? 0}`,
-    age(statefulSet, now),
+    age(statefulSet, ages),
     ...containerCells(statefulSet.spec?.template?.spec?.containers),
   ],
 );

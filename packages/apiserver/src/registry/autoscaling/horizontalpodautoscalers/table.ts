@@ -27,7 +27,7 @@ export const autoscalerTable = tableOf<HorizontalPodAutoscaler>(
     ),
     ageColumn,
   ],
-  (autoscaler, now) => {
+  (autoscaler, ages) => {
     const { spec, status } = autoscaler;
     return [
       autoscaler.metadata.name ?? "",
@@ -36,7 +36,7 @@ export const autoscalerTable = tableOf<HorizontalPodAutoscaler>(
       spec?.minReplicas == null ? "<unset>" : String(spec.minReplicas),
       spec?.maxReplicas ?? 0,
       status?.currentReplicas ?? 0,
-      age(autoscaler, now),
+      age(autoscaler, ages),
     ];
   },
 );

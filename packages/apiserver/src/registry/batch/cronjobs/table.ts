@@ -31,15 +31,15 @@ export const cronJobTable = tableOf<CronJob>(
       "A label query over pods that should match the pod count. Normally, the system sets this field for you. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
   ],
-  (cronJob, now) => {
+  (cronJob, ages) => {
     const { spec, status } = cronJob;
     return [
       cronJob.metadata.name ?? "",
       spec?.schedule ?? "",
       spec?.suspend === undefined ? "<unset>" : spec.suspend ? "True" : "False",
       status?.active?.length ?? 0,
-      status?.lastScheduleTime ? since(status.lastScheduleTime, now) : "<none>",
-      age(cronJob, now),
+      status?.lastScheduleTime ? since(status.lastScheduleTime, ages) : "<none>",
+      age(cronJob, ages),
       ...containerCells(spec?.jobTemplate?.spec?.template?.spec?.containers),
       selectorText(spec?.jobTemplate?.spec?.selector),
     ];

@@ -1,7 +1,7 @@
 import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { age, ageColumn, containerCells, nameColumn, selectorText, tableOf, text, wide } from "../../cells.ts";
-import { ageSince } from "../../generic/ages.ts";
+import type { Ages } from "../../generic/strategy.ts";
 
 export const jobTable = tableOf<Job>(
   [
@@ -19,11 +19,11 @@ export const jobTable = tableOf<Job>(
       "A label query over pods that should match the pod count. Normally, the system sets this field for you. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
   ],
-  (job, now) => [
+  (job, ages) => [
     job.metadata.name ?? "",
     completionsText(job),
-    durationText(job, now),
-    age(job, now),
+    durationText(job, ages),
+    age(job, ages),
     ...containerCells(job.spec?.template?.spec?.containers),
     selectorText(job.spec?.selector),
   ],
@@ -36,9 +36,9 @@ function completionsText(job: Job): string {
   return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`;
 }
 
-function durationText(job: Job, now: number): string {
+function durationText(job: Job, ages: Ages): string {
   const start = job.status?.startTime ? parseTime(job.status.startTime) : undefined;
   if (start === undefined) return "";
   const end = job.status?.completionTime ? parseTime(job.status.completionTime) : undefined;
-  return end === undefined ? ageSince(start, now) : humanDuration(end - start);
+  return end === undefined ? ages.since(start) : humanDuration(end - start);
 }

@@ -14,11 +14,11 @@ export const certificateSigningRequestTable = tableOf<CertificateSigningRequest>
     ),
     text("Condition", "Condition of the request"),
   ],
-  (csr, now) => {
+  (csr, ages) => {
     const seconds = csr.spec?.expirationSeconds;
     return [
       csr.metadata.name ?? "",
-      age(csr, now),
+      age(csr, ages),
       csr.spec?.signerName || "<none>",
       csr.spec?.username ?? "",
       seconds === undefined ? "<none>" : humanDuration(seconds * 1000),

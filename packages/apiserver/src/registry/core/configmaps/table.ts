@@ -3,9 +3,9 @@ import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const configMapTable = tableOf<ConfigMap>(
   [nameColumn, text("Data", "Data contains the configuration data."), ageColumn],
-  (map, now) => [
+  (map, ages) => [
     map.metadata.name ?? "",
     Object.keys(map.data ?? {}).length + Object.keys(map.binaryData ?? {}).length,
-    age(map, now),
+    age(map, ages),
   ],
 );

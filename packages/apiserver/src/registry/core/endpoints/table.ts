@@ -5,7 +5,7 @@ const most = 3;
 
 export const endpointsTable = tableOf<Endpoints>(
   [nameColumn, text("Endpoints", "Endpoints is a collection of endpoints that implement the actual service."), ageColumn],
-  (endpoints, now) => [endpoints.metadata.name ?? "", endpointsText(endpoints), age(endpoints, now)],
+  (endpoints, ages) => [endpoints.metadata.name ?? "", endpointsText(endpoints), age(endpoints, ages)],
 );
 
 /** `10.0.0.1:80,10.0.0.2:80 + 3 more...` */

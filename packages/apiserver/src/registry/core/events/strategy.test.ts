@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
+import { agesAt } from "../../generic/ages.ts";
 import { validateEvent, validateNewEvent } from "./strategy.ts";
 import { eventTable } from "./table.ts";
 
@@ -98,7 +99,7 @@ test("over the server, a note may be patched through v1, but not grow too long",
 
 test("the count of a series leaves out the event before it, the table's does not", () => {
   const counts = [{}, { count: 3 }, { series: { count: 5 } }].map((told) => {
-    const cells = eventTable.cells({ metadata: { name: "a" }, involvedObject: {}, ...told } as never, 0);
+    const cells = eventTable.cells({ metadata: { name: "a" }, involvedObject: {}, ...told } as never, agesAt(0));
     return cells[eventTable.columns.findIndex(({ name }) => name === "Count")];
   });
   assert.deepEqual(counts, [1, 3, 6]);

@@ -1,7 +1,7 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nameColumn, tableOf, text, wide } from "../../cells.ts";
-import { ageSince } from "../../generic/ages.ts";
+import type { Ages } from "../../generic/strategy.ts";
 
 /** kubectl get events. Source: pkg/printers/internalversion/printers.go printEvent */
 export const eventTable = tableOf<Event>(
@@ -23,12 +23,12 @@ export const eventTable = tableOf<Event>(
     wide("Count", "The number of times this event has occurred."),
     { ...nameColumn, priority: 1 },
   ],
-  (event, now) => {
-    const first = translate(event.firstTimestamp, now) ?? translate(event.eventTime, now) ?? "<unknown>";
-    let last = translate(event.lastTimestamp, now) ?? translate(event.firstTimestamp, now) ?? first;
+  (event, ages) => {
+    const first = translate(event.firstTimestamp, ages) ?? translate(event.eventTime, ages) ?? "<unknown>";
+    let last = translate(event.lastTimestamp, ages) ?? translate(event.firstTimestamp, ages) ?? first;
     let count = event.count ?? 0;
     if (event.series) {
-      last = translate(event.series.lastObservedTime, now) ?? "<unknown>";
+      last = translate(event.series.lastObservedTime, ages) ?? "<unknown>";
       count = (event.series.count ?? 0) + 1; // series.count does not include the first event
     } else if (count === 0) {
       count = 1; // a single event of a recorder that does not set count
@@ -52,9 +52,9 @@ export const eventTable = tableOf<Event>(
   },
 );
 
-function translate(time: string | null | undefined, now: number): string | undefined {
+function translate(time: string | null | undefined, ages: Ages): string | undefined {
   const ms = time ? parseTime(time) : undefined;
-  return ms === undefined ? undefined : ageSince(ms, now);
+  return ms === undefined ? undefined : ages.since(ms);
 }
 
 function sourceText(event: Event): string {

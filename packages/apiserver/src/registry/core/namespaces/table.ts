@@ -3,5 +3,5 @@ import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const namespaceTable = tableOf<Namespace>(
   [nameColumn, text("Status", "The status of the namespace"), ageColumn],
-  (namespace, now) => [namespace.metadata.name ?? "", namespace.status?.phase ?? "", age(namespace, now)],
+  (namespace, ages) => [namespace.metadata.name ?? "", namespace.status?.phase ?? "", age(namespace, ages)],
 );

@@ -21,13 +21,13 @@ export const nodeTable = tableOf<Node>(
     wide("Kernel-Version", "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64)."),
     wide("Container-Runtime", "ContainerRuntime Version reported by the node through runtime remote API (e.g. docker://1.5.0)."),
   ],
-  (node, now) => {
+  (node, ages) => {
     const info = node.status?.nodeInfo;
     return [
       node.metadata.name ?? "",
       statusText(node),
       rolesText(node),
-      age(node, now),
+      age(node, ages),
       info?.kubeletVersion ?? "",
       addressText(node, "InternalIP"),
       addressText(node, "ExternalIP"),

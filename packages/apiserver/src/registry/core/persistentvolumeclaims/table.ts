@@ -15,7 +15,7 @@ export const persistentVolumeClaimTable = tableOf<PersistentVolumeClaim>(
       "volumeMode defines what type of volume is required by the claim. Value of Filesystem is implied when not included in claim spec.",
     ),
   ],
-  (claim, now) => {
+  (claim, ages) => {
     const volume = claim.spec?.volumeName ?? "";
     const phase = claim.metadata.deletionTimestamp ? "Terminating" : (claim.status?.phase ?? "");
     return [
@@ -25,7 +25,7 @@ export const persistentVolumeClaimTable = tableOf<PersistentVolumeClaim>(
       volume === "" ? "" : String(claim.status?.capacity?.storage ?? "0"),
       volume === "" ? "" : accessModesText(claim.status?.accessModes),
       claim.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? claim.spec?.storageClassName ?? "",
-      age(claim, now),
+      age(claim, ages),
       claim.spec?.volumeMode ?? "<unset>",
     ];
   },

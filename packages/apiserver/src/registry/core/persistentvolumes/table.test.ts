@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { agesAt } from "../../generic/ages.ts";
 import { persistentVolumeTable } from "./table.ts";
 
 const now = Date.parse("2022-01-01T00:10:00Z");
-const row = (volume: object): unknown[] => [...persistentVolumeTable.cells(volume as unknown as Unstructured, now)];
+const row = (volume: object): unknown[] => [...persistentVolumeTable.cells(volume as unknown as Unstructured, agesAt(now))];
 
 test("the row of a volume, and what stands for what it does not say", () => {
   const creationTimestamp = "2022-01-01T00:00:00Z";

@@ -24,7 +24,7 @@ export const persistentVolumeTable = tableOf<PersistentVolume>(
       "volumeMode defines if a volume is intended to be used with a formatted filesystem or to remain in raw block state. Value of Filesystem is implied when not included in spec.",
     ),
   ],
-  (volume, now) => {
+  (volume, ages) => {
     const claim = volume.spec?.claimRef;
     return [
       volume.metadata.name ?? "",
@@ -35,7 +35,7 @@ export const persistentVolumeTable = tableOf<PersistentVolume>(
       claim ? `${claim.namespace ?? ""}/${claim.name ?? ""}` : "",
       volume.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? volume.spec?.storageClassName ?? "",
       volume.status?.reason ?? "",
-      age(volume, now),
+      age(volume, ages),
       volume.spec?.volumeMode ?? "<unset>",
     ];
   },

@@ -1,7 +1,6 @@
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
-import { ageSince } from "../../generic/ages.ts";
 
 /** kubectl get pods. Source: pkg/printers/internalversion/printers.go printPod */
 export const podTable = tableOf<Pod>(
@@ -28,14 +27,14 @@ export const podTable = tableOf<Pod>(
       'If specified, all readiness gates will be evaluated for pod readiness. A pod is ready when all its containers are ready AND all conditions specified in the readiness gates have status equal to "True" More info: https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates',
     ),
   ],
-  (pod, now) => {
+  (pod, ages) => {
     const { ready, total, restarts, lastRestartMs, reason } = summarize(pod);
     return [
       pod.metadata.name ?? "",
       `${ready}/${total}`,
       reason,
-      lastRestartMs === undefined ? String(restarts) : `${restarts} (${ageSince(lastRestartMs, now)} ago)`,
-      age(pod, now),
+      lastRestartMs === undefined ? String(restarts) : `${restarts} (${ages.since(lastRestartMs)} ago)`,
+      age(pod, ages),
       pod.status?.podIPs?.[0]?.ip ?? (pod.status?.podIP || "<none>"),
       pod.spec.nodeName || "<none>",
       pod.status?.nominatedNodeName || "<none>",

@@ -21,12 +21,12 @@ export const replicationControllerTable = tableOf<ReplicationController>(
       "Selector is a label query over pods that should match the Replicas count. If Selector is empty, it is defaulted to the labels present on the Pod template. Label keys and values that must match in order to be controlled by this replication controller, if empty defaulted to labels on Pod template. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
     ),
   ],
-  (controller, now) => [
+  (controller, ages) => [
     controller.metadata.name ?? "",
     controller.spec?.replicas ?? 0,
     controller.status?.replicas ?? 0,
     controller.status?.readyReplicas ?? 0,
-    age(controller, now),
+    age(controller, ages),
     ...containerCells(controller.spec?.template?.spec?.containers),
     labelsText(controller.spec?.selector),
   ],

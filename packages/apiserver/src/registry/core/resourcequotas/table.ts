@@ -11,13 +11,13 @@ export const resourceQuotaTable = tableOf<ResourceQuota>(
       "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
     ),
   ],
-  (quota, now) => {
+  (quota, ages) => {
     const requests: string[] = [];
     const limits: string[] = [];
     for (const name of Object.keys(quota.status?.hard ?? {}).sort()) {
       const text = `${name}: ${quota.status?.used?.[name] ?? "0"}/${quota.status?.hard?.[name]}`;
       (name.includes("limits") ? limits : requests).push(text);
     }
-    return [quota.metadata.name ?? "", age(quota, now), requests.join(", "), limits.join(", ")];
+    return [quota.metadata.name ?? "", age(quota, ages), requests.join(", "), limits.join(", ")];
   },
 );

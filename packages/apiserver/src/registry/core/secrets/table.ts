@@ -14,5 +14,5 @@ export const secretTable = tableOf<Secret>(
     ),
     ageColumn,
   ],
-  (secret, now) => [secret.metadata.name ?? "", secret.type ?? "", Object.keys(secret.data ?? {}).length, age(secret, now)],
+  (secret, ages) => [secret.metadata.name ?? "", secret.type ?? "", Object.keys(secret.data ?? {}).length, age(secret, ages)],
 );

@@ -10,5 +10,5 @@ export const serviceAccountTable = tableOf<ServiceAccount>(
     ),
     ageColumn,
   ],
-  (account, now) => [account.metadata.name ?? "", account.secrets?.length ?? 0, age(account, now)],
+  (account, ages) => [account.metadata.name ?? "", account.secrets?.length ?? 0, age(account, ages)],
 );

@@ -18,13 +18,13 @@ export const serviceTable = tableOf<Service>(
     ageColumn,
     wide("Selector", "Route service traffic to pods with label keys and values matching this selector."),
   ],
-  (service, now) => [
+  (service, ages) => [
     service.metadata.name ?? "",
     service.spec?.type ?? "",
     service.spec?.clusterIPs?.[0] || service.spec?.clusterIP || "<none>",
     externalText(service),
     portsText(service),
-    age(service, now),
+    age(service, ages),
     labelsText(service.spec?.selector),
   ],
 );

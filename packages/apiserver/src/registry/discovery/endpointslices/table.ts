@@ -9,7 +9,13 @@ export const endpointSliceTable = tableOf<EndpointSlice>(
     text("Endpoints", "endpoints is a list of unique endpoints in this slice."),
     ageColumn,
   ],
-  (slice, now) => [slice.metadata?.name ?? "", slice.addressType ?? "", portsCell(slice), endpointsCell(slice), age(slice, now)],
+  (slice, ages) => [
+    slice.metadata?.name ?? "",
+    slice.addressType ?? "",
+    portsCell(slice),
+    endpointsCell(slice),
+    age(slice, ages),
+  ],
 );
 
 function portsCell(slice: EndpointSlice): string {

@@ -20,14 +20,14 @@ const cells = tableOf<FlowSchema>(
     ageColumn,
     text("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
   ],
-  (schema, now) => {
+  (schema, ages) => {
     const dangling = (schema.status?.conditions ?? []).find((c) => c.type === "Dangling")?.status;
     return [
       schema.metadata.name ?? "",
       schema.spec?.priorityLevelConfiguration?.name ?? "",
       schema.spec?.matchingPrecedence ?? 0,
       schema.spec?.distinguisherMethod?.type ?? "<none>",
-      age(schema, now),
+      age(schema, ages),
       dangling ?? "?",
     ];
   },

@@ -17,7 +17,7 @@ export const priorityLevelTable = tableOf<PriorityLevelConfiguration>(
     ),
     ageColumn,
   ],
-  (level, now) => {
+  (level, ages) => {
     const limited = level.spec?.limited;
     const queuing = limited?.limitResponse?.queuing;
     return [
@@ -27,7 +27,7 @@ export const priorityLevelTable = tableOf<PriorityLevelConfiguration>(
       queuing?.queues ?? "<none>",
       queuing?.handSize ?? "<none>",
       queuing?.queueLengthLimit ?? "<none>",
-      age(level, now),
+      age(level, ages),
     ];
   },
 );

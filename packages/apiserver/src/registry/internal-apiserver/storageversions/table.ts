@@ -1,6 +1,6 @@
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import { age, ageColumn, nameColumn, text } from "../../cells.ts";
-import type { TableColumns } from "../../generic/strategy.ts";
+import type { Ages, TableColumns } from "../../generic/strategy.ts";
 
 interface StorageVersionStatus {
   commonEncodingVersion?: string;
@@ -17,9 +17,9 @@ export const storageVersionTable: TableColumns = {
     text("StorageVersions", "A list of reported storage versions per API server instance."),
     ageColumn,
   ],
-  cells(object: Unstructured, now: number) {
+  cells(object: Unstructured, ages: Ages) {
     const status = (object.status ?? {}) as StorageVersionStatus;
     const versions = (status.storageVersions ?? []).map((v) => `${v.apiServerID ?? ""}=${v.encodingVersion ?? ""}`);
-    return [object.metadata.name ?? "", status.commonEncodingVersion ?? "<unset>", versions.join(", "), age(object, now)];
+    return [object.metadata.name ?? "", status.commonEncodingVersion ?? "<unset>", versions.join(", "), age(object, ages)];
   },
 };

@@ -8,14 +8,14 @@ export const ingressClassTable = tableOf<IngressClass>(
     text("Parameters", "A reference to a resource with additional parameters"),
     ageColumn,
   ],
-  (ingressClass, now) => {
+  (ingressClass, ages) => {
     const parameters = ingressClass.spec?.parameters;
     const kind = parameters?.apiGroup ? `${parameters.kind}.${parameters.apiGroup}` : parameters?.kind;
     return [
       ingressClass.metadata.name ?? "",
       ingressClass.spec?.controller ?? "",
       parameters ? `${kind}/${parameters.name}` : "<none>",
-      age(ingressClass, now),
+      age(ingressClass, ages),
     ];
   },
 );

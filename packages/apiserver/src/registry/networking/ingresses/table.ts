@@ -11,13 +11,13 @@ export const ingressTable = tableOf<Ingress>(
     text("Ports", "Ports of TLS configurations that open"),
     ageColumn,
   ],
-  (ingress, now) => [
+  (ingress, ages) => [
     ingress.metadata.name ?? "",
     ingress.spec?.ingressClassName ?? "<none>",
     hostsText(ingress),
     loadBalancerText(ingress.status?.loadBalancer),
     ingress.spec?.tls?.length ? "80, 443" : "80",
-    age(ingress, now),
+    age(ingress, ages),
   ],
 );
 

@@ -10,5 +10,5 @@ export const networkPolicyTable = tableOf<NetworkPolicy>(
     ),
     ageColumn,
   ],
-  (policy, now) => [policy.metadata.name ?? "", selectorText(policy.spec?.podSelector), age(policy, now)],
+  (policy, ages) => [policy.metadata.name ?? "", selectorText(policy.spec?.podSelector), age(policy, ages)],
 );

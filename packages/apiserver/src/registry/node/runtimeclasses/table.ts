@@ -1,7 +1,7 @@
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
 import { age, ageColumn, nameColumn, text } from "../../cells.ts";
-import type { TableColumns } from "../../generic/strategy.ts";
+import type { Ages, TableColumns } from "../../generic/strategy.ts";
 
 export const runtimeClassTable: TableColumns = {
   columns: [
@@ -12,9 +12,9 @@ export const runtimeClassTable: TableColumns = {
     ),
     ageColumn,
   ],
-  cells: (object: Unstructured, now: number) => [
+  cells: (object: Unstructured, ages: Ages) => [
     object.metadata.name ?? "",
     (object as unknown as RuntimeClass).handler ?? "",
-    age(object, now),
+    age(object, ages),
   ],
 };

@@ -9,11 +9,11 @@ export const podDisruptionBudgetTable = tableOf<PodDisruptionBudget>(
     integer("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
     ageColumn,
   ],
-  (budget, now) => [
+  (budget, ages) => [
     budget.metadata.name ?? "",
     String(budget.spec?.minAvailable ?? "N/A"),
     String(budget.spec?.maxUnavailable ?? "N/A"),
     budget.status?.disruptionsAllowed ?? 0,
-    age(budget, now),
+    age(budget, ages),
   ],
 );

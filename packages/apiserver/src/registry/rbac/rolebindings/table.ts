@@ -13,7 +13,7 @@ export const bindingTable = tableOf<RoleBinding>(
     wide("Groups", "Groups in the roleBinding"),
     wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
   ],
-  (binding, now) => {
+  (binding, ages) => {
     const names = (kind: string, of: (subject: Subject) => string): string =>
       (binding.subjects ?? [])
         .filter((subject) => subject.kind === kind)
@@ -22,7 +22,7 @@ export const bindingTable = tableOf<RoleBinding>(
     return [
       binding.metadata.name ?? "",
       `${binding.roleRef?.kind ?? ""}/${binding.roleRef?.name ?? ""}`,
-      age(binding, now),
+      age(binding, ages),
       names("User", (subject) => subject.name),
       names("Group", (subject) => subject.name),
       names("ServiceAccount", (subject) => `${subject.namespace ?? ""}/${subject.name}`),

@@ -1,7 +1,7 @@
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
 import { age, ageColumn, flag, integer, nameColumn } from "../../cells.ts";
-import type { TableColumns } from "../../generic/strategy.ts";
+import type { Ages, TableColumns } from "../../generic/strategy.ts";
 
 export const priorityClassTable: TableColumns = {
   columns: [
@@ -16,8 +16,8 @@ export const priorityClassTable: TableColumns = {
     ),
     ageColumn,
   ],
-  cells(object: Unstructured, now: number) {
+  cells(object: Unstructured, ages: Ages) {
     const priorityClass = object as unknown as PriorityClass;
-    return [object.metadata.name ?? "", priorityClass.value ?? 0, priorityClass.globalDefault ?? false, age(object, now)];
+    return [object.metadata.name ?? "", priorityClass.value ?? 0, priorityClass.globalDefault ?? false, age(object, ages)];
   },
 };

@@ -24,7 +24,7 @@ export const csiDriverTable = tableOf<CSIDriver>(
     text("Modes", "volumeLifecycleModes defines what kind of volumes this CSI volume driver supports."),
     ageColumn,
   ],
-  (driver, now) => {
+  (driver, ages) => {
     const spec = driver.spec ?? {};
     const tokens = (spec.tokenRequests ?? []).map((request) => request.audience ?? "");
     const modes = spec.volumeLifecycleModes ?? [];
@@ -36,7 +36,7 @@ export const csiDriverTable = tableOf<CSIDriver>(
       tokens.length === 0 ? "<unset>" : tokens.join(","),
       spec.requiresRepublish ?? false,
       modes.length === 0 ? "<none>" : modes.join(","),
-      age(driver, now),
+      age(driver, ages),
     ];
   },
 );

@@ -18,7 +18,7 @@ export const storageClassTable = tableOf<StorageClass>(
     text("AllowVolumeExpansion", "AllowVolumeExpansion shows whether the storage class allow volume expand"),
     ageColumn,
   ],
-  (storageClass, now) => {
+  (storageClass, ages) => {
     const isDefault = defaultAnnotations.some((key) => storageClass.metadata.annotations?.[key] === "true");
     const name = storageClass.metadata.name ?? "";
     return [
@@ -27,7 +27,7 @@ export const storageClassTable = tableOf<StorageClass>(
       storageClass.reclaimPolicy ?? "Delete",
       storageClass.volumeBindingMode ?? "<unset>",
       storageClass.allowVolumeExpansion ?? false,
-      age(storageClass, now),
+      age(storageClass, ages),
     ];
   },
 );

@@ -19,12 +19,12 @@ export const volumeAttachmentTable = tableOf<VolumeAttachment>(
     ),
     ageColumn,
   ],
-  (attachment, now) => [
+  (attachment, ages) => [
     attachment.metadata.name ?? "",
     attachment.spec?.attacher ?? "",
     attachment.spec?.source?.persistentVolumeName ?? "",
     attachment.spec?.nodeName ?? "",
     attachment.status?.attached ?? false,
-    age(attachment, now),
+    age(attachment, ages),
   ],
 );
