@@ -12,14 +12,23 @@ import { knownText } from "./known-texts.ts";
 export type Reader = InstanceType<typeof protobuf.Reader>;
 type Fields = Record<string, unknown>;
 /** Reads one value after its tag; `earlier` is the value from a previous occurrence of the field. */
-type Read = (reader: Reader, earlier: unknown) => unknown;
-type ReadMessage = (reader: Reader, end: number, into: Fields) => Fields;
+type Read = (reader: LimitedReader, earlier: unknown) => unknown;
+type ReadMessage = (reader: LimitedReader, end: number, into: Fields) => Fields;
 
 /** Maximum nesting of messages. */
 const maxNesting = 1000;
-let nesting = 0;
-/** Remaining number of list and map elements before decoding fails with 413. */
-let elementsLeft = 0;
+
+/** A reader with what it may still read. */
+class LimitedReader extends protobuf.BufferReader {
+  nesting = 0;
+  /** Number of list and map elements before decoding fails with 413. */
+  elementsLeft: number;
+
+  constructor(bytes: Buffer, maxElements: number) {
+    super(bytes);
+    this.elementsLeft = maxElements;
+  }
+}
 
 /**
  * Decodes a message to the canonical form of its type, the same as from JSON (`json-decode.ts`).
@@ -27,9 +36,7 @@ let elementsLeft = 0;
  * @throws Error for malformed bytes; StatusError 413 for too many elements
  */
 export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements = Number.POSITIVE_INFINITY): Fields {
-  nesting = 0;
-  elementsLeft = maxElements;
-  const reader = protobuf.Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const reader = new LimitedReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), maxElements);
   return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
 }
 
@@ -62,10 +69,10 @@ function makeMessageReader(type: TypeDescriptor): ReadMessage {
     // Created lazily, because types can be recursive.
     readFields ??= compileReader(type);
     if (end > reader.len) throw new Error("unexpected EOF");
-    if (++nesting > maxNesting) throw new Error("message is nested too deep");
+    if (++reader.nesting > maxNesting) throw new Error("message is nested too deep");
     readFields(reader, end, into);
     if (reader.pos !== end) throw new Error("unexpected EOF");
-    nesting--;
+    reader.nesting--;
     return into;
   };
 }
@@ -179,7 +186,7 @@ function fieldReader(field: MessageField): Read {
     const element = valueReader(type.element);
     return (reader, list) => {
       const value = element(reader, undefined) ?? null;
-      if (--elementsLeft < 0) throw tooManyValues();
+      if (--reader.elementsLeft < 0) throw tooManyValues();
       if (!Array.isArray(list)) return [value];
       list.push(value);
       return list;
@@ -212,10 +219,10 @@ function readString(reader: Reader): string {
   return knownText(bytes, start, length) ?? bytes.toString("utf8", start, start + length);
 }
 
-function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {
+function readMapEntry(reader: LimitedReader, map: Fields, valueType: FieldType): void {
   const end = reader.uint32() + reader.pos;
   if (end > reader.len) throw new Error("unexpected EOF");
-  if (--elementsLeft < 0) throw tooManyValues();
+  if (--reader.elementsLeft < 0) throw tooManyValues();
   let key = "";
   let value: unknown;
   const read = mapValueReader(valueType);
@@ -377,7 +384,7 @@ function readRaw(reader: Reader, parse: (text: string) => unknown): unknown {
   return value;
 }
 
-function readSchema(reader: Reader): Fields {
+function readSchema(reader: LimitedReader): Fields {
   return messageReader(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor)(
     reader,
     reader.uint32() + reader.pos,
@@ -385,7 +392,7 @@ function readSchema(reader: Reader): Fields {
   );
 }
 
-function readSchemaChoice(reader: Reader, strings: boolean): unknown {
+function readSchemaChoice(reader: LimitedReader, strings: boolean): unknown {
   let schema: Fields | undefined;
   const list: unknown[] = [];
   eachField(reader, (tag) => {
@@ -397,7 +404,7 @@ function readSchemaChoice(reader: Reader, strings: boolean): unknown {
   return list.length > 0 ? list : schema;
 }
 
-function readSchemaOrBool(reader: Reader): unknown {
+function readSchemaOrBool(reader: LimitedReader): unknown {
   let allows = false;
   let schema: Fields | undefined;
   eachField(reader, (tag) => {
