@@ -18,7 +18,7 @@ import { namespaceLookup } from "../plugins/namespace-lookup.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";
-import { isEmpty, matchingVersion, type ResourceVersion, selectorsMatch } from "./matcher.ts";
+import { matchingVersion, type ResourceVersion, selectorsMatch, selectorsOf, type WebhookSelectors } from "./matcher.ts";
 import { newReview, type ReviewedObjects, type WebhookAnswer } from "./review.ts";
 
 interface Configuration extends KubeObject {
@@ -27,6 +27,7 @@ interface Configuration extends KubeObject {
 
 export interface RegisteredWebhook {
   readonly webhook: MutatingWebhook;
+  readonly selectors: WebhookSelectors;
   readonly configuration: string;
   /** Position among all webhooks, in call order. */
   readonly index: number;
@@ -131,8 +132,8 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
       const equivalents = ctx.versions.of(attributes.resource);
       const target = matchingVersion(registered.webhook, attributes, equivalents);
       if (target === undefined) return undefined;
-      const labels = isEmpty(registered.webhook.namespaceSelector) ? undefined : await namespaceLabels(attributes);
-      if (!selectorsMatch(registered.webhook, attributes, labels)) return undefined;
+      const labels = registered.selectors.namespace.empty ? undefined : await namespaceLabels(attributes);
+      if (!selectorsMatch(registered.selectors, attributes, labels)) return undefined;
       const { group, version } = attributes.resource;
       const own = equivalents.find((candidate) => candidate.group === group && candidate.version === version);
       return { ...registered, target, isResourceItself: own?.kind === attributes.kind.kind };
@@ -199,7 +200,7 @@ function registeredIn(configurations: readonly Configuration[]): RegisteredWebho
       const name = `${configuration}/${webhook.name}`;
       const nth = seen.get(name) ?? 0;
       seen.set(name, nth + 1);
-      return { webhook, configuration, index, id: `${name}/${nth}` };
+      return { webhook, selectors: selectorsOf(webhook), configuration, index, id: `${name}/${nth}` };
     });
 }
 

@@ -77,40 +77,41 @@ function scopeMatches(scope: string | undefined, { namespace, resource }: Admiss
   return scope === (namespaced ? "Namespaced" : "Cluster");
 }
 
+/** The selectors of a webhook, each parsed on first use. */
+export interface WebhookSelectors {
+  readonly namespace: LabelSelector;
+  readonly object: LabelSelector;
+}
+
+/** To be called once for a webhook: every write is matched against all of them. */
+export function selectorsOf({ namespaceSelector, objectSelector }: WebhookConditions): WebhookSelectors {
+  let namespace: LabelSelector | undefined;
+  let object: LabelSelector | undefined;
+  return {
+    get namespace() {
+      namespace ??= LabelSelector.fromObject(namespaceSelector ?? {});
+      return namespace;
+    },
+    get object() {
+      object ??= LabelSelector.fromObject(objectSelector ?? {});
+      return object;
+    },
+  };
+}
+
 /** @param namespaceLabels labels of the object's namespace; undefined for cluster-scoped objects, which always match. */
 export function selectorsMatch(
-  webhook: WebhookConditions,
+  selectors: WebhookSelectors,
   attributes: AdmissionAttributes,
   namespaceLabels: Readonly<Record<string, string>> | undefined,
 ): boolean {
-  if (namespaceLabels !== undefined && !selects(webhook.namespaceSelector, namespaceLabels)) return false;
+  if (namespaceLabels !== undefined && !selectors.namespace.matches(namespaceLabels)) return false;
   // The options object of CONNECT has no labels.
   const candidates = attributes.operation === "CONNECT" ? [] : [attributes.object, attributes.oldObject];
   const objects = candidates.filter((object) => object !== undefined);
-  return isEmpty(webhook.objectSelector) || objects.some((object) => selects(webhook.objectSelector, labelsOf(object)));
+  return selectors.object.empty || objects.some((object) => selectors.object.matches(labelsOf(object)));
 }
 
 function labelsOf(object: KubeObject): Readonly<Record<string, string>> {
   return object.metadata?.labels ?? {};
-}
-
-/** True when the selector matches everything. */
-export function isEmpty(selector: LabelSelectorObject | undefined): boolean {
-  return selector === undefined || parsed(selector).empty;
-}
-
-function selects(selector: LabelSelectorObject | undefined, labels: Readonly<Record<string, string>>): boolean {
-  return selector === undefined || parsed(selector).matches(labels);
-}
-
-/** Parsed selectors, keyed by the informer's immutable objects, because every write is matched against all webhooks. */
-const known = new WeakMap<LabelSelectorObject, LabelSelector>();
-
-function parsed(selector: LabelSelectorObject): LabelSelector {
-  let made = known.get(selector);
-  if (made === undefined) {
-    made = LabelSelector.fromObject(selector);
-    known.set(selector, made);
-  }
-  return made;
 }
