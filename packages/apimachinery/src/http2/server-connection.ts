@@ -3,7 +3,7 @@ import { TransientMap } from "../meta/transient-map.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
 import { ClientConduct } from "./client-conduct.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "./connection-error.ts";
-import { afterFields } from "./field-work.ts";
+import type { FieldWork } from "./field-work.ts";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -31,6 +31,8 @@ export interface ServerConnectionOptions {
   readonly headersTimeoutMs: number;
   /** A connection without open streams is closed after this time. */
   readonly idleTimeoutMs: number;
+  /** Shared by the connections of a server. */
+  readonly fieldWork: FieldWork;
   /** Budget shared with the client's other connections; undefined: none. */
   readonly client?: ConnectionBudget | undefined;
 }
@@ -185,7 +187,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   // FrameReceiver
 
   #onChunk(chunk: Buffer): void {
-    const turn = this.#held.length > 0 ? undefined : afterFields();
+    const turn = this.#held.length > 0 ? undefined : this.#options.fieldWork.wait();
     if (turn === undefined && this.#held.length === 0) {
       this.#take(chunk);
       return;
@@ -210,6 +212,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   }
 
   onHeaders(id: number, isWhole: boolean, decoded: DecodedFields): void {
+    this.#options.fieldWork.add(decoded.count);
     const stream = this.#streams.get(id);
     if (stream !== undefined) {
       if (stream.received) this.#resetFor(stream, errorCodes.streamClosed);

@@ -1,5 +1,4 @@
 import { frameSizeError, protocolError } from "./connection-error.ts";
-import { countFields } from "./field-work.ts";
 import { checkFrame } from "./frame-rules.ts";
 import { flags, frameTypes, newFrameReader, preface, unpadded } from "./frames.ts";
 import { HeaderBlock } from "./header-block.ts";
@@ -146,7 +145,6 @@ export class ServerInput {
   #endOfHeaders(stream: number, flag: number, block: Buffer): void {
     // Decoded even when the stream is refused: every block updates the dynamic table.
     const decoded = this.#decoder.decode(block);
-    countFields(decoded.count);
     this.#receiver.onHeaders(stream, (flag & flags.endStream) !== 0, decoded);
   }
 

@@ -4,6 +4,7 @@ import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { ClientBudgets } from "../http2/client-budgets.ts";
+import { FieldWork } from "../http2/field-work.ts";
 import { ServerConnection } from "../http2/server-connection.ts";
 import type { Logger } from "../logging/logger.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
@@ -177,7 +178,7 @@ function isKnownUpgrade(request: IncomingMessage): boolean {
 
 function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, connections: Connections): TlsListener {
   const { log } = options;
-  const clients = new ClientBudgets();
+  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork() };
   const listener = newTlsListener({
     tls,
     log,
@@ -186,7 +187,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
     onConnection: (socket) => connections.addSocket(socket),
     onSecure(socket) {
       socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));
-      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections, clients);
+      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections, shared);
       else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
@@ -201,10 +202,16 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
   return listener;
 }
 
-function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, clients: ClientBudgets): void {
+/** What all HTTP/2 connections of a server have in common. */
+interface Shared {
+  readonly clients: ClientBudgets;
+  readonly fieldWork: FieldWork;
+}
+
+function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, shared: Shared): void {
   const { log } = options;
   const [address, fingerprint] = [plainAddress(socket.remoteAddress), fingerprintOf(socket)];
-  const client = clients.admit(address, fingerprint);
+  const client = shared.clients.admit(address, fingerprint);
   const who = clientOf(socket);
   const connection = new ServerConnection(
     socket,
@@ -212,6 +219,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
       maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
       maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
       ...timesOf(options),
+      fieldWork: shared.fieldWork,
       client,
     },
     {
