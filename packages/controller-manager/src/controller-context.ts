@@ -18,7 +18,7 @@ export interface ControllerContext {
   readonly config: ControllerManagerConfig;
   readonly log: Logger;
   readonly clock: Clock;
-  readonly metrics?: QueueMetrics | undefined;
+  readonly queueMetrics?: QueueMetrics | undefined;
   /** Registry for the controller's own metrics. */
   readonly registry: MetricsRegistry;
   readonly featureGates: FeatureGates;

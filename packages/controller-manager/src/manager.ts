@@ -202,7 +202,7 @@ function contextOf(
     config,
     log,
     clock,
-    metrics: queueMetricsOf(metrics, clock),
+    queueMetrics: queueMetricsOf(metrics, clock),
     registry: metrics,
     featureGates: options.featureGates,
   };

@@ -31,7 +31,7 @@ export function newCertificateController(
     limiter: longestOf(backoffOfRequests(), overallBucket({ qps: 10, burst: 100, clock: ctx.clock })),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -43,7 +43,7 @@ export function newProtectionController<T extends KubeObject>(ctx: ControllerCon
     },
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -351,7 +351,7 @@ test("looks at everything again each period, unless that is turned off", async (
     const { client, clock, ctx } = context;
     withDisk(context);
     client.put(pods, user("web", "a"));
-    await context.run(newAttachDetachController({ ...ctx, metrics: queueMetrics(ctx.registry, clock) }));
+    await context.run(newAttachDetachController({ ...ctx, queueMetrics: queueMetrics(ctx.registry, clock) }));
     await answer(context, "a", { attached: true });
     const looks = async () =>
       /workqueue_adds_total\{name="attachdetach_volumes"\} (\d+)/.exec(await ctx.registry.render())?.[1] ?? "";

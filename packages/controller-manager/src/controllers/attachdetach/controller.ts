@@ -132,7 +132,7 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     sources: Object.values(informers).map((informer) => needsSynced<never>(informer as never)),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   };
   const volumeLoop: Controller = newController({ ...common, name: "attachdetach_volumes", workers: 10, reconcile });
   // Separate queue: a hanging flex driver blocks only flex volumes.

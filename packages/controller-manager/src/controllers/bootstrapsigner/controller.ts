@@ -24,7 +24,7 @@ export function newBootstrapSigner(ctx: ControllerContext): Controller {
     reconcile: (_key, signal) => reconcile(ctx, signal),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

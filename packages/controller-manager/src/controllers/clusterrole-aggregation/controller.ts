@@ -28,7 +28,7 @@ export function newClusterRoleAggregationController(ctx: ControllerContext): Con
     reconcile: (name, signal) => reconcile(ctx, name, signal),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

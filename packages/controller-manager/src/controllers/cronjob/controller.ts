@@ -44,7 +44,7 @@ export function newCronJobController(ctx: ControllerContext): Controller {
     workers,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

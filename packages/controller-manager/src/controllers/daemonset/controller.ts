@@ -57,7 +57,7 @@ export function newDaemonSetController(ctx: ControllerContext): Controller {
     workers: concurrentSyncs,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -45,7 +45,7 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
     maxRetries: 15,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -55,7 +55,7 @@ export function newDisruptionController(ctx: ControllerContext): Controller {
     reconcile: (key, signal) => reconcile(room, key, signal),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -29,7 +29,7 @@ export function newEndpointController(ctx: ControllerContext): Controller {
     batchMs: ctx.config.endpointUpdatesBatchMs,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

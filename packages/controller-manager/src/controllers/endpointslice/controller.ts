@@ -67,7 +67,7 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
     batchMs: ctx.config.endpointSliceUpdatesBatchMs,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -48,7 +48,7 @@ export function newEndpointSliceMirroringController(ctx: ControllerContext): Con
     maxRetries: 15,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

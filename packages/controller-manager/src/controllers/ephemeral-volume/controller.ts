@@ -75,7 +75,7 @@ export function newEphemeralVolumeController(ctx: ControllerContext): Controller
     workers: ctx.config.concurrency.ephemeralVolume,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

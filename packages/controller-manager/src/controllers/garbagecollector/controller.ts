@@ -45,7 +45,7 @@ export function newGarbageCollector(ctx: ControllerContext): Runnable | undefine
 
 /** @internal The parts, exposed so that tests can run them separately. */
 function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
-  const { log, clock, metrics } = ctx;
+  const { log, clock, queueMetrics: metrics } = ctx;
   const onEffects = ({ attemptToDelete, attemptToOrphan, misplaced = [] }: Effects): void => {
     for (const uid of attemptToDelete) deleting.enqueue(uid);
     for (const uid of attemptToOrphan) orphaning.enqueue(uid);

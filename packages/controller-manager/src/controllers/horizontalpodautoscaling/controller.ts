@@ -50,7 +50,7 @@ export function newHorizontalPodAutoscalerController(ctx: ControllerContext): Co
     limiter: everyPeriod(syncPeriodMs),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

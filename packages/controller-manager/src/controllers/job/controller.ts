@@ -48,7 +48,7 @@ export function newJobController(ctx: ControllerContext): Runnable {
       for (const pod of room.pods.lister.controlledBy(job)) if (isHeld(pod)) room.abandon(pod);
     },
   });
-  const common = { log: ctx.log, clock: ctx.clock, metrics: ctx.metrics };
+  const common = { log: ctx.log, clock: ctx.clock, metrics: ctx.queueMetrics };
   const controller: Controller = newController({
     ...common,
     limiter: jobRateLimiter(),

@@ -38,7 +38,7 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
     limiter: exponentialBackoff(5, 60_000),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
   // Content that blocked the namespace may have been deleted without an event for this controller.
   const resync = newPeriodic({

@@ -28,7 +28,7 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
     workers: 30,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
   return {
     async run(signal) {

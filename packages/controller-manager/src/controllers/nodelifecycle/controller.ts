@@ -19,7 +19,7 @@ import { newTaintManager } from "./taint-manager.ts";
  */
 export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
   const room = newRoom(ctx);
-  const { log, clock, metrics } = ctx;
+  const { log, clock, queueMetrics: metrics } = ctx;
   const [nodeInformer, podInformer, leaseInformer] = [room.nodes, room.pods, room.leases];
   const monitoring = newPeriodic({
     name: "nodelifecycle",

@@ -55,6 +55,6 @@ export function newTaintManager(room: Room): Runnable {
     workers: 8,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }

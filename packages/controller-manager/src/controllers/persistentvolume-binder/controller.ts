@@ -48,7 +48,7 @@ export function newPersistentVolumeBinder(ctx: ControllerContext): Runnable {
   countVolumes(ctx.registry, volumes, claims);
 
   const others = [needsSynced(volumeInformer), needsSynced(claimInformer), needsSynced(classes), needsSynced(podInformer)];
-  const common = { workers: 1, log: ctx.log, clock: ctx.clock, metrics: ctx.metrics };
+  const common = { workers: 1, log: ctx.log, clock: ctx.clock, metrics: ctx.queueMetrics };
   const claimLoop: Controller = newController({
     ...common,
     name: "claims",

@@ -42,7 +42,7 @@ export function newExpandController(ctx: ControllerContext): Controller | undefi
     workers: 10,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

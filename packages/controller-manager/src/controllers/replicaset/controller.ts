@@ -78,7 +78,7 @@ export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerCo
     workers: kind.workers,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

@@ -22,7 +22,7 @@ type Quota = ResourceQuota & KubeObject;
  * Source: pkg/controller/resourcequota/resource_quota_controller.go
  */
 export function newResourceQuotaController(ctx: ControllerContext): Runnable {
-  const { log, clock, metrics, config } = ctx;
+  const { log, clock, queueMetrics: metrics, config } = ctx;
   const informer = ctx.informers.for<Quota>(resourceQuotas);
   const monitors = newQuotaMonitors(ctx);
   const queue = (name: string, sources: Parameters<typeof newController>[0]["sources"]): Controller =>

@@ -29,7 +29,7 @@ export function newRootCaCertPublisher(ctx: ControllerContext): Controller | und
     reconcile: (namespace, signal) => reconcile(ctx, rootCa, namespace, signal),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

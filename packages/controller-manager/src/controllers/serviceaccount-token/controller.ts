@@ -39,7 +39,7 @@ export function newServiceAccountTokenController(ctx: ControllerContext): Contro
     maxRetries: 10,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

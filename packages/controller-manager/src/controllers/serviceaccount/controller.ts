@@ -22,7 +22,7 @@ export function newServiceAccountController(ctx: ControllerContext): Controller 
     reconcile: (namespace, signal) => reconcile(ctx, namespace, signal),
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

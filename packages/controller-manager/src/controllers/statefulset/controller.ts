@@ -48,7 +48,7 @@ export function newStatefulSetController(ctx: ControllerContext): Controller {
     workers: ctx.config.concurrency.statefulSet,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

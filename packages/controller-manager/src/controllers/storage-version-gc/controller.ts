@@ -16,7 +16,7 @@ const namespace = "kube-system";
  * Source: pkg/controller/storageversiongc/gc_controller.go
  */
 export function newStorageVersionGarbageCollector(ctx: ControllerContext): Runnable {
-  const { client, log, clock, metrics } = ctx;
+  const { client, log, clock, queueMetrics: metrics } = ctx;
   const identities = ctx.informers.for<Lease>(leases);
   const versions = ctx.informers.for<StorageVersion>(storageVersions);
 

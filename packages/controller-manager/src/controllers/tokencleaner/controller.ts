@@ -31,6 +31,6 @@ export function newTokenCleaner(ctx: ControllerContext): Controller {
     },
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }

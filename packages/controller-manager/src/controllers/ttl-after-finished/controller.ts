@@ -28,7 +28,7 @@ export function newTtlAfterFinishedController(ctx: ControllerContext): Controlle
     workers: ctx.config.concurrency.ttlAfterFinished,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 

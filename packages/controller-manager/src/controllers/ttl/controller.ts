@@ -24,7 +24,7 @@ export function newTtlController(ctx: ControllerContext): Controller {
     workers: 5,
     log: ctx.log,
     clock: ctx.clock,
-    metrics: ctx.metrics,
+    metrics: ctx.queueMetrics,
   });
 }
 
