@@ -11,7 +11,7 @@ import { certificateSigningOf } from "./config/certificate-signing.ts";
 import { cloudConfigOf } from "./config/cloud.ts";
 import type { Concurrency, ControllerManagerConfig } from "./config/controller-manager-config.ts";
 import { volumesConfigOf } from "./config/volumes.ts";
-import { nodeIpamConfigOf } from "./controllers/nodeipam/ranges-of-flags.ts";
+import { nodeIpamConfigOf } from "./controllers/nodeipam/config.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
 import { leaderMigrationOf } from "./leader-migration.ts";
 

@@ -47,6 +47,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "leader-migration.ts": "",
     config: "what the flags come to, as types and checks",
     "controller-context.ts": "the dependencies that each controller is made with",
+    "define-controller.ts": "a queue and its reconcile function, from a controller's context",
     "bootstrap-tokens": "",
     cloud: "controllers that need a cloud provider, which there is none of",
     certificates: "what the controllers of signing requests share",

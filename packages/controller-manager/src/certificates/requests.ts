@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import type {
   CertificateSigningRequest,
@@ -8,6 +8,7 @@ import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../controller-context.ts";
+import { defineController } from "../define-controller.ts";
 
 /** Shared by approver and signer: a controller for requests without a certificate, and parsing of requests. */
 
@@ -15,23 +16,20 @@ import type { ControllerContext } from "../controller-context.ts";
  * Creates a controller that calls `handle` for requests without a certificate.
  * Source: pkg/controller/certificates/certificate_controller.go
  */
-export function newCertificateController(
-  ctx: ControllerContext,
-  handle: (csr: CertificateSigningRequest, signal: AbortSignal) => Promise<Result>,
+export function newCertificateController<C extends ControllerContext>(
+  ctx: C,
+  handle: (ctx: C, csr: CertificateSigningRequest, signal: AbortSignal) => Promise<Result>,
 ): Controller {
   const informer = ctx.informers.for<CertificateSigningRequest>(certificateSigningRequests);
-  return newController({
+  return defineController(ctx, {
     name: "certificate",
     sources: [enqueueSelf(informer)],
-    async reconcile(name, signal) {
+    async reconcile(_ctx, name, signal) {
       const csr = informer.lister.get(name);
-      return csr === undefined || csr.status?.certificate ? done : handle(csr, signal);
+      return csr === undefined || csr.status?.certificate ? done : handle(ctx, csr, signal);
     },
     workers: 5,
     limiter: longestOf(backoffOfRequests(), overallBucket({ qps: 10, burst: 100, clock: ctx.clock })),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
@@ -51,11 +49,11 @@ export function conditionOf(csr: CertificateSigningRequest, type: string): Certi
 export async function readRequest({
   metadata,
   spec,
-}: CertificateSigningRequest): Promise<{ csrPem: string; asked: CertificateRequest }> {
+}: CertificateSigningRequest): Promise<{ csrPem: string; request: CertificateRequest }> {
   const { parseCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
   const csrPem = Buffer.from(spec.request, "base64").toString("utf8");
   try {
-    return { csrPem, asked: await parseCertificateRequest(csrPem) };
+    return { csrPem, request: await parseCertificateRequest(csrPem) };
   } catch (err) {
     throw new Error(`unable to parse csr ${metadata.name}`, { cause: err });
   }

@@ -1,9 +1,12 @@
-import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ControllerContext } from "../controller-context.ts";
+import { defineController } from "../define-controller.ts";
 
 export interface ProtectionOptions<T> {
   readonly name: string;
@@ -15,36 +18,42 @@ export interface ProtectionOptions<T> {
   isUsed(object: T, signal: AbortSignal): boolean | Promise<boolean>;
 }
 
+interface ProtectionContext<T extends KubeObject> extends ControllerContext, ProtectionOptions<T> {
+  readonly objects: SharedInformer<T>;
+}
+
 /**
  * Creates a controller that adds the finalizer to every object of the resource, and removes it from deleted objects
  * that are not in use.
  */
-export function newProtectionController<T extends KubeObject>(ctx: ControllerContext, options: ProtectionOptions<T>): Controller {
-  const { name, ref, finalizer, sources = [], isUsed } = options;
-  const informer = ctx.informers.for<T>(ref);
-  return newController({
-    name,
-    sources: [enqueueSelf(informer), ...sources],
-    async reconcile(key, signal) {
-      const object = informer.lister.get(key);
-      const step = object === undefined ? "none" : protectionStep(object, finalizer);
-      if (object === undefined || step === "none") return done;
-      if (step === "check" && (await isUsed(object, signal))) {
-        ctx.log.v(2)?.info("keeping what is in use", { kind: ref.kind, object: key });
-        return done;
-      }
-      const changed = step === "add" ? withFinalizer(object, finalizer) : withoutFinalizer(object, finalizer);
-      try {
-        await ctx.client.update(ref, changed, { signal });
-      } catch (err) {
-        if (!isNotFound(err)) throw err;
-      }
-      return done;
-    },
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+export function newProtectionController<T extends KubeObject>(
+  base: ControllerContext,
+  options: ProtectionOptions<T>,
+): Controller {
+  const ctx: ProtectionContext<T> = { ...base, ...options, objects: base.informers.for<T>(options.ref) };
+  return defineController(ctx, {
+    name: options.name,
+    sources: [enqueueSelf(ctx.objects), ...(options.sources ?? [])],
+    reconcile,
   });
+}
+
+async function reconcile<T extends KubeObject>(ctx: ProtectionContext<T>, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ref, finalizer } = ctx;
+  const object = ctx.objects.lister.get(key);
+  const step = object === undefined ? "none" : protectionStep(object, finalizer);
+  if (object === undefined || step === "none") return done;
+  if (step === "check" && (await ctx.isUsed(object, signal))) {
+    ctx.log.v(2)?.info("object is in use, keeping its finalizer", { kind: ref.kind, object: key });
+    return done;
+  }
+  const changed = step === "add" ? withFinalizer(object, finalizer) : withoutFinalizer(object, finalizer);
+  try {
+    await ctx.client.update(ref, changed, { signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+  return done;
 }
 
 /**

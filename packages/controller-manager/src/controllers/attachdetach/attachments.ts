@@ -53,8 +53,8 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
       for (const volume of volumes.lister.byIndex("volume-id", id))
         for (const attachment of attachments.lister.byIndex("volume", volume.metadata.name ?? "")) add(attachment);
       for (const attachment of attachments.lister.byIndex("inline", id)) add(attachment);
-      const telling = nodes.lister.byIndex("attached", id).map(({ metadata }) => metadata.name ?? "");
-      for (const node of [...telling, ...others]) add(attachments.lister.get(attachmentName(id, node)));
+      const listing = nodes.lister.byIndex("attached", id).map(({ metadata }) => metadata.name ?? "");
+      for (const node of [...listing, ...others]) add(attachments.lister.get(attachmentName(id, node)));
       return [...found.values()].map((attachment) => viewOf(attachment, nodes.lister.get(attachment.spec.nodeName), id));
     },
     onNode(node) {

@@ -1,36 +1,12 @@
-import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
+import { type FlexDriver, type FlexDrivers, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { parsePluginVolumeId, parseVolumeId, pluginVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import type { DesiredVolumes } from "./desired-volumes.ts";
 import { isManaged } from "./managed-node.ts";
 import type { Attached } from "./plan.ts";
-import type { WantedVolumes } from "./wanted.ts";
-
-/** Attaches flex volumes by executing their drivers, which are programs below the plugin directory. */
-export interface FlexAttacher {
-  /** Whether the driver is known to support attaching. An unknown driver is probed in the background. */
-  attaches(driver: string): boolean;
-  /** Whether the volume belongs to a flex driver that is known to support attaching. */
-  owns(id: VolumeId): boolean;
-  /** Starts probing for newly installed drivers. */
-  scan(): Promise<void>;
-  /** @throws Error with the driver's message; the volume is then in an uncertain state */
-  attach(volume: FlexVolume, node: string): Promise<void>;
-  /** @throws Error with the driver's message */
-  detach(id: VolumeId, node: string): Promise<void>;
-  /**
-   * Asks the drivers whether their volumes are still attached. Drivers run in parallel; one that still runs from the
-   * last call is skipped.
-   */
-  verify(wanted: WantedVolumes): Promise<void>;
-  of(id: VolumeId): Attached[];
-  /** Attached volumes of the node in the form of `status.volumesAttached`. */
-  onNode(node: string): AttachedVolume[];
-  /** One entry for each attached volume and node. */
-  attached(): VolumeId[];
-}
 
 export interface FlexAttacherOptions {
   /** `--flex-volume-plugin-dir` */
@@ -50,7 +26,7 @@ interface Attachment {
 }
 
 /** A volume that a Pod needs and that is recorded as attached. */
-interface WantedAttachment {
+interface DesiredAttachment {
   readonly id: VolumeId;
   readonly node: string;
   readonly volume: FlexVolume;
@@ -58,146 +34,178 @@ interface WantedAttachment {
 }
 
 /**
- * Keeps the attached volumes in memory; initialised from the nodes' status when a driver is first found.
+ * Attaches flex volumes by executing their drivers, which are programs below the plugin directory. Keeps the attached volumes in
+ * memory; initialised from the nodes' status when a driver is first found.
  * Source: pkg/volume/flexvolume attacher.go, detacher.go; attach_detach_controller.go populateActualStateOfWorld
  */
-export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: FlexAttacherOptions): FlexAttacher {
-  const drivers = newFlexDrivers(pluginDir);
-  const attaching = new Set<string>();
-  const looking = new Set<string>();
-  const verifying = new Set<string>();
-  const attachments = new Map<VolumeId, Map<string, Attachment>>();
+export class FlexAttacher {
+  readonly #options: FlexAttacherOptions;
+  readonly #drivers: FlexDrivers;
+  /** Drivers that are known to support attaching. */
+  readonly #attaching = new Set<string>();
+  readonly #probing = new Set<string>();
+  readonly #verifying = new Set<string>();
+  readonly #attachments = new Map<VolumeId, Map<string, Attachment>>();
 
-  const note = (id: VolumeId, node: string, attachment: Attachment): void => {
-    attachments.getOrInsertComputed(id, () => new Map()).set(node, attachment);
-    onChange(id, node);
-  };
-  const forget = (id: VolumeId, node: string): void => {
-    const onNodes = attachments.get(id);
-    onNodes?.delete(node);
-    if (onNodes?.size === 0) attachments.delete(id);
-    onChange(id, node);
-  };
-  const driverOf = (id: VolumeId): string | undefined =>
-    parseVolumeId(id) === undefined ? parsePluginVolumeId(id)?.plugin : undefined;
+  constructor(options: FlexAttacherOptions) {
+    this.#options = options;
+    this.#drivers = newFlexDrivers(options.pluginDir);
+  }
 
-  async function look(name: string): Promise<void> {
-    if (attaching.has(name) || looking.has(name)) return;
-    looking.add(name);
+  /** Whether the driver is known to support attaching. An unknown driver is probed in the background. */
+  attaches(driver: string): boolean {
+    if (!this.#attaching.has(driver)) void this.#probe(driver);
+    return this.#attaching.has(driver);
+  }
+
+  /** Whether the volume belongs to a flex driver that is known to support attaching. */
+  owns(id: VolumeId): boolean {
+    return this.#attaching.has(driverOf(id) ?? "");
+  }
+
+  /** Starts probing for newly installed drivers. */
+  async scan(): Promise<void> {
+    for (const name of await this.#drivers.names()) void this.#probe(name);
+  }
+
+  /** @throws Error with the driver's message; the volume is then in an uncertain state */
+  async attach(volume: FlexVolume, node: string): Promise<void> {
+    const id = pluginVolumeId(volume.driver, volume.name);
     try {
-      const driver = await drivers.find(name);
-      if (driver?.capabilities.attach !== true) return;
-      attaching.add(name);
-      recall(name);
-      onDriver();
+      const driver = await this.#find(volume.driver);
+      // So that the driver can reject the volume. The returned name is not used.
+      await driver.call("getvolumename", driverOptions(volume)).catch(unlessNotSupported);
+      const answer = await driver.call("attach", driverOptions(volume), node).catch(unlessNotSupported);
+      this.#set(id, node, { device: answer?.device ?? "", uncertain: false });
     } catch (err) {
-      log.error("a flex volume driver cannot be asked what it can do", err, { driver: name });
+      this.#set(id, node, { device: "", uncertain: true });
+      throw err;
+    }
+  }
+
+  /** @throws Error with the driver's message */
+  async detach(id: VolumeId, node: string): Promise<void> {
+    const { plugin = "", name = "" } = parsePluginVolumeId(id) ?? {};
+    const driver = await this.#find(plugin);
+    await driver.call("detach", name, node).catch(unlessNotSupported);
+    this.#delete(id, node);
+  }
+
+  /**
+   * Asks the drivers whether their volumes are still attached. Drivers run in parallel; one that still runs from the
+   * last call is skipped.
+   */
+  async verify(desired: DesiredVolumes): Promise<void> {
+    const byDriver = Map.groupBy(this.#attachedOf(desired), ({ volume }) => volume.driver);
+    await Promise.all([...byDriver].map(([driver, attachments]) => this.#verifyDriver(driver, attachments)));
+  }
+
+  of(id: VolumeId): Attached[] {
+    return [...(this.#attachments.get(id) ?? [])].map(([node, { uncertain }]) => ({
+      node,
+      name: id,
+      attached: !uncertain,
+      uncertain,
+      deleting: false,
+      inUse: this.#options.nodes.get(node)?.status?.volumesInUse?.includes(id) ?? false,
+    }));
+  }
+
+  /** Attached volumes of the node in the form of `status.volumesAttached`. */
+  onNode(node: string): AttachedVolume[] {
+    return [...this.#attachments].flatMap(([name, byNode]) => {
+      const attachment = byNode.get(node);
+      return attachment === undefined || attachment.uncertain ? [] : [{ name, devicePath: attachment.device }];
+    });
+  }
+
+  /** One entry for each attached volume and node. */
+  attached(): VolumeId[] {
+    return [...this.#attachments].flatMap(([id, byNode]) => [...byNode.keys()].map(() => id));
+  }
+
+  #set(id: VolumeId, node: string, attachment: Attachment): void {
+    this.#attachments.getOrInsertComputed(id, () => new Map()).set(node, attachment);
+    this.#options.onChange(id, node);
+  }
+
+  #delete(id: VolumeId, node: string): void {
+    const byNode = this.#attachments.get(id);
+    byNode?.delete(node);
+    if (byNode?.size === 0) this.#attachments.delete(id);
+    this.#options.onChange(id, node);
+  }
+
+  async #probe(name: string): Promise<void> {
+    if (this.#attaching.has(name) || this.#probing.has(name)) return;
+    this.#probing.add(name);
+    try {
+      const driver = await this.#drivers.find(name);
+      if (driver?.capabilities.attach !== true) return;
+      this.#attaching.add(name);
+      this.#restore(name);
+      this.#options.onDriver();
+    } catch (err) {
+      this.#options.log.error("cannot query the capabilities of a flex volume driver", err, { driver: name });
     } finally {
-      looking.delete(name);
+      this.#probing.delete(name);
     }
   }
 
   /** Restores the attachments made before this process started. */
-  function recall(driver: string): void {
-    for (const node of nodes.list()) {
+  #restore(driver: string): void {
+    for (const node of this.#options.nodes.list()) {
       if (!isManaged(node)) continue;
       for (const { name, devicePath } of node.status?.volumesAttached ?? [])
-        if (driverOf(name) === driver) note(name, node.metadata.name ?? "", { device: devicePath, uncertain: false });
+        if (driverOf(name) === driver) this.#set(name, node.metadata.name ?? "", { device: devicePath, uncertain: false });
     }
   }
 
-  async function find(name: string): Promise<FlexDriver> {
-    const driver = await drivers.find(name);
+  async #find(name: string): Promise<FlexDriver> {
+    const driver = await this.#drivers.find(name);
     if (driver === undefined) throw new Error("no volume plugin matched");
     return driver;
   }
 
-  const unlessNotSupported = (err: unknown): undefined => {
-    if (!(err instanceof NotSupported)) throw err;
-  };
-
-  /** Calls `getvolumename` so that the driver can reject the volume. The returned name is not used. */
-  async function checkName(driver: FlexDriver, volume: FlexVolume): Promise<void> {
-    await driver.call("getvolumename", driverOptions(volume)).catch(unlessNotSupported);
-  }
-
-  async function isAttached(volume: FlexVolume, node: string): Promise<boolean> {
+  async #isAttached(volume: FlexVolume, node: string): Promise<boolean> {
     try {
-      const driver = await find(volume.driver);
+      const driver = await this.#find(volume.driver);
       return (await driver.call("isattached", driverOptions(volume), node)).attached;
     } catch (err) {
       if (!(err instanceof NotSupported))
-        log.error("cannot ask whether a volume is attached", err, { volume: volume.name, node });
+        this.#options.log.error("cannot query whether a volume is attached", err, { volume: volume.name, node });
       return true;
     }
   }
 
   /** Forgets volumes that their driver reports as not attached. */
-  async function verifyEach(driver: string, some: readonly WantedAttachment[]): Promise<void> {
-    if (verifying.has(driver)) return;
-    verifying.add(driver);
+  async #verifyDriver(driver: string, attachments: readonly DesiredAttachment[]): Promise<void> {
+    if (this.#verifying.has(driver)) return;
+    this.#verifying.add(driver);
     try {
-      for (const { id, node, volume, before } of some)
-        if (!(await isAttached(volume, node)) && attachments.get(id)?.get(node) === before) forget(id, node);
+      for (const { id, node, volume, before } of attachments) {
+        const attached = await this.#isAttached(volume, node);
+        if (!attached && this.#attachments.get(id)?.get(node) === before) this.#delete(id, node);
+      }
     } finally {
-      verifying.delete(driver);
+      this.#verifying.delete(driver);
     }
   }
 
-  function* attachedOf(wanted: WantedVolumes): Generator<WantedAttachment> {
-    for (const id of wanted.ids()) {
-      for (const [node, { volume }] of wanted.of(id)) {
-        const before = attachments.get(id)?.get(node);
+  *#attachedOf(desired: DesiredVolumes): Generator<DesiredAttachment> {
+    for (const id of desired.ids()) {
+      for (const [node, { volume }] of desired.of(id)) {
+        const before = this.#attachments.get(id)?.get(node);
         if ("flex" in volume && before?.uncertain === false) yield { id, node, volume: volume.flex, before };
       }
     }
   }
+}
 
-  return {
-    attaches(name) {
-      if (!attaching.has(name)) void look(name);
-      return attaching.has(name);
-    },
-    owns: (id) => attaching.has(driverOf(id) ?? ""),
-    async scan() {
-      for (const name of await drivers.names()) void look(name);
-    },
-    async attach(volume, node) {
-      const id = pluginVolumeId(volume.driver, volume.name);
-      try {
-        const driver = await find(volume.driver);
-        await checkName(driver, volume);
-        const answer = await driver.call("attach", driverOptions(volume), node).catch(unlessNotSupported);
-        note(id, node, { device: answer?.device ?? "", uncertain: false });
-      } catch (err) {
-        note(id, node, { device: "", uncertain: true });
-        throw err;
-      }
-    },
-    async detach(id, node) {
-      const { plugin = "", name = "" } = parsePluginVolumeId(id) ?? {};
-      const driver = await find(plugin);
-      await driver.call("detach", name, node).catch(unlessNotSupported);
-      forget(id, node);
-    },
-    async verify(wanted) {
-      const byDriver = Map.groupBy(attachedOf(wanted), ({ volume }) => volume.driver);
-      await Promise.all([...byDriver].map(([driver, some]) => verifyEach(driver, some)));
-    },
-    of: (id) =>
-      [...(attachments.get(id) ?? [])].map(([node, { uncertain }]) => ({
-        node,
-        name: id,
-        attached: !uncertain,
-        uncertain,
-        deleting: false,
-        inUse: nodes.get(node)?.status?.volumesInUse?.includes(id) ?? false,
-      })),
-    onNode: (node) =>
-      [...attachments].flatMap(([name, onNodes]) => {
-        const attachment = onNodes.get(node);
-        return attachment === undefined || attachment.uncertain ? [] : [{ name, devicePath: attachment.device }];
-      }),
-    attached: () => [...attachments].flatMap(([id, onNodes]) => [...onNodes.keys()].map(() => id)),
-  };
+function driverOf(id: VolumeId): string | undefined {
+  return parseVolumeId(id) === undefined ? parsePluginVolumeId(id)?.plugin : undefined;
+}
+
+function unlessNotSupported(err: unknown): undefined {
+  if (!(err instanceof NotSupported)) throw err;
 }

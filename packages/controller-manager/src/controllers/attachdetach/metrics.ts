@@ -1,7 +1,7 @@
 import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import type { DesiredVolumes } from "./desired-volumes.ts";
 import { pluginOf } from "./volume.ts";
-import type { WantedVolumes } from "./wanted.ts";
 
 /**
  * Registers gauges of desired and actual attachments, computed on each scrape.
@@ -9,15 +9,15 @@ import type { WantedVolumes } from "./wanted.ts";
  * @returns counter of forced detaches
  * Source: pkg/controller/volume/attachdetach/metrics
  */
-export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, attached: () => Iterable<VolumeId>): Counter {
+export function attachMetrics(registry: MetricsRegistry, desired: DesiredVolumes, attached: () => Iterable<VolumeId>): Counter {
   registry.gauge({
     name: "storage_count_attachable_volumes_in_use",
     help: "Measure number of volumes in use",
     labels: ["node", "volume_plugin"],
     collect(gauge) {
       gauge.reset();
-      for (const id of wanted.ids())
-        for (const [node, { pods }] of wanted.of(id)) gauge.labels(node, pluginOf(id)).inc(pods.size);
+      for (const id of desired.ids())
+        for (const [node, { pods }] of desired.of(id)) gauge.labels(node, pluginOf(id)).inc(pods.size);
     },
   });
   registry.gauge({
@@ -26,8 +26,8 @@ export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, 
     labels: ["plugin_name", "state"],
     collect(gauge) {
       gauge.reset();
-      for (const id of wanted.ids())
-        for (const _ of wanted.of(id).values()) gauge.labels(pluginOf(id), "desired_state_of_world").inc();
+      for (const id of desired.ids())
+        for (const _ of desired.of(id).values()) gauge.labels(pluginOf(id), "desired_state_of_world").inc();
       for (const id of attached()) countAttached(gauge, id);
     },
   });

@@ -13,31 +13,31 @@ const on = (node: string, rest: Partial<Attached> = {}): Attached => ({
   ...rest,
 });
 
-for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs = 0, want } of [
+for (const { name, desired = [], attachments = [], exclusive = false, unwantedMs = 0, want } of [
   { name: "nothing to do", want: [] },
-  { name: "needed on a node", wanted: ["a"], want: [{ do: "attach", node: "a" }] },
+  { name: "needed on a node", desired: ["a"], want: [{ do: "attach", node: "a" }] },
   {
     name: "needed and being attached",
-    wanted: ["a"],
+    desired: ["a"],
     attachments: [on("a", { attached: false })],
     want: [{ do: "await", node: "a" }],
   },
-  { name: "needed and there", wanted: ["a"], attachments: [on("a")], want: [{ do: "attached", node: "a" }] },
+  { name: "needed and there", desired: ["a"], attachments: [on("a")], want: [{ do: "attached", node: "a" }] },
   {
     name: "needed, and its driver failed",
-    wanted: ["a"],
+    desired: ["a"],
     attachments: [on("a", { attached: false, error: "no slot" })],
     want: [{ do: "failed", node: "a", error: "no slot" }],
   },
   {
     name: "needed again while it is detached",
-    wanted: ["a"],
+    desired: ["a"],
     attachments: [on("a", { deleting: true })],
     want: [{ do: "failed", node: "a", error: "volume attachment is being deleted" }],
   },
   {
     name: "needed on two nodes",
-    wanted: ["a", "b"],
+    desired: ["a", "b"],
     attachments: [on("a")],
     want: [
       { do: "attached", node: "a" },
@@ -46,7 +46,7 @@ for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs 
   },
   {
     name: "needed where it cannot be twice",
-    wanted: ["a", "b"],
+    desired: ["a", "b"],
     attachments: [on("a")],
     exclusive: true,
     want: [
@@ -56,7 +56,7 @@ for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs 
   },
   {
     name: "free, and needed by two that cannot share",
-    wanted: ["a", "b"],
+    desired: ["a", "b"],
     exclusive: true,
     want: [
       { do: "attach", node: "a" },
@@ -65,7 +65,7 @@ for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs 
   },
   {
     name: "still on its way from another node",
-    wanted: ["b"],
+    desired: ["b"],
     attachments: [on("a", { deleting: true })],
     exclusive: true,
     want: [{ do: "refuse", node: "b", others: ["a"] }],
@@ -86,7 +86,7 @@ for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs 
   },
 ] as {
   name: string;
-  wanted?: string[];
+  desired?: string[];
   attachments?: Attached[];
   exclusive?: boolean;
   unwantedMs?: number;
@@ -94,8 +94,8 @@ for (const { name, wanted = [], attachments = [], exclusive = false, unwantedMs 
 }[]) {
   test(`a volume that is ${name}`, () => {
     const now = 1_000_000;
-    const unwantedSince = () => (unwantedMs === 0 ? undefined : now - unwantedMs);
-    assert.deepEqual(planVolume({ wanted, attachments, exclusive, unwantedSince, now }), want);
+    const unusedSince = () => (unwantedMs === 0 ? undefined : now - unwantedMs);
+    assert.deepEqual(planVolume({ desired, attachments, exclusive, unusedSince, now }), want);
   });
 }
 

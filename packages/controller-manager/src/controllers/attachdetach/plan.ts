@@ -15,11 +15,11 @@ export interface Attached {
 /** State of one volume on all nodes. */
 export interface PlanInput {
   /** Nodes whose Pods need the volume. */
-  readonly wanted: readonly string[];
+  readonly desired: readonly string[];
   readonly attachments: readonly Attached[];
   readonly exclusive: boolean;
   /** Time since which no Pod on the node needs the volume, in ms of the monotonic clock; undefined: since now. */
-  unwantedSince(node: string): number | undefined;
+  unusedSince(node: string): number | undefined;
   readonly now: number;
 }
 
@@ -44,13 +44,13 @@ export type AttachStep =
 export const unmountLimitMs = 6 * 60_000;
 
 /** Pure: plans the steps for one volume on all nodes. Source: pkg/controller/volume/attachdetach/reconciler */
-export function planVolume({ wanted, attachments, exclusive, unwantedSince, now }: PlanInput): AttachStep[] {
-  const leaving = attachments.filter(({ node, deleting }) => !deleting && !wanted.includes(node));
+export function planVolume({ desired, attachments, exclusive, unusedSince, now }: PlanInput): AttachStep[] {
+  const leaving = attachments.filter(({ node, deleting }) => !deleting && !desired.includes(node));
   const steps: AttachStep[] = leaving.map(({ node, name, inUse }) => {
-    const leftMs = (unwantedSince(node) ?? now) + unmountLimitMs - now;
+    const leftMs = (unusedSince(node) ?? now) + unmountLimitMs - now;
     return inUse && leftMs > 0 ? { do: "hold", node, forMs: leftMs } : { do: "detach", node, name, forced: leftMs <= 0 };
   });
-  for (const node of wanted) {
+  for (const node of desired) {
     const there = attachments.find((attachment) => attachment.node === node);
     if (there !== undefined) steps.push(stepOf(there));
     else {

@@ -6,7 +6,7 @@ export interface Progress {
   attachingSince?: number;
   detachingSince?: number;
   /** Time since which no Pod needs the volume, in ms of the monotonic clock. */
-  unwantedSince?: number;
+  unusedSince?: number;
   /** Still attached, but removed from the node's status because it is being detached. */
   leaving?: boolean;
   /** The Multi-Attach Event has been recorded for its Pods. */

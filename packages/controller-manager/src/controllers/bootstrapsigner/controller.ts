@@ -1,12 +1,13 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { ConfigMap, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, secrets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { isBootstrapToken, signingToken } from "../../bootstrap-tokens/token-secret.ts";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { detachedSignature } from "./jws.ts";
 
 /**
@@ -15,23 +16,20 @@ import { detachedSignature } from "./jws.ts";
  * Source: pkg/controller/bootstrap/bootstrapsigner.go
  */
 export function newBootstrapSigner(ctx: ControllerContext): Controller {
-  return newController({
+  return defineController(ctx, {
     name: "bootstrap_signer_queue",
     sources: [
       enqueueMapped(ctx.informers.for<ConfigMap>(configMaps), (map) => (keyOf(map) === clusterInfo ? [clusterInfo] : [])),
       enqueueMapped(ctx.informers.for<Secret>(secrets), (secret) => (isBootstrapToken(secret) ? [clusterInfo] : [])),
     ],
-    reconcile: (_key, signal) => reconcile(ctx, signal),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+    reconcile,
   });
 }
 
 const clusterInfo = "kube-public/cluster-info";
 const signaturePrefix = "jws-kubeconfig-";
 
-async function reconcile(ctx: ControllerContext, signal: AbortSignal): Promise<Result> {
+async function reconcile(ctx: ControllerContext, _key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const map = ctx.informers.for<ConfigMap>(configMaps).lister.get(clusterInfo);
   if (map === undefined) return done;
   const data = signedData(map.data ?? {}, ctx.informers.for<Secret>(secrets).lister.list(), ctx.clock.now());

@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -6,6 +6,7 @@ import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kind
 import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 
 /**
  * clusterrole-aggregation: computes the rules of ClusterRoles with an `aggregationRule`, such as `admin`, `edit` and `view`.
@@ -14,7 +15,7 @@ import type { ControllerContext } from "../../controller-context.ts";
  */
 export function newClusterRoleAggregationController(ctx: ControllerContext): Controller {
   const informer = ctx.informers.for<ClusterRole>(clusterRoles);
-  return newController({
+  return defineController(ctx, {
     name: "ClusterRoleAggregator",
     sources: [
       enqueueBy(informer, ({ enqueue }) => {
@@ -25,10 +26,7 @@ export function newClusterRoleAggregationController(ctx: ControllerContext): Con
         return { added: enqueueAggregated, updated: enqueueAggregated, deleted: enqueueAggregated };
       }),
     ],
-    reconcile: (name, signal) => reconcile(ctx, name, signal),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+    reconcile,
   });
 }
 

@@ -1,13 +1,19 @@
-import { type Controller, newController } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueControllerOwner } from "@coxswain/apimachinery/controller/sources";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { exponentialBuckets } from "@coxswain/apimachinery/metrics/registry";
-import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { untilNextOf } from "./decide.ts";
-import type { CronJobRoom } from "./look.ts";
-import { reconcileCronJob } from "./reconcile.ts";
+import { defineController } from "../../define-controller.ts";
+import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
+import { type CronJobContext, type Look, newCronJobContext } from "./context.ts";
+import { decide, type Told, untilNextOf } from "./plan.ts";
+import { untilNextMs } from "./schedule-times.ts";
+import { deleteJob, deleteSurplusJobs, startJob } from "./writes.ts";
 
 /**
  * cronjob-controller: creates a Job at each scheduled time, named after that time.
@@ -15,21 +21,12 @@ import { reconcileCronJob } from "./reconcile.ts";
  * Jobs, cronjobs/status and Events on the CronJob.
  * Source: pkg/controller/cronjob/cronjob_controllerv2.go
  */
-export function newCronJobController(ctx: ControllerContext): Controller {
-  const room: CronJobRoom = {
-    ctx,
-    cronJobs: ctx.informers.for<CronJob>(cronJobs),
-    jobs: ctx.informers.for<Job>(jobs),
-    creationSkew: ctx.registry.histogram({
-      name: "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
-      help: "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
-      buckets: exponentialBuckets(1, 2, 10),
-    }),
-  };
-  return newController({
+export function newCronJobController(base: ControllerContext): Controller {
+  const ctx = newCronJobContext(base);
+  return defineController(ctx, {
     name: "cronjob",
     sources: [
-      enqueueBy(room.cronJobs, ({ enqueue, enqueueAfter }) => ({
+      enqueueBy(ctx.cronJobs, ({ enqueue, enqueueAfter }) => ({
         added: (cronJob) => enqueue(keyOf(cronJob)),
         updated(old, cronJob) {
           if (old.spec.schedule === cronJob.spec.schedule) return enqueue(keyOf(cronJob));
@@ -38,13 +35,10 @@ export function newCronJobController(ctx: ControllerContext): Controller {
           if (delayMs !== undefined) enqueueAfter(keyOf(cronJob), delayMs);
         },
       })),
-      enqueueControllerOwner(room.jobs, "CronJob"),
+      enqueueControllerOwner(ctx.jobs, "CronJob"),
     ],
-    reconcile: (key, signal) => reconcileCronJob(room, key, signal),
+    reconcile,
     workers,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
@@ -59,4 +53,138 @@ function untilNextAfterChange({ clock, recorder }: ControllerContext, cronJob: C
     recorder.event(cronJob, "Warning", "UnParseableCronJobSchedule", message);
     return undefined;
   }
+}
+
+type Reference = NonNullable<CronJobStatus["active"]>[number];
+
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
+async function reconcile(ctx: CronJobContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const cached = ctx.cronJobs.lister.get(key);
+  if (cached === undefined) return done;
+  const children = ctx.jobs.lister.controlledBy(cached);
+  const cronJob = deepClone(await knowingItsJobs(ctx, cached, children, signal));
+  const look: Look = { ctx, cronJob, status: { ...cronJob.status }, signal };
+  const told: Told[] = [];
+  try {
+    noteChildren(look, children, told);
+    await noteMissing(look, children, told);
+    return await act(look, children);
+  } finally {
+    // Also after a failure: actions that succeeded must be recorded.
+    await storeStatus(look, told);
+  }
+}
+
+/**
+ * Returns the cached CronJob, or reads it from the API server when an active child Job is missing in its status: the
+ * cached CronJob may be older than the Job.
+ */
+async function knowingItsJobs(
+  ctx: CronJobContext,
+  cached: CronJob,
+  children: readonly Job[],
+  signal: AbortSignal,
+): Promise<CronJob> {
+  if (children.every((job) => isJobFinished(job) || isListed(cached.status, job))) return cached;
+  const { namespace, name = "" } = cached.metadata;
+  const fresh = await ctx.client.get<CronJob>(cronJobs, { namespace, name }, { signal });
+  for (const job of children) {
+    if (isJobFinished(job) || isListed(fresh.status, job)) continue;
+    const message = `Saw a job that the controller did not create or forgot: ${job.metadata.name}`;
+    ctx.recorder.event(cached, "Warning", "UnexpectedJob", message);
+  }
+  return fresh;
+}
+
+/** Removes finished Jobs from `status.active` and updates lastSuccessfulTime. */
+function noteChildren({ status }: Look, children: readonly Job[], told: Told[]): void {
+  for (const job of children) {
+    const end = finishedConditionOf(job);
+    if (end === undefined) continue;
+    if (isListed(status, job)) {
+      removeActive(status, job.metadata.uid);
+      told.push(["Normal", "SawCompletedJob", `Saw completed job: ${job.metadata.name}, status: ${end.type}`]);
+    }
+    const completed = job.status?.completionTime;
+    if (completed && isLater(completed, status.lastSuccessfulTime)) status.lastSuccessfulTime = completed;
+  }
+}
+
+/** Removes deleted Jobs from `status.active`, after confirming with the API server that they do not exist. */
+async function noteMissing({ ctx, status, signal }: Look, children: readonly Job[], told: Told[]): Promise<void> {
+  const known = new Set(children.map(({ metadata }) => metadata.uid));
+  for (const { uid, namespace, name = "" } of [...(status.active ?? [])]) {
+    if (known.has(uid)) continue;
+    try {
+      await ctx.client.get<Job>(jobs, { namespace, name }, { signal });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+      removeActive(status, uid);
+      told.push(["Normal", "MissingJob", `Active job went missing: ${name}`]);
+    }
+  }
+}
+
+async function act(look: Look, children: readonly Job[]): Promise<Result> {
+  const { ctx, cronJob, status } = look;
+  const { clock, recorder } = ctx;
+  const { start, schedule, events } = decide({ ...cronJob, status }, clock.now());
+  for (const event of events) recorder.event(cronJob, ...event);
+  if (start !== undefined) {
+    if (cronJob.spec.concurrencyPolicy === "Replace") await deleteActive(look);
+    const reference = await startJob(look, start);
+    if (reference !== undefined) {
+      if (reference !== "over") status.active = [...(status.active ?? []), reference];
+      status.lastScheduleTime = formatTime(start);
+    }
+  }
+  for (const uid of await deleteSurplusJobs(look, children)) removeActive(status, uid);
+  const delayMs = schedule && untilNextMs({ ...cronJob, status }, schedule, clock.now());
+  return delayMs === undefined ? done : { requeueAfterMs: delayMs };
+}
+
+async function deleteActive(look: Look): Promise<void> {
+  const { ctx, cronJob, status, signal } = look;
+  for (const { namespace, name = "" } of [...(status.active ?? [])]) {
+    let job: Job;
+    try {
+      job = await ctx.client.get<Job>(jobs, { namespace, name }, { signal });
+    } catch (err) {
+      ctx.recorder.event(cronJob, "Warning", "FailedGet", `Get job: ${messageOf(err)}`);
+      throw err;
+    }
+    if (!(await deleteJob(look, job))) throw new Error(`could not replace job ${namespace}/${name}`);
+    removeActive(status, job.metadata.uid);
+  }
+}
+
+async function storeStatus({ ctx, cronJob, status, signal }: Look, told: readonly Told[]): Promise<void> {
+  const { client, recorder } = ctx;
+  const before = cronJob.status ?? {};
+  const changed =
+    before.lastScheduleTime !== status.lastScheduleTime ||
+    before.lastSuccessfulTime !== status.lastSuccessfulTime ||
+    (before.active ?? []).length !== (status.active ?? []).length ||
+    (before.active ?? []).some(({ uid }, i) => uid !== status.active?.[i]?.uid);
+  try {
+    if (changed) await client.update<CronJob>(cronJobs, { ...cronJob, status }, { subresource: "status", signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err; // deleted in the meantime
+  }
+  // Recorded after the status is stored: recorded earlier, a conflict would duplicate the Events.
+  for (const event of told) recorder.event(cronJob, ...event);
+}
+
+function isListed(status: CronJobStatus | undefined, { metadata }: Job): boolean {
+  return status?.active?.some(({ uid }) => uid === metadata.uid) === true;
+}
+
+function removeActive(status: CronJobStatus, uid: string | undefined): void {
+  const rest: Reference[] = (status.active ?? []).filter((reference) => reference.uid !== uid);
+  if (rest.length > 0) status.active = rest;
+  else delete status.active;
+}
+
+function isLater(time: string, than: string | null | undefined): boolean {
+  return !than || (parseTime(time) ?? 0) > (parseTime(than) ?? 0);
 }

@@ -1,8 +1,9 @@
-import { done } from "@coxswain/apimachinery/controller/controller";
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { ResourceAttributes, SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests, subjectAccessReviews } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { kubeletClientFault } from "../../certificates/kubelet-rules.ts";
 import {
   backoffOfRequests,
@@ -19,42 +20,49 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
  * Watches CertificateSigningRequests; writes their `approval`.
  * Source: pkg/controller/certificates/approver/sarapprove.go
  */
-export function newCsrApprovingController(ctx: ControllerContext): Runnable {
-  const refused = backoffOfRequests();
-  return newCertificateController(ctx, async (csr, signal) => {
-    if (conditionOf(csr, "Approved") !== undefined || conditionOf(csr, "Denied") !== undefined) return done;
-    const { name = "" } = csr.metadata;
-    const { asked } = await readRequest(csr);
-    const recognized = recognizers.filter(({ recognizes }) => recognizes(csr, asked));
-    for (const { subresource, message } of recognized) {
-      if (!(await mayCreate(ctx, csr, subresource, signal))) continue;
-      const approval = { type: "Approved", status: "True" as const, reason: "AutoApproved", message };
-      await ctx.client.update(certificateSigningRequests, withCondition(csr, approval), { subresource: "approval", signal });
-      refused.forget(name);
-      return done;
-    }
-    if (recognized.length === 0) return done;
-    // Retried, because the role may be bound later.
-    ctx.log.v(4)?.info("recognized csr but subject access review was not approved", {
-      csr: name,
-      tried: recognized.map(({ subresource }) => subresource),
-    });
-    return { requeueAfterMs: refused.when(name) };
+export function newCsrApprovingController(base: ControllerContext): Runnable {
+  const ctx: ApprovingContext = { ...base, refused: backoffOfRequests() };
+  return newCertificateController(ctx, reconcile);
+}
+
+interface ApprovingContext extends ControllerContext {
+  /** Backoff of requests that no SubjectAccessReview permitted, by name. */
+  readonly refused: RateLimiter<string>;
+}
+
+async function reconcile(ctx: ApprovingContext, csr: CertificateSigningRequest, signal: AbortSignal): Promise<Result> {
+  if (conditionOf(csr, "Approved") !== undefined || conditionOf(csr, "Denied") !== undefined) return done;
+  const { name = "" } = csr.metadata;
+  const { request } = await readRequest(csr);
+  const recognized = recognizers.filter(({ recognizes }) => recognizes(csr, request));
+  for (const { subresource, message } of recognized) {
+    if (!(await mayCreate(ctx, csr, subresource, signal))) continue;
+    const approval = { type: "Approved", status: "True" as const, reason: "AutoApproved", message };
+    await ctx.client.update(certificateSigningRequests, withCondition(csr, approval), { subresource: "approval", signal });
+    ctx.refused.forget(name);
+    return done;
+  }
+  if (recognized.length === 0) return done;
+  // Retried, because the role may be bound later.
+  ctx.log.v(4)?.info("recognized csr but subject access review was not approved", {
+    csr: name,
+    tried: recognized.map(({ subresource }) => subresource),
   });
+  return { requeueAfterMs: ctx.refused.when(name) };
 }
 
 interface Recognizer {
   /** Subresource of certificatesigningrequests that the requester must be allowed to `create`. */
   readonly subresource: string;
   readonly message: string;
-  readonly recognizes: (csr: CertificateSigningRequest, asked: CertificateRequest) => boolean;
+  readonly recognizes: (csr: CertificateSigningRequest, request: CertificateRequest) => boolean;
 }
 
 const recognizers: readonly Recognizer[] = [
   {
     subresource: "selfnodeclient",
     message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
-    recognizes: (csr, asked) => csr.spec.username === asked.commonName && isNodeClient(csr, asked),
+    recognizes: (csr, request) => csr.spec.username === request.commonName && isNodeClient(csr, request),
   },
   {
     subresource: "nodeclient",
@@ -63,10 +71,10 @@ const recognizers: readonly Recognizer[] = [
   },
 ];
 
-function isNodeClient({ spec }: CertificateSigningRequest, asked: CertificateRequest): boolean {
+function isNodeClient({ spec }: CertificateSigningRequest, request: CertificateRequest): boolean {
   return (
     spec.signerName === "kubernetes.io/kube-apiserver-client-kubelet" &&
-    kubeletClientFault(asked, spec.usages ?? []) === undefined
+    kubeletClientFault(request, spec.usages ?? []) === undefined
   );
 }
 

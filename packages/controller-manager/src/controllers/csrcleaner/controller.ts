@@ -1,11 +1,11 @@
 import { X509Certificate } from "node:crypto";
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
 import { conditionOf } from "../../certificates/requests.ts";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { definePeriodic } from "../../define-controller.ts";
 
 /**
  * csrcleaner: deletes obsolete CertificateSigningRequests every hour.
@@ -14,11 +14,11 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
  */
 export function newCsrCleaner(ctx: ControllerContext): Runnable {
   const informer = ctx.informers.for<CertificateSigningRequest>(certificateSigningRequests);
-  return newPeriodic({
+  return definePeriodic(ctx, {
     name: "csrcleaner",
     periodMs: hourMs,
     synced: [informer],
-    async work(signal) {
+    async work(_ctx, signal) {
       for (const csr of informer.lister.list()) {
         const why = reasonToDelete(csr, ctx.clock.now());
         if (why === undefined) continue;
@@ -29,8 +29,6 @@ export function newCsrCleaner(ctx: ControllerContext): Runnable {
         });
       }
     },
-    log: ctx.log,
-    clock: ctx.clock,
   });
 }
 

@@ -1,4 +1,4 @@
-import { done } from "@coxswain/apimachinery/controller/controller";
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -16,32 +16,41 @@ import { validityOf } from "./validity.ts";
  * Watches CertificateSigningRequests; writes their `status`.
  * Source: pkg/controller/certificates/signer/signer.go; cmd/kube-controller-manager/app/certificates.go
  */
-export function newCsrSigningController(ctx: ControllerContext): Runnable | undefined {
-  const { files } = ctx.config.certificateSigning;
+export function newCsrSigningController(base: ControllerContext): Runnable | undefined {
+  const { log, config } = base;
+  const { files } = config.certificateSigning;
   if (files.size === 0) {
-    ctx.log.info("Skipping CSR signer controller because no csr cert/key was specified");
+    log.info("Skipping CSR signer controller because no csr cert/key was specified");
     return undefined;
   }
   const readers = new Map<string, () => Promise<SigningPair>>();
   for (const signer of Object.keys(signers) as SignerName[]) {
     const pair = files.get(signer);
-    if (pair !== undefined) readers.set(signer, newSigningPairReader(pair, ctx.log));
-    else ctx.log.info("Skipping CSR signer: files were given for others and not for this one", { signer });
+    if (pair !== undefined) readers.set(signer, newSigningPairReader(pair, log));
+    else log.info("Skipping CSR signer: no key pair was specified for it", { signer });
   }
-  return newCertificateController(ctx, async (csr, signal) => {
-    const read = readers.get(csr.spec.signerName);
-    if (read === undefined || !isToBeSigned(csr)) return done;
-    const { csrPem, asked } = await readRequest(csr);
-    const usages = csr.spec.usages ?? [];
-    const fault = signers[csr.spec.signerName as SignerName](asked, usages);
-    const changed = fault === undefined ? await issued(ctx, csr, csrPem, await read()) : failed(ctx, csr, fault);
-    await ctx.client.update(certificateSigningRequests, changed, { subresource: "status", signal });
-    return done;
-  });
+  const ctx: SigningContext = { ...base, readers };
+  return newCertificateController(ctx, reconcile);
+}
+
+interface SigningContext extends ControllerContext {
+  /** Readers of the key pairs, by signer name. */
+  readonly readers: ReadonlyMap<string, () => Promise<SigningPair>>;
+}
+
+async function reconcile(ctx: SigningContext, csr: CertificateSigningRequest, signal: AbortSignal): Promise<Result> {
+  const read = ctx.readers.get(csr.spec.signerName);
+  if (read === undefined || !isToBeSigned(csr)) return done;
+  const { csrPem, request } = await readRequest(csr);
+  const usages = csr.spec.usages ?? [];
+  const violation = signers[csr.spec.signerName as SignerName](request, usages);
+  const changed = violation === undefined ? await issued(ctx, csr, csrPem, await read()) : failed(ctx, csr, violation);
+  await ctx.client.update(certificateSigningRequests, changed, { subresource: "status", signal });
+  return done;
 }
 
 /** Validates a request; returns the reason for a rejection, or undefined. */
-type SignerRule = (asked: CertificateRequest, usages: readonly string[]) => string | undefined;
+type SignerRule = (request: CertificateRequest, usages: readonly string[]) => string | undefined;
 
 const signers: Readonly<Record<SignerName, SignerRule>> = {
   "kubernetes.io/kubelet-serving": kubeletServingFault,
@@ -51,7 +60,7 @@ const signers: Readonly<Record<SignerName, SignerRule>> = {
   "kubernetes.io/legacy-unknown": () => undefined,
 };
 
-function clientUsagesFault(_asked: CertificateRequest, usages: readonly string[]): string | undefined {
+function clientUsagesFault(_request: CertificateRequest, usages: readonly string[]): string | undefined {
   const allowed = ["client auth", "digital signature", "key encipherment"];
   const other = usages.find((usage) => !allowed.includes(usage));
   if (other !== undefined) return `invalid usage for client certificate: ${other}`;
@@ -83,7 +92,7 @@ async function issued(
   ca: SigningPair,
 ): Promise<CertificateSigningRequest> {
   const validity = validityOf({
-    askedSeconds: csr.spec.expirationSeconds,
+    requestedSeconds: csr.spec.expirationSeconds,
     longestMs: ctx.config.certificateSigning.durationMs,
     signerNotAfter: ca.notAfter,
     now: ctx.clock.now(),

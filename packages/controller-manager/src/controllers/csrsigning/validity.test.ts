@@ -17,14 +17,14 @@ for (const { name, asked, longest = 365 * day, signer = 3650 * day, want } of [
 ]) {
   test(name, () => {
     const signerNotAfter = new Date(now + signer * 1000);
-    const validity = validityOf({ askedSeconds: asked, longestMs: longest * 1000, signerNotAfter, now });
+    const validity = validityOf({ requestedSeconds: asked, longestMs: longest * 1000, signerNotAfter, now });
     assert.deepEqual([validity.notBefore.toISOString(), validity.notAfter.toISOString()], [at(-300), at(want)]);
   });
 }
 
 test("a signer whose time is over does not sign", () => {
   const sign = (seconds: number) =>
-    validityOf({ askedSeconds: undefined, longestMs: 1, signerNotAfter: new Date(now + seconds * 1000), now });
+    validityOf({ requestedSeconds: undefined, longestMs: 1, signerNotAfter: new Date(now + seconds * 1000), now });
   assert.throws(() => sign(-300), /the signer has expired/);
   assert.throws(() => sign(-1), /refusing to sign a certificate that expired in the past/);
 });

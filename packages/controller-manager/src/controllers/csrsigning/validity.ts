@@ -17,14 +17,14 @@ const leastMs = 10 * minuteMs;
  * Source: pkg/controller/certificates/signer/signer.go duration; authority/policies.go
  */
 export function validityOf(options: {
-  readonly askedSeconds: number | undefined;
+  readonly requestedSeconds: number | undefined;
   readonly longestMs: number;
   readonly signerNotAfter: Date;
   readonly now: number;
 }): Validity {
-  const { askedSeconds, longestMs, signerNotAfter, now } = options;
-  const askedMs = askedSeconds === undefined ? longestMs : askedSeconds * 1000;
-  const lifeMs = askedMs >= longestMs ? longestMs : Math.max(askedMs, leastMs);
+  const { requestedSeconds, longestMs, signerNotAfter, now } = options;
+  const requestedMs = requestedSeconds === undefined ? longestMs : requestedSeconds * 1000;
+  const lifeMs = requestedMs >= longestMs ? longestMs : Math.max(requestedMs, leastMs);
   const end = now + (lifeMs < shortMs ? lifeMs : lifeMs - backdateMs);
   const signerEnd = signerNotAfter.getTime();
   const said = `NotAfter=${signerNotAfter.toISOString()}`;

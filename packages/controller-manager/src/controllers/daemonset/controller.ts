@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
@@ -10,8 +10,9 @@ import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { changePods } from "../../pods/change-pods.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { defineController } from "../../define-controller.ts";
+import { changePods } from "../../pods/apply-pod-changes.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { eligibilityFor } from "./eligibility.ts";
@@ -30,34 +31,31 @@ import { daemonSetStatus } from "./status.ts";
  * daemonsets/status and Events on the DaemonSet.
  * Source: pkg/controller/daemon
  */
-export function newDaemonSetController(ctx: ControllerContext): Controller {
-  const room: Room = {
-    ctx,
-    daemonSets: ctx.informers.for<DaemonSet>(daemonSets),
-    pods: ctx.informers.for<Pod>(pods),
-    nodes: ctx.informers.for<Node>(nodes),
-    revisions: ctx.informers.for<ControllerRevision>(controllerRevisions),
-    expectations: newExpectations(ctx.clock),
-    backoff: newFailedPodBackoff(ctx.clock),
+export function newDaemonSetController(base: ControllerContext): Controller {
+  const ctx: DaemonSetContext = {
+    ...base,
+    daemonSets: base.informers.for<DaemonSet>(daemonSets),
+    pods: base.informers.for<Pod>(pods),
+    nodes: base.informers.for<Node>(nodes),
+    revisions: base.informers.for<ControllerRevision>(controllerRevisions),
+    expectations: newExpectations(base.clock),
+    backoff: newFailedPodBackoff(base.clock),
   };
-  const { expectations } = room;
-  room.pods.addIndex(orphanIndex, byOrphan);
-  room.revisions.addIndex(orphanIndex, byOrphan);
-  room.daemonSets.addHandler({ deleted: (daemonSet) => expectations.forget(keyOf(daemonSet)) });
-  const ownership = { owners: room.daemonSets, selectorOf };
-  return newController({
+  const { expectations } = ctx;
+  ctx.pods.addIndex(orphanIndex, byOrphan);
+  ctx.revisions.addIndex(orphanIndex, byOrphan);
+  ctx.daemonSets.addHandler({ deleted: (daemonSet) => expectations.forget(keyOf(daemonSet)) });
+  const ownership = { owners: ctx.daemonSets, selectorOf };
+  return defineController(ctx, {
     name: "daemonset",
     sources: [
-      enqueueSelf(room.daemonSets),
-      enqueueBy(room.pods, (queue) => ownedHandlers(podOwnership(room), queue)),
-      enqueueBy(room.revisions, (queue) => ownedHandlers(ownership, queue)),
-      enqueueBy(room.nodes, (queue) => nodeHandlers(room, queue)),
+      enqueueSelf(ctx.daemonSets),
+      enqueueBy(ctx.pods, (queue) => ownedHandlers(podOwnership(ctx), queue)),
+      enqueueBy(ctx.revisions, (queue) => ownedHandlers(ownership, queue)),
+      enqueueBy(ctx.nodes, (queue) => nodeHandlers(ctx, queue)),
     ],
-    reconcile: (key, signal) => reconcile(room, key, signal),
+    reconcile,
     workers: concurrentSyncs,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
@@ -69,8 +67,7 @@ const concurrentSyncs = 2;
  */
 const burstReplicas = 250;
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface DaemonSetContext extends ControllerContext {
   readonly daemonSets: SharedInformer<DaemonSet>;
   readonly pods: SharedInformer<Pod>;
   readonly nodes: SharedInformer<Node>;
@@ -81,7 +78,8 @@ interface Room {
 
 const selectorOf = ({ spec }: DaemonSet): LabelSelector => LabelSelector.fromObject(spec.selector);
 
-function podOwnership({ daemonSets: owners, expectations }: Room): Ownership<DaemonSet, Pod> {
+function podOwnership(ctx: DaemonSetContext): Ownership<DaemonSet, Pod> {
+  const { daemonSets: owners, expectations } = ctx;
   return {
     owners,
     selectorOf,
@@ -92,7 +90,8 @@ function podOwnership({ daemonSets: owners, expectations }: Room): Ownership<Dae
 }
 
 /** Node status updates are frequent; a DaemonSet is enqueued only when its eligibility for the node changes. */
-function nodeHandlers({ daemonSets: owners }: Room, queue: SourceQueue) {
+function nodeHandlers(ctx: DaemonSetContext, queue: SourceQueue) {
+  const { daemonSets: owners } = ctx;
   const wake = (differs: (daemonSet: DaemonSet) => boolean): void => {
     for (const daemonSet of owners.lister.list()) if (differs(daemonSet)) queue.enqueue(keyOf(daemonSet));
   };
@@ -112,9 +111,9 @@ function nodeHandlers({ daemonSets: owners }: Room, queue: SourceQueue) {
 }
 
 /** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, expectations } = room;
-  const daemonSet = room.daemonSets.lister.get(key);
+async function reconcile(ctx: DaemonSetContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { expectations } = ctx;
+  const daemonSet = ctx.daemonSets.lister.get(key);
   if (daemonSet === undefined) {
     expectations.forget(key);
     return done; // deleted since it was queued
@@ -127,23 +126,23 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
   // Its revisions may be orphaned or deleted already, so the Pods cannot be classified.
   if (daemonSet.metadata.deletionTimestamp) return done;
   try {
-    return await sync(room, key, daemonSet, signal);
+    return await sync(ctx, key, daemonSet, signal);
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
 
-async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result> {
-  const { ctx, expectations } = room;
-  const history = await syncHistory(room, daemonSet, signal);
+async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result> {
+  const { expectations } = ctx;
+  const history = await syncHistory(ctx, daemonSet, signal);
   // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const mayAct = expectations.satisfied(key);
-  const own = await claimPods(room, daemonSet, signal);
+  const own = await claimPods(ctx, daemonSet, signal);
   const eligibility = eligibilityFor(daemonSet);
   const view: View = {
     daemonSet,
-    nodes: room.nodes.lister.list().map((node) => ({ name: node.metadata.name ?? "", ...eligibility(node) })),
+    nodes: ctx.nodes.lister.list().map((node) => ({ name: node.metadata.name ?? "", ...eligibility(node) })),
     pods: groupByNode(own),
     hash: history.hash,
     surgeEnabled: ctx.featureGates.enabled("DaemonSetUpdateSurge"),
@@ -153,8 +152,8 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
   let retryAfterMs: number | undefined;
   if (mayAct) {
     try {
-      retryAfterMs = await bringAbout(room, view, signal);
-      await cleanUpHistory(room, daemonSet, history, own, signal);
+      retryAfterMs = await bringAbout(ctx, view, signal);
+      await cleanUpHistory(ctx, daemonSet, history, own, signal);
     } catch (error) {
       failure = { error };
     }
@@ -170,7 +169,8 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
   return Number.isFinite(requeueAfterMs) ? { requeueAfterMs } : done;
 }
 
-function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<Pod[]> {
+function claimPods(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<Pod[]> {
+  const { pods: podInformer } = ctx;
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,
@@ -186,8 +186,8 @@ function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signa
  * Executes the plan for all nodes.
  * @returns delay in ms until the next failed Pod in backoff may be deleted; undefined without one
  */
-async function bringAbout(room: Room, view: View, signal: AbortSignal): Promise<number | undefined> {
-  const { ctx, backoff } = room;
+async function bringAbout(ctx: DaemonSetContext, view: View, signal: AbortSignal): Promise<number | undefined> {
+  const { backoff } = ctx;
   const { daemonSet } = view;
   const { uid } = daemonSet.metadata;
   const generation = daemonSet.status?.observedGeneration ?? 0;
@@ -201,12 +201,13 @@ async function bringAbout(room: Room, view: View, signal: AbortSignal): Promise<
   }
   const settled = plan.create.length === 0 && plan.delete.length === 0;
   const rolls = settled && daemonSet.spec.updateStrategy?.type === "RollingUpdate";
-  await apply(room, view, rolls ? planRollingUpdate(view) : plan, signal);
+  await apply(ctx, view, rolls ? planRollingUpdate(view) : plan, signal);
   return plan.retryAfterMs;
 }
 
 /** @throws the first failure, after all requests were attempted */
-async function apply({ ctx, expectations }: Room, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
+async function apply(ctx: DaemonSetContext, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
+  const { expectations } = ctx;
   const template = podTemplateOf(daemonSet, hash);
   const changes = {
     owner: daemonSet,

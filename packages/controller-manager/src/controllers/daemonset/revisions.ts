@@ -11,8 +11,7 @@ import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { computeHash } from "../../pods/revision-hash.ts";
 import { hashLabel } from "./pod-template.ts";
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface DaemonSetContext extends ControllerContext {
   readonly revisions: SharedInformer<ControllerRevision>;
   readonly pods: SharedInformer<Pod>;
 }
@@ -30,24 +29,23 @@ export interface History {
  * @throws Error after a hash collision; collisionCount is incremented in the status, so the retry uses another hash
  * Source: pkg/controller/daemon/update.go constructHistory
  */
-export async function syncHistory(room: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
-  const { ctx } = room;
+export async function syncHistory(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
   const all: ControllerRevision[] = [];
-  for (const revision of await claimRevisions(room, daemonSet, signal)) all.push(await labelled(ctx, revision, signal));
+  for (const revision of await claimRevisions(ctx, daemonSet, signal)) all.push(await labelled(ctx, revision, signal));
   const data = revisionData(daemonSet.spec.template);
   const present = all.filter((revision) => sameData(revision.data, data)).toSorted(byRevision);
   const old = all.filter((revision) => !present.includes(revision));
   const number = nextRevision(old);
   const newest = present.pop();
   if (newest === undefined) return { hash: hashOf(await snapshot(ctx, daemonSet, number, signal)), old };
-  if (present.length > 0) await mergeInto(room, daemonSet, newest, present, signal);
+  if (present.length > 0) await mergeInto(ctx, daemonSet, newest, present, signal);
   if (newest.revision < number) await renumber(ctx.client, newest, number, signal);
   return { hash: hashOf(newest), old };
 }
 
 /** Deletes the oldest revisions beyond `spec.revisionHistoryLimit`, except those with Pods. */
 export async function cleanUpHistory(
-  { ctx }: Room,
+  ctx: DaemonSetContext,
   { spec }: DaemonSet,
   { old }: History,
   ownPods: readonly Pod[],
@@ -62,7 +60,8 @@ function hashOf({ metadata }: ControllerRevision): string {
   return metadata.labels?.[hashLabel] ?? "";
 }
 
-function claimRevisions({ ctx, revisions }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<ControllerRevision[]> {
+function claimRevisions(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<ControllerRevision[]> {
+  const { revisions } = ctx;
   return claimObjects<ControllerRevision>({
     client: ctx.client,
     ref: controllerRevisions,
@@ -119,12 +118,13 @@ async function countCollision(ctx: ControllerContext, { metadata, status }: Daem
 
 /** Merges duplicate revisions of one template and relabels their Pods. */
 async function mergeInto(
-  { ctx, pods: podInformer }: Room,
+  ctx: DaemonSetContext,
   daemonSet: DaemonSet,
   kept: ControllerRevision,
   duplicates: readonly ControllerRevision[],
   signal: AbortSignal,
 ): Promise<void> {
+  const { pods: podInformer } = ctx;
   const hashes = new Set(duplicates.map(hashOf));
   for (const { metadata } of podInformer.lister.controlledBy(daemonSet)) {
     if (!hashes.has(metadata.labels?.[hashLabel] ?? "")) continue;

@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -8,7 +8,8 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { controllingOwner, ownedHandlers } from "../../pods/owned-handlers.ts";
+import { defineController } from "../../define-controller.ts";
+import { controllingOwner, ownedHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
 import { findNewSet, planCleanup } from "./history.ts";
@@ -19,8 +20,8 @@ import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
 import { wantedOf } from "./replica-counts.ts";
 import { planRollback, wantedRollback } from "./rollback.ts";
 import { planScaleDown, planScaleUp } from "./rolling-update.ts";
-import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStatus } from "./rollout.ts";
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
+import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
 
 /**
  * deployment-controller: scales ReplicaSets until the one with the current Pod template has all replicas.
@@ -33,19 +34,16 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
   sets.addIndex(orphanIndex, byOrphan);
   const owners = ctx.informers.for<Deployment>(deployments);
   const selectorOf = ({ spec }: Deployment) => LabelSelector.fromObject(spec.selector);
-  return newController({
+  return defineController(ctx, {
     name: "deployment",
     sources: [
       enqueueSelf(owners),
       enqueueBy(sets, (queue) => ownedHandlers({ owners, selectorOf }, queue)),
       enqueueBy(ctx.informers.for<Pod>(pods), (queue) => podHandlers(ctx, queue)),
     ],
-    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    reconcile,
     workers: ctx.config.concurrency.deployment,
     maxRetries: 15,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 

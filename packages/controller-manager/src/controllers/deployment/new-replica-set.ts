@@ -12,7 +12,7 @@ import { hashLabel, sameTemplate } from "./history.ts";
 import { hasProgressDeadline, progressReasons } from "./progress.ts";
 import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
 import { newSetReplicas } from "./rolling-update.ts";
-import { deploymentRef, type Rollout, writeDeploymentStatus } from "./rollout.ts";
+import { deploymentRef, type Rollout, writeDeploymentStatus } from "./writes.ts";
 
 /**
  * Brings the ReplicaSet of the current template up to date: highest revision and the Deployment's annotations. Creates

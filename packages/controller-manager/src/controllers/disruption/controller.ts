@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -20,8 +20,9 @@ import {
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
-import { type ControllerScale, expectedPods, NoControllerError } from "./expected-pods.ts";
+import { type ControllerScale, expectedPods, NoControllerError } from "./plan.ts";
 import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
 
 /**
@@ -30,11 +31,11 @@ import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./statu
  * ReplicaSets, Deployments, StatefulSets and the scale of other controllers; writes poddisruptionbudgets/status.
  * Source: pkg/controller/disruption/disruption.go
  */
-export function newDisruptionController(ctx: ControllerContext): Controller {
-  const { informers } = ctx;
-  const room: Room = {
-    ctx,
-    scales: newScaleClient(ctx.client, ctx.clock),
+export function newDisruptionController(base: ControllerContext): Controller {
+  const { informers } = base;
+  const ctx: DisruptionContext = {
+    ...base,
+    scales: newScaleClient(base.client, base.clock),
     budgets: informers.for(podDisruptionBudgets),
     pods: informers.for(pods),
     replicationControllers: informers.for(replicationControllers),
@@ -42,25 +43,21 @@ export function newDisruptionController(ctx: ControllerContext): Controller {
     deployments: informers.for(deployments),
     statefulSets: informers.for(statefulSets),
   };
-  return newController({
+  return defineController(ctx, {
     name: "disruption",
     sources: [
-      enqueueSelf(room.budgets),
-      enqueueMapped(room.pods, (pod) => budgetsOf(room, pod)),
-      needsSynced(room.replicationControllers),
-      needsSynced(room.replicaSets),
-      needsSynced(room.deployments),
-      needsSynced(room.statefulSets),
+      enqueueSelf(ctx.budgets),
+      enqueueMapped(ctx.pods, (pod) => budgetsOf(ctx, pod)),
+      needsSynced(ctx.replicationControllers),
+      needsSynced(ctx.replicaSets),
+      needsSynced(ctx.deployments),
+      needsSynced(ctx.statefulSets),
     ],
-    reconcile: (key, signal) => reconcile(room, key, signal),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+    reconcile,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface DisruptionContext extends ControllerContext {
   readonly scales: ScaleClient;
   readonly budgets: SharedInformer<PodDisruptionBudget>;
   readonly pods: SharedInformer<Pod>;
@@ -71,7 +68,8 @@ interface Room {
 }
 
 /** All budgets that select a Pod. More than one is reported as an Event because the eviction API supports only one. */
-function budgetsOf({ ctx, budgets }: Room, pod: Pod): ObjectKey[] {
+function budgetsOf(ctx: DisruptionContext, pod: Pod): ObjectKey[] {
+  const { budgets } = ctx;
   const { namespace = "", name } = pod.metadata;
   const selecting = budgets.lister.inNamespace(namespace).filter((budget) => selectorOf(budget)?.matches(pod.metadata.labels));
   if (selecting.length > 1) {
@@ -90,26 +88,25 @@ function selectorOf({ spec }: PodDisruptionBudget): LabelSelector | undefined {
   }
 }
 
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const budget = room.budgets.lister.get(key);
+async function reconcile(ctx: DisruptionContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const budget = ctx.budgets.lister.get(key);
   if (budget === undefined) return done;
   try {
-    return await count(room, budget, signal);
+    return await count(ctx, budget, signal);
   } catch (err) {
     if (isConflict(err) || signal.aborted) throw err;
-    room.ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
-    await writeStatus(room.ctx, budget, failedStatus(budget, messageOf(err), room.ctx.clock.now()), signal);
+    ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
+    await writeStatus(ctx, budget, failedStatus(budget, messageOf(err), ctx.clock.now()), signal);
     return done;
   }
 }
 
-async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSignal): Promise<Result> {
-  const { ctx } = room;
+async function count(ctx: DisruptionContext, budget: PodDisruptionBudget, signal: AbortSignal): Promise<Result> {
   const tell = (type: "Normal" | "Warning", reason: string, message: string): void =>
     ctx.recorder.event({ ...budget, apiVersion: "policy/v1", kind: "PodDisruptionBudget" }, type, reason, message);
-  const selected = selectedPods(room, budget, tell);
+  const selected = selectedPods(ctx, budget, tell);
   if (selected.length === 0) tell("Normal", "NoPods", "No matching pods found");
-  const scaleOf = (controller: OwnerReference) => findScale(room, controller, budget.metadata.namespace, signal);
+  const scaleOf = (controller: OwnerReference) => findScale(ctx, controller, budget.metadata.namespace, signal);
   const expected = await expectedPods(budget.spec, selected, scaleOf).catch((err) => {
     if (err instanceof NoControllerError) tell("Warning", "NoControllers", err.message);
     const message = `Failed to calculate the number of expected pods: ${messageOf(err)}`;
@@ -135,10 +132,11 @@ async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSigna
 }
 
 function selectedPods(
-  { pods: podInformer }: Room,
+  ctx: DisruptionContext,
   { metadata, spec }: PodDisruptionBudget,
   tell: (type: "Normal" | "Warning", reason: string, message: string) => void,
 ): Pod[] {
+  const { pods: podInformer } = ctx;
   try {
     return podInformer.lister.select(LabelSelector.fromObject(spec?.selector), metadata.namespace);
   } catch (err) {
@@ -151,28 +149,32 @@ function selectedPods(
 
 /** Scale of the controller from the informer caches, otherwise from the API server. Source: disruption.go finders */
 async function findScale(
-  room: Room,
+  ctx: DisruptionContext,
   controller: OwnerReference,
   namespace: string | undefined,
   signal: AbortSignal,
 ): Promise<ControllerScale | undefined> {
-  return cachedScale(room, controller, namespace) ?? (await servedScale(room, controller, namespace, signal));
+  return cachedScale(ctx, controller, namespace) ?? (await servedScale(ctx, controller, namespace, signal));
 }
 
-function cachedScale(room: Room, controller: OwnerReference, namespace: string | undefined): ControllerScale | undefined {
+function cachedScale(
+  ctx: DisruptionContext,
+  controller: OwnerReference,
+  namespace: string | undefined,
+): ControllerScale | undefined {
   const key = toKey(namespace, controller.name);
   const scaleOf = (found: ReplicationController | ReplicaSet | StatefulSet | Deployment | undefined, uid = controller.uid) =>
     found === undefined || found.metadata.uid !== uid ? undefined : { uid, replicas: found.spec?.replicas ?? 1 };
   const group = parseGroupVersion(controller.apiVersion)?.group;
   const inApps = group === "apps" || group === "extensions";
-  if (controller.kind === "ReplicationController" && group === "") return scaleOf(room.replicationControllers.lister.get(key));
-  if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(room.statefulSets.lister.get(key));
+  if (controller.kind === "ReplicationController" && group === "") return scaleOf(ctx.replicationControllers.lister.get(key));
+  if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(ctx.statefulSets.lister.get(key));
   if (controller.kind !== "ReplicaSet" || !inApps) return undefined;
-  const replicaSet = room.replicaSets.lister.get(key);
+  const replicaSet = ctx.replicaSets.lister.get(key);
   // During a rollout several ReplicaSets belong to one Deployment, which defines the total number of Pods.
   const owner = replicaSet === undefined ? undefined : controllerOf(replicaSet);
   if (owner?.kind !== "Deployment") return scaleOf(replicaSet);
-  return scaleOf(room.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
+  return scaleOf(ctx.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
 }
 
 /**
@@ -180,11 +182,12 @@ function cachedScale(room: Room, controller: OwnerReference, namespace: string |
  * @throws Error for a kind that is not served or has no scale subresource
  */
 async function servedScale(
-  { scales }: Room,
+  ctx: DisruptionContext,
   { apiVersion, kind, name, uid }: OwnerReference,
   namespace: string | undefined,
   signal: AbortSignal,
 ): Promise<ControllerScale | undefined> {
+  const { scales } = ctx;
   const ref = await scales.resourceOf(apiVersion, kind);
   try {
     const { metadata, spec } = await scales.get(ref, { namespace, name }, signal);

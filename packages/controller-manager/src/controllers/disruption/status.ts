@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Condition } from "@coxswain/apimachinery/schema/kinds/meta/v1";
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import { isReady } from "../../pods/pod-state.ts";
-import type { Expectation } from "./expected-pods.ts";
+import type { Expectation } from "./plan.ts";
 
 /**
  * Time after which an evicted Pod that is not terminating is considered not deleted. Requires that the clocks of the API

@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { Source, SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -8,6 +8,7 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
@@ -18,19 +19,27 @@ import { canonicalSubsets, limitAddresses } from "./subsets.ts";
  * Watches Services, Pods (keys of the Services that select them) and deletions of Endpoints (own key); writes Endpoints.
  * Source: pkg/controller/endpoint/endpoints_controller.go
  */
-export function newEndpointController(ctx: ControllerContext): Controller {
-  const triggers = newTriggerTimes();
-  return newController({
+export function newEndpointController(base: ControllerContext): Controller {
+  const ctx: EndpointContext = {
+    ...base,
+    services: base.informers.for<Service>(services),
+    endpoints: base.informers.for<Endpoints>(endpoints),
+    triggers: newTriggerTimes(),
+  };
+  return defineController(ctx, {
     name: "endpoint",
-    sources: [...serviceSources(ctx.informers), leftAndLost(ctx.informers.for<Endpoints>(endpoints))],
-    reconcile: (key, signal) => reconcile(ctx, triggers, key, signal),
+    sources: [...serviceSources(ctx.informers), leftAndLost(ctx.endpoints)],
+    reconcile,
     workers: ctx.config.concurrency.endpoint,
     maxRetries: 15,
     batchMs: ctx.config.endpointUpdatesBatchMs,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
+}
+
+interface EndpointContext extends ControllerContext {
+  readonly services: SharedInformer<Service>;
+  readonly endpoints: SharedInformer<Endpoints>;
+  readonly triggers: TriggerTimes;
 }
 
 /**
@@ -57,9 +66,10 @@ const overCapacityAnnotation = "endpoints.kubernetes.io/over-capacity";
 /** Set on Endpoints used as a leader election lock, which must not be changed. */
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
 
-async function reconcile(ctx: ControllerContext, triggers: TriggerTimes, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const service = ctx.informers.for<Service>(services).lister.get(key);
-  const current = ctx.informers.for<Endpoints>(endpoints).lister.get(key);
+async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { triggers } = ctx;
+  const service = ctx.services.lister.get(key);
+  const current = ctx.endpoints.lister.get(key);
   if (service === undefined) {
     triggers.forget(key);
     return removeLeftover(ctx, current, signal);

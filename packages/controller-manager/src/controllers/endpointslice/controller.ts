@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueMapped, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -7,6 +7,7 @@ import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/cor
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
@@ -24,19 +25,19 @@ import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
  * EndpointSlices.
  * Source: pkg/controller/endpointslice/
  */
-export function newEndpointSliceController(ctx: ControllerContext): Controller {
-  const slices = ctx.informers.for<EndpointSlice>(endpointSlices);
+export function newEndpointSliceController(base: ControllerContext): Controller {
+  const slices = base.informers.for<EndpointSlice>(endpointSlices);
   slices.addIndex(serviceIndex, ownService);
-  const room: Room = {
-    ctx,
-    tracker: newSliceTracker(ctx.clock),
+  const ctx: EndpointSliceContext = {
+    ...base,
+    tracker: newSliceTracker(base.clock),
     triggers: newTriggerTimes(),
-    metrics: newEndpointSliceMetrics(ctx.registry, ctx.config.maxEndpointsPerSlice),
+    metrics: newEndpointSliceMetrics(base.registry, base.config.maxEndpointsPerSlice),
   };
-  const { tracker } = room;
+  const { tracker } = ctx;
   const nodeInformer = ctx.informers.for<Node>(nodes);
   const hinted = (): ObjectKey[] => ctx.informers.for<Service>(services).lister.list().filter(wantsHints).map(keyOf);
-  return newController({
+  return defineController(ctx, {
     name: "endpoint_slice",
     sources: [
       ...serviceSources(ctx.informers),
@@ -61,18 +62,14 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
         };
       }),
     ],
-    reconcile: (key, signal) => metered(room, key, signal),
+    reconcile: measured,
     workers: ctx.config.concurrency.endpointSlice,
     maxRetries: 15,
     batchMs: ctx.config.endpointSliceUpdatesBatchMs,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface EndpointSliceContext extends ControllerContext {
   readonly tracker: SliceTracker;
   readonly triggers: TriggerTimes;
   readonly metrics: EndpointSliceMetrics;
@@ -92,18 +89,19 @@ function ownService(slice: EndpointSlice): ObjectKey[] {
   return service === undefined ? [] : [toKey(slice.metadata.namespace, service)];
 }
 
-async function metered(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+async function measured(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   try {
-    const result = await reconcile(room, key, signal);
-    room.metrics.synced(result === stale ? "stale" : "success");
+    const result = await reconcile(ctx, key, signal);
+    ctx.metrics.synced(result === stale ? "stale" : "success");
     return result;
   } catch (err) {
-    room.metrics.synced("error");
+    ctx.metrics.synced("error");
     throw err;
   }
 }
 
-async function reconcile({ ctx, tracker, triggers, metrics }: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+async function reconcile(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { tracker, triggers, metrics } = ctx;
   const service = ctx.informers.for<Service>(services).lister.get(key);
   if (service === undefined) {
     // The slices are garbage collected with their owner.
@@ -130,7 +128,7 @@ async function reconcile({ ctx, tracker, triggers, metrics }: Room, key: ObjectK
   const shares = hints ? zoneShares(ctx.informers.for<Node>(nodes).lister.list()) : undefined;
   const hinted = withHints(plan, existing, shares);
   metrics.written(hinted, hints);
-  await apply({ ctx, tracker, metrics }, service, hinted, time, signal);
+  await apply(ctx, service, hinted, time, signal);
   return done;
 }
 
@@ -145,12 +143,13 @@ function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
 
 /** @param time value of the trigger-time annotation of written slices; undefined removes it */
 async function apply(
-  { ctx, tracker, metrics }: Omit<Room, "triggers">,
+  ctx: EndpointSliceContext,
   service: Service,
   plan: SlicePlan,
   time: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  const { tracker, metrics } = ctx;
   const { namespace, name = "" } = service.metadata;
   const key = toKey(namespace, name);
   const timed = (slice: EndpointSlice): EndpointSlice => ({

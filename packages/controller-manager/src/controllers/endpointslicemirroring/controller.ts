@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -7,6 +7,7 @@ import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/cor
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointslice/labels.ts";
 import { type MirrorMetrics, newMirrorMetrics } from "./metrics.ts";
@@ -18,42 +19,31 @@ import { managerName, planMirror } from "./mirror.ts";
  * EndpointSlices.
  * Source: pkg/controller/endpointslicemirroring/
  */
-export function newEndpointSliceMirroringController(ctx: ControllerContext): Controller {
-  const { concurrency, mirroring } = ctx.config;
-  const room: Room = {
-    ctx,
-    endpoints: ctx.informers.for<Endpoints>(endpoints),
-    services: ctx.informers.for<Service>(services),
-    slices: ctx.informers.for<EndpointSlice>(endpointSlices),
-    tracker: newSliceTracker(ctx.clock),
-    metrics: newMirrorMetrics(ctx.registry, mirroring.maxEndpointsPerSubset),
+export function newEndpointSliceMirroringController(base: ControllerContext): Controller {
+  const { concurrency, mirroring } = base.config;
+  const ctx: MirroringContext = {
+    ...base,
+    endpoints: base.informers.for<Endpoints>(endpoints),
+    services: base.informers.for<Service>(services),
+    slices: base.informers.for<EndpointSlice>(endpointSlices),
+    tracker: newSliceTracker(base.clock),
+    metrics: newMirrorMetrics(base.registry, mirroring.maxEndpointsPerSubset),
   };
-  room.slices.addIndex(mirroredIndex, (slice) => (isMirrored(slice) ? [serviceKeyOf(slice)] : []));
-  return newController({
+  ctx.slices.addIndex(mirroredIndex, (slice) => (isMirrored(slice) ? [serviceKeyOf(slice)] : []));
+  return defineController(ctx, {
     name: "endpoint_slice_mirroring",
     sources: [
-      enqueueBy(room.endpoints, endpointsHandlers),
-      enqueueBy(room.services, serviceHandlers),
-      enqueueBy(room.slices, (queue) => sliceHandlers(room, queue)),
+      enqueueBy(ctx.endpoints, endpointsHandlers),
+      enqueueBy(ctx.services, serviceHandlers),
+      enqueueBy(ctx.slices, (queue) => sliceHandlers(ctx, queue)),
     ],
-    async reconcile(key, signal) {
-      const startedAt = ctx.clock.monotonic();
-      try {
-        return await reconcile(room, key, signal);
-      } finally {
-        room.metrics.synced(ctx.clock.monotonic() - startedAt);
-      }
-    },
+    reconcile: measured,
     workers: concurrency.endpointSliceMirroring,
     maxRetries: 15,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface MirroringContext extends ControllerContext {
   readonly endpoints: SharedInformer<Endpoints>;
   readonly services: SharedInformer<Service>;
   readonly slices: SharedInformer<EndpointSlice>;
@@ -102,7 +92,8 @@ function serviceHandlers({ enqueue }: SourceQueue) {
 }
 
 /** Events of slices are batched; those of Endpoints and Services are not. */
-function sliceHandlers({ ctx, tracker }: Room, queue: SourceQueue) {
+function sliceHandlers(ctx: MirroringContext, queue: SourceQueue) {
+  const { tracker } = ctx;
   const look = (slice: EndpointSlice): void => {
     if (isMirrored(slice)) queue.enqueueAfter(serviceKeyOf(slice), ctx.config.mirroring.updatesBatchMs);
   };
@@ -120,10 +111,19 @@ function sliceHandlers({ ctx, tracker }: Room, queue: SourceQueue) {
   };
 }
 
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, tracker, metrics } = room;
-  const existing = room.slices.lister.byIndex(mirroredIndex, key);
-  const source = sourceOf(room, key);
+async function measured(ctx: MirroringContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const startedAt = ctx.clock.monotonic();
+  try {
+    return await reconcile(ctx, key, signal);
+  } finally {
+    ctx.metrics.synced(ctx.clock.monotonic() - startedAt);
+  }
+}
+
+async function reconcile(ctx: MirroringContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { tracker, metrics } = ctx;
+  const existing = ctx.slices.lister.byIndex(mirroredIndex, key);
+  const source = sourceOf(ctx, key);
   if (source === undefined) {
     tracker.forget(key);
     metrics.forget(key);
@@ -142,19 +142,20 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
     const limit = `A max of ${maxEndpointsPerSubset} addresses can be mirrored to EndpointSlices per Endpoints subset.`;
     warn("TooManyAddressesToMirror", `${limit} ${plan.skipped} addresses were skipped`);
   }
-  await apply(room, source, plan, signal);
+  await apply(ctx, source, plan, signal);
   return done;
 }
 
 /** The Endpoints to mirror; undefined when there are none, or when the Service has a selector. */
-function sourceOf(room: Room, key: ObjectKey): Endpoints | undefined {
-  const found = room.endpoints.lister.get(key);
-  const service = room.services.lister.get(key);
+function sourceOf(ctx: MirroringContext, key: ObjectKey): Endpoints | undefined {
+  const found = ctx.endpoints.lister.get(key);
+  const service = ctx.services.lister.get(key);
   const isWanted = found !== undefined && isToMirror(found) && service !== undefined && service.spec?.selector === undefined;
   return isWanted ? found : undefined;
 }
 
-async function apply({ ctx, tracker, metrics }: Room, source: Endpoints, plan: SlicePlan, signal: AbortSignal): Promise<void> {
+async function apply(ctx: MirroringContext, source: Endpoints, plan: SlicePlan, signal: AbortSignal): Promise<void> {
+  const { tracker, metrics } = ctx;
   const { client } = ctx;
   const key = keyOf(source);
   const failed =

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
-import { decide, type OwnerState } from "./decide.ts";
 import { blockingDependents, type GraphNode, newOwnerGraph, type OwnerGraph } from "./graph.ts";
+import { decide, type OwnerState } from "./plan.ts";
 
 const reference = (uid: string, extra: Partial<OwnerReference> = {}): OwnerReference => ({
   apiVersion: "apps/v1",

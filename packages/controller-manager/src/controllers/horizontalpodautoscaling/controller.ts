@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -17,11 +17,12 @@ import { horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/schema/ki
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
 import { type History, newHistory, smooth, withScaleEvent } from "./behavior.ts";
 import { type MetricsClient, newMetricsClient } from "./metrics-client.ts";
 import { MetricError, type MetricProposal, proposalOf } from "./proposals.ts";
-import { newStatus, type StatusDraft } from "./status-draft.ts";
+import { newStatus, type StatusDraft } from "./status.ts";
 
 /**
  * horizontal-pod-autoscaler: scales each target to the replica count computed from its metrics, once per sync period.
@@ -29,33 +30,29 @@ import { newStatus, type StatusDraft } from "./status-draft.ts";
  * horizontalpodautoscalers/status.
  * Source: pkg/controller/podautoscaler/horizontal.go
  */
-export function newHorizontalPodAutoscalerController(ctx: ControllerContext): Controller {
-  const { syncPeriodMs } = ctx.config.horizontalPodAutoscaler;
-  const { client, clock } = ctx;
+export function newHorizontalPodAutoscalerController(base: ControllerContext): Controller {
+  const { syncPeriodMs } = base.config.horizontalPodAutoscaler;
+  const { client, clock } = base;
   const scales = newScaleClient(client, clock);
-  const room: Room = {
-    ctx,
-    autoscalers: ctx.informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers),
-    pods: ctx.informers.for<Pod>(pods),
+  const ctx: AutoscalerContext = {
+    ...base,
+    autoscalers: base.informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers),
+    pods: base.informers.for<Pod>(pods),
     scales,
     metrics: newMetricsClient({ client, scales, clock, believedForMs: syncPeriodMs }),
     histories: new Map(),
   };
-  return newController({
+  return defineController(ctx, {
     name: "horizontalpodautoscaler",
-    sources: [enqueueSelf(room.autoscalers), needsSynced(room.pods)],
-    reconcile: (key, signal) => reconcile(room, key, signal),
+    sources: [enqueueSelf(ctx.autoscalers), needsSynced(ctx.pods)],
+    reconcile,
     // Every autoscaler is reconciled once per period, whatever events arrive, because metrics change without events.
     batchMs: syncPeriodMs,
     limiter: everyPeriod(syncPeriodMs),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface AutoscalerContext extends ControllerContext {
   readonly autoscalers: SharedInformer<HorizontalPodAutoscaler>;
   readonly pods: SharedInformer<Pod>;
   readonly scales: ScaleClient;
@@ -67,16 +64,16 @@ function everyPeriod(periodMs: number): RateLimiter<ObjectKey> {
   return { when: () => periodMs, forget() {}, numRequeues: () => 0 };
 }
 
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, histories } = room;
-  const autoscaler = room.autoscalers.lister.get(key);
+async function reconcile(ctx: AutoscalerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { histories } = ctx;
+  const autoscaler = ctx.autoscalers.lister.get(key);
   if (autoscaler === undefined) {
     histories.delete(key);
     return done;
   }
   const draft = newStatus(autoscaler, ctx.clock.now());
   try {
-    await scaleTarget(room, key, autoscaler, draft, signal);
+    await scaleTarget(ctx, key, autoscaler, draft, signal);
   } finally {
     if (!signal.aborted) await writeStatus(ctx, autoscaler, draft, signal);
   }
@@ -84,25 +81,25 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
 }
 
 async function scaleTarget(
-  room: Room,
+  ctx: AutoscalerContext,
   key: ObjectKey,
   autoscaler: HorizontalPodAutoscaler,
   draft: StatusDraft,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ctx, scales, histories } = room;
+  const { scales, histories } = ctx;
   const { metadata, spec } = autoscaler;
   const { kind, name } = spec.scaleTargetRef;
   const { namespace } = metadata;
   const reference = `${kind}/${namespace}/${name}`;
-  const { ref, scale } = await readScale(room, autoscaler, draft, reference, signal);
+  const { ref, scale } = await readScale(ctx, autoscaler, draft, reference, signal);
   draft.condition("AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale");
   const current = scale.spec.replicas ?? 0;
   const at = ctx.clock.monotonic();
   if (!histories.has(key)) histories.set(key, newHistory(current, at));
   draft.currentReplicas(current);
 
-  const decision = await decide(room, key, autoscaler, scale, draft, reference, signal);
+  const decision = await decide(ctx, key, autoscaler, scale, draft, reference, signal);
   if (decision.replicas !== current) {
     const tell = tellOf(ctx, autoscaler);
     const what = `New size: ${decision.replicas}; reason: ${decision.reason}`;
@@ -126,12 +123,13 @@ async function scaleTarget(
 }
 
 async function readScale(
-  { ctx, scales }: Room,
+  ctx: AutoscalerContext,
   autoscaler: HorizontalPodAutoscaler,
   draft: StatusDraft,
   reference: string,
   signal: AbortSignal,
 ): Promise<{ ref: ResourceRef; scale: Scale }> {
+  const { scales } = ctx;
   const { apiVersion = "", kind, name } = autoscaler.spec.scaleTargetRef;
   let doing = "unable to determine resource for scale target reference";
   try {
@@ -154,7 +152,7 @@ interface Decision {
 }
 
 async function decide(
-  room: Room,
+  ctx: AutoscalerContext,
   key: ObjectKey,
   autoscaler: HorizontalPodAutoscaler,
   scale: Scale,
@@ -178,11 +176,11 @@ async function decide(
     replicas: desired,
     name,
     statuses,
-  } = await askMetrics(room, autoscaler, scale, draft, signal).catch((err) => {
-    tellOf(room.ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
+  } = await askMetrics(ctx, autoscaler, scale, draft, signal).catch((err) => {
+    tellOf(ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
     throw new Error(`failed to compute desired number of replicas based on listed metrics for ${reference}`, { cause: err });
   });
-  const history = room.histories.get(key) as History;
+  const history = ctx.histories.get(key) as History;
   const smoothed = smooth({
     behavior,
     history,
@@ -190,10 +188,10 @@ async function decide(
     desired,
     minReplicas,
     maxReplicas,
-    downscaleStabilizationMs: room.ctx.config.horizontalPodAutoscaler.downscaleStabilizationMs,
-    now: room.ctx.clock.monotonic(),
+    downscaleStabilizationMs: ctx.config.horizontalPodAutoscaler.downscaleStabilizationMs,
+    now: ctx.clock.monotonic(),
   });
-  room.histories.set(key, { ...history, recommendations: smoothed.recommendations });
+  ctx.histories.set(key, { ...history, recommendations: smoothed.recommendations });
   for (const [type, { status, reason, message }] of [
     ["AbleToScale", smoothed.ableToScale],
     ["ScalingLimited", smoothed.scalingLimited],
@@ -208,13 +206,13 @@ async function decide(
  * @throws Error when no metric is valid, or when one is invalid and the others propose scaling down
  */
 async function askMetrics(
-  room: Room,
+  ctx: AutoscalerContext,
   autoscaler: HorizontalPodAutoscaler,
   scale: Scale,
   draft: StatusDraft,
   signal: AbortSignal,
 ): Promise<{ replicas: number; name: string; statuses: MetricStatus[] }> {
-  const { ctx, metrics: client } = room;
+  const { metrics: client } = ctx;
   const { horizontalPodAutoscaler: config } = ctx.config;
   const { namespace = "" } = autoscaler.metadata;
   const tell = tellOf(ctx, autoscaler);
@@ -223,7 +221,7 @@ async function askMetrics(
   const target = {
     namespace,
     selector,
-    pods: room.pods.lister.select(selector, namespace),
+    pods: ctx.pods.lister.select(selector, namespace),
     specReplicas,
     statusReplicas: scale.status?.replicas ?? 0,
   };

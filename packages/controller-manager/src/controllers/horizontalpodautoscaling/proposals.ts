@@ -19,7 +19,7 @@ import {
   replicasForShare,
   replicasForUtilization,
   replicasForValue,
-} from "./replica-math.ts";
+} from "./replica-calculator.ts";
 
 /** Scale target: the workload's Pods and replica counts. */
 export interface Target {

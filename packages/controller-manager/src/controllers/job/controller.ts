@@ -1,22 +1,27 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { newExpectations } from "@coxswain/apimachinery/controller/expectations";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { newNewest } from "@coxswain/apimachinery/informers/newest";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
+import { isControlledBy } from "@coxswain/apimachinery/meta/owner-references";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { jobs, pods as podsResource } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController, runTogether } from "../../define-controller.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
-import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
-import { jobRateLimiter, newFailureBackoff } from "./failure-backoff.ts";
-import { newLetGoExpectations } from "./let-go-expectations.ts";
-import { newJobMetrics } from "./metrics.ts";
+import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
+import { isActive, isReady } from "../../pods/pod-state.ts";
+import { type JobContext, newJobContext, type Sync } from "./context.ts";
+import { jobRateLimiter } from "./failure-backoff.ts";
+import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
+import type { SyncAction } from "./metrics.ts";
 import { jobOfPod, podHandlers } from "./pod-handlers.ts";
-import { reconcileJob } from "./reconcile.ts";
-import type { JobRoom } from "./sync.ts";
-import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
+import { type Counters, storeCounted, storeTracked } from "./status.ts";
+import { hasTrackingAnnotation, isHeld, letGoPatch, trackingName } from "./tracking-finalizer.ts";
+import { applyPlan, deleteAll } from "./writes.ts";
 
 /**
  * job-controller: runs up to `spec.parallelism` Pods at a time until `spec.completions` of them have succeeded, and counts
@@ -26,57 +31,163 @@ import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
  * whose Job is finished or deleted.
  * Source: pkg/controller/job/job_controller.go
  */
-export function newJobController(ctx: ControllerContext): Runnable {
-  const jobInformer = ctx.informers.for<Job>(jobs);
-  const podInformer = ctx.informers.for<Pod>(pods);
-  podInformer.addIndex(orphanIndex, byOrphan);
-  const room: JobRoom = {
-    ctx,
-    jobs: jobInformer,
-    pods: podInformer,
-    expectations: newExpectations(ctx.clock),
-    letGo: newLetGoExpectations(),
-    newest: newNewest(jobInformer),
-    unsure: new Set(),
-    failures: newFailureBackoff(),
-    metrics: newJobMetrics(ctx.registry),
-    wakeAfter: (key, delayMs) => controller.enqueueAfter(key, delayMs),
-    abandon: (pod) => orphans.enqueue(keyOf(pod)),
-  };
-  room.jobs.addHandler({
-    deleted(job) {
-      for (const pod of room.pods.lister.controlledBy(job)) if (isHeld(pod)) room.abandon(pod);
-    },
+export function newJobController(base: ControllerContext): Runnable {
+  const ctx: JobContext = newJobContext(base, {
+    enqueueAfter: (key, delayMs) => jobQueue.enqueueAfter(key, delayMs),
+    enqueueOrphan: (pod) => orphanQueue.enqueue(keyOf(pod)),
   });
-  const common = { log: ctx.log, clock: ctx.clock, metrics: ctx.queueMetrics };
-  const controller: Controller = newController({
-    ...common,
-    limiter: jobRateLimiter(),
+  const jobQueue: Controller = defineController(ctx, {
     name: "job",
-    sources: [enqueueSelf(room.jobs), enqueueBy(room.pods, (queue) => podHandlers(room, queue))],
-    reconcile: (key, signal) => reconcileJob(room, key, signal),
+    sources: [enqueueSelf(ctx.jobs), enqueueBy(ctx.pods, (queue) => podHandlers(ctx, queue))],
+    reconcile,
+    limiter: jobRateLimiter(),
     workers,
   });
-  const orphans: Controller = newController({
-    ...common,
-    limiter: jobRateLimiter(),
+  const orphanQueue: Controller = defineController(ctx, {
     name: "job_orphan_pod",
-    sources: [needsSynced(room.jobs), needsSynced(room.pods)],
-    reconcile: (key, signal) => letGoOfOrphan(room, key, signal),
+    sources: [needsSynced(ctx.jobs), needsSynced(ctx.pods)],
+    reconcile: reconcileOrphan,
+    limiter: jobRateLimiter(),
   });
-  return { run: async (signal) => void (await Promise.all([controller.run(signal), orphans.run(signal)])) };
+  return runTogether(jobQueue, orphanQueue);
 }
 
 /** Not configurable by a flag. Source: pkg/controller/job/config/v1alpha1/defaults.go ConcurrentJobSyncs */
 const workers = 5;
 
-async function letGoOfOrphan(room: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const pod = room.pods.lister.get(key);
+/** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
+async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { expectations, letGo, unsure, failures, metrics } = ctx;
+  const job = unsure.has(key) ? await readAnew(ctx, key, signal) : ctx.newest.get(key);
+  if (job === undefined) {
+    for (const kept of [expectations, letGo, failures]) kept.forget(key);
+    return done;
+  }
+  if (isJobFinished(job)) {
+    failures.forget(key);
+    return done;
+  }
+  const { completionMode: mode = "NonIndexed" } = job.spec;
+  const skipped = whySkipped(mode, ctx.featureGates);
+  if (skipped !== undefined) {
+    ctx.recorder.event(job, "Warning", ...skipped);
+    return done;
+  }
+  const start = ctx.clock.monotonic();
+  const metered: { action: SyncAction } = { action: "reconciling" };
+  let result: "success" | "error" = "error";
+  try {
+    const tracked = ctx.featureGates.enabled("JobTrackingWithFinalizers") && hasTrackingAnnotation(job);
+    const copy = tracked ? deepClone(job) : await withoutAnnotation(ctx, job, signal);
+    if (!ctx.featureGates.enabled("SuspendJob")) copy.spec.suspend = false;
+    const failing = await syncJob({ ctx, key, job: copy, tracked, signal }, metered);
+    if (!failing) result = "success";
+    return done;
+  } finally {
+    metrics.synced(mode, result, metered.action, (ctx.clock.monotonic() - start) / 1000);
+  }
+}
+
+/** Reads the Job from the API server after a status write of unknown outcome; undefined when it does not exist. */
+async function readAnew(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Job | undefined> {
+  const { newest, unsure } = ctx;
+  try {
+    newest.written(await ctx.client.get<Job>(jobs, splitKey(key), { signal }));
+    unsure.delete(key);
+    return newest.get(key);
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    unsure.delete(key);
+    return undefined;
+  }
+}
+
+/** Reason and message of the Event for a Job that is not reconciled; undefined otherwise. */
+function whySkipped(mode: string, gates: FeatureGates): [reason: string, message: string] | undefined {
+  if (mode === "NonIndexed") return undefined;
+  if (mode !== "Indexed") return ["UnknownCompletionMode", "Skipped Job sync because completion mode is unknown"];
+  if (gates.enabled("IndexedJob")) return undefined;
+  return ["IndexedJobDisabled", "Skipped Indexed Job sync because feature is disabled."];
+}
+
+/**
+ * Removes the tracking annotation. Once tracking is off, Pods have no finalizers, and the Job must not be treated as
+ * tracked later.
+ */
+async function withoutAnnotation(ctx: JobContext, job: Job, signal: AbortSignal): Promise<Job> {
+  const copy = deepClone(job);
+  if (!hasTrackingAnnotation(job)) return copy;
+  delete copy.metadata.annotations?.[trackingName];
+  return ctx.client.update<Job>(jobs, copy, { signal });
+}
+
+/**
+ * Reconciles one Job.
+ * @returns whether new Pod failures were found and the Job is not finished
+ */
+async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boolean> {
+  const { ctx, key, job, tracked } = sync;
+  const { expectations, failures } = ctx;
+  const letGo = tracked ? ctx.letGo.of(key) : undefined;
+  // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
+  const satisfied = expectations.satisfied(key);
+  const pods = await claimPods(sync);
+  const active = pods.filter(isActive);
+  const seen: Seen = { job, pods, active, letGo, satisfied, now: ctx.clock.now() };
+  const judged = judgeJob(seen);
+  const { failure, plan, failing, succeeded, remainingMs } = judged;
+  metered.action = plan?.action ?? "reconciling";
+  if (failure === undefined && remainingMs !== undefined) ctx.enqueueAfter(key, remainingMs);
+
+  const { change, error } = failure !== undefined ? await deleteAll(sync, active) : await applyPlan(sync, plan);
+  // Pods of an untracked Job have no finalizers, so a failed Job counts all of them as deleted.
+  const deleted = failure === undefined ? 0 : tracked ? -change : active.length;
+  const running = active.length + (failure === undefined ? change : -deleted);
+
+  const { status, ending, told } = concludeJob(seen, judged, running);
+  const ready = ctx.featureGates.enabled("JobReadyPods") ? active.filter(isReady).length : undefined;
+  const counters: Counters = { ...judged, failed: judged.failed + deleted, running, ready, ending, told };
+  const finished = await (letGo === undefined
+    ? storeCounted(sync, status, pods, counters)
+    : storeTracked(sync, status, pods, { ...counters, letGo }));
+  const goesOnFailing = failing && !finished;
+  if (goesOnFailing) ctx.enqueueAfter(key, failures.failed(key));
+  else if (succeeded > (job.status?.succeeded ?? 0) || told !== undefined) failures.forget(key);
+  if (error !== undefined) throw error;
+  return goesOnFailing;
+}
+
+/**
+ * Adopts and releases Pods. Newly adopted Pods are returned with the finalizer that the adoption added, which the
+ * cache does not show yet.
+ */
+async function claimPods({ ctx, job, tracked, signal }: Sync): Promise<Pod[]> {
+  const claimed = await claimObjects<Pod>({
+    client: ctx.client,
+    ref: podsResource,
+    owner: job,
+    ownerResource: jobs,
+    selector: LabelSelector.fromObject(job.spec.selector ?? {}),
+    candidates: candidatesFor(ctx.pods, job),
+    ...(tracked && { finalizers: [trackingName] }),
+    signal,
+  });
+  if (!tracked) return claimed;
+  return claimed.map((pod) => {
+    if (isControlledBy(pod, job) || isHeld(pod)) return pod;
+    const { metadata } = pod;
+    return { ...pod, metadata: { ...metadata, finalizers: [...(metadata.finalizers ?? []), trackingName] } };
+  });
+}
+
+/** Removes the tracking finalizer of a Pod that no Job will count. */
+async function reconcileOrphan(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const pod = ctx.pods.lister.get(key);
   if (pod === undefined || !isHeld(pod)) return done;
-  const job = jobOfPod(room, pod);
+  const job = jobOfPod(ctx, pod);
   if (job !== undefined && !isJobFinished(job)) return done; // adopted in the meantime; the new Job counts the Pod
   try {
-    await room.ctx.client.patch(pods, splitKey(key), { type: "strategic", body: letGoPatch }, { signal });
+    await ctx.client.patch(podsResource, splitKey(key), { type: "strategic", body: letGoPatch }, { signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }

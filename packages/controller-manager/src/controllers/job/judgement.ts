@@ -15,7 +15,7 @@ import {
   tooManyRestarts,
   withCondition,
 } from "./conditions.ts";
-import { type PodPlan, planPods } from "./plan.ts";
+import { type PodPlan, planPods } from "./pod-plan.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
 import { tallyPods } from "./tracking.ts";
 import { isHeld } from "./tracking-finalizer.ts";

@@ -7,11 +7,12 @@ import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isJobFinished } from "../../jobs/job-state.ts";
-import type { JobRoom } from "./sync.ts";
+import type { JobContext } from "./context.ts";
 import { isHeld } from "./tracking-finalizer.ts";
 
 /** The Job that controls the Pod; undefined when the Job of that name has a different uid. */
-export function jobOfPod({ jobs }: Pick<JobRoom, "jobs">, pod: Pod): Job | undefined {
+export function jobOfPod(ctx: Pick<JobContext, "jobs">, pod: Pod): Job | undefined {
+  const { jobs } = ctx;
   const ref = controllerOf(pod);
   if (ref?.kind !== "Job") return undefined;
   const job = jobs.lister.get(toKey(pod.metadata.namespace, ref.name));
@@ -19,8 +20,8 @@ export function jobOfPod({ jobs }: Pick<JobRoom, "jobs">, pod: Pod): Job | undef
 }
 
 /** Pod event handler: enqueues the affected Jobs and updates their expectations. */
-export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<Pod> {
-  const { jobs, expectations, letGo, failures } = room;
+export function podHandlers(ctx: JobContext, queue: SourceQueue): InformerHandler<Pod> {
+  const { jobs, expectations, letGo, failures } = ctx;
   const enqueueMatching = (pod: Pod): void => {
     for (const job of jobs.lister.inNamespace(pod.metadata.namespace ?? "")) {
       const selector = LabelSelector.fromObject(job.spec.selector ?? {});
@@ -42,11 +43,11 @@ export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<
   /** True when the Pod's Job is deleted or finished. Queues the Pod for removal of its finalizer if it has one. */
   const isAbandoned = (pod: Pod, job: Job | undefined): boolean => {
     if (job !== undefined && !isJobFinished(job)) return false;
-    if (isHeld(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") room.abandon(pod);
+    if (isHeld(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") ctx.enqueueOrphan(pod);
     return true;
   };
   const leaving = (pod: Pod, gone: boolean): void => {
-    const job = jobOfPod(room, pod);
+    const job = jobOfPod(ctx, pod);
     if (isAbandoned(pod, job) || job === undefined) return;
     expectations.deletionObserved(keyOf(job), pod.metadata.uid ?? "");
     if (gone) letGo.observed(keyOf(job), pod.metadata.uid ?? "");
@@ -57,7 +58,7 @@ export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<
     added(pod) {
       // first seen while terminating, e.g. after a restart of the controller
       if (pod.metadata.deletionTimestamp) return leaving(pod, false);
-      const job = jobOfPod(room, pod);
+      const job = jobOfPod(ctx, pod);
       const abandoned = isAbandoned(pod, job);
       if (controllerOf(pod) === undefined) return enqueueMatching(pod);
       if (abandoned || job === undefined) return;
@@ -68,12 +69,12 @@ export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<
       if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
       if (pod.metadata.deletionTimestamp) return leaving(pod, false);
       const moved = !deepEqual(controllerOf(old), controllerOf(pod));
-      const before = moved ? jobOfPod(room, old) : undefined;
+      const before = moved ? jobOfPod(ctx, old) : undefined;
       if (before !== undefined) {
         noteLetGo(before, pod);
         enqueue(before, pod);
       }
-      const job = jobOfPod(room, pod);
+      const job = jobOfPod(ctx, pod);
       const abandoned = isAbandoned(pod, job);
       if (controllerOf(pod) === undefined) {
         if (moved || !deepEqual(old.metadata.labels ?? {}, pod.metadata.labels ?? {})) enqueueMatching(pod);

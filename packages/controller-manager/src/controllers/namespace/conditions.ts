@@ -1,7 +1,7 @@
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { NamespaceCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { DeletionOutcome } from "./delete-contents.ts";
+import type { DeletionOutcome } from "./writes.ts";
 
 /**
  * Pure: computes the deletion conditions of a namespace. Missing conditions are added; an existing one gets a new

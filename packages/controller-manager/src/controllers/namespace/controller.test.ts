@@ -6,7 +6,7 @@ import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { deletionConditions } from "./conditions.ts";
 import { newNamespaceController } from "./controller.ts";
-import type { DeletionOutcome } from "./delete-contents.ts";
+import type { DeletionOutcome } from "./writes.ts";
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 

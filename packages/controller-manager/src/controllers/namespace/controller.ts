@@ -1,6 +1,5 @@
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -10,8 +9,9 @@ import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { deletionConditions } from "./conditions.ts";
-import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
+import { type DeletionOutcome, deleteContents } from "./writes.ts";
 
 /**
  * namespace-controller: deletes the contents of a terminating namespace, reports obstacles as conditions, and finalizes it.
@@ -21,7 +21,7 @@ import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
  */
 export function newNamespaceController(ctx: ControllerContext): Runnable {
   const informer = ctx.informers.for<Namespace>(namespaces);
-  const controller = newController({
+  const controller = defineController(ctx, {
     name: "namespace",
     sources: [
       enqueueBy(informer, (queue) => {
@@ -33,15 +33,12 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
         return { added: look, updated: (_old: Namespace, now: Namespace) => look(now) };
       }),
     ],
-    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    reconcile,
     workers: ctx.config.concurrency.namespace,
     limiter: exponentialBackoff(5, 60_000),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
   // Content that blocked the namespace may have been deleted without an event for this controller.
-  const resync = newPeriodic({
+  const resync = definePeriodic(ctx, {
     name: "namespace",
     periodMs: ctx.config.namespaceSyncPeriodMs,
     synced: [informer],
@@ -50,10 +47,8 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
         if (isLeaving(namespace)) controller.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
       }
     },
-    log: ctx.log,
-    clock: ctx.clock,
   });
-  return { run: async (signal) => void (await Promise.all([controller.run(signal), resync.run(signal)])) };
+  return runTogether(controller, resync);
 }
 
 function isLeaving({ metadata, spec }: Namespace): boolean {

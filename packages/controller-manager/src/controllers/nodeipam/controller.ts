@@ -1,4 +1,4 @@
-import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isServerTimeout } from "@coxswain/apimachinery/errors/predicates";
@@ -6,6 +6,7 @@ import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { type CidrSet, newCidrSet } from "./cidr-set.ts";
 
 /**
@@ -13,22 +14,19 @@ import { type CidrSet, newCidrSet } from "./cidr-set.ts";
  * Watches and patches Nodes.
  * Source: pkg/controller/nodeipam/ipam/range_allocator.go
  */
-export function newNodeIpamController(ctx: ControllerContext): Runnable | undefined {
-  const { ranges, serviceCidrs } = ctx.config.nodeIpam;
+export function newNodeIpamController(base: ControllerContext): Runnable | undefined {
+  const { ranges, serviceCidrs } = base.config.nodeIpam;
   if (ranges.length === 0) return undefined;
-  const informer = ctx.informers.for<Node>(nodes);
-  const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, ctx.registry));
-  for (const cidr of serviceCidrs) filterOut(ctx, sets, cidr);
-  const room: Room = { ctx, sets, given: new Map(), refused: new Map() };
-  informer.addHandler({ deleted: (node) => release(room, node) });
-  const controller = newController({
+  const informer = base.informers.for<Node>(nodes);
+  const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, base.registry));
+  for (const cidr of serviceCidrs) filterOut(base, sets, cidr);
+  const ctx: NodeIpamContext = { ...base, sets, given: new Map(), refused: new Map() };
+  informer.addHandler({ deleted: (node) => release(ctx, node) });
+  const controller = defineController(ctx, {
     name: "cidrallocator",
     sources: [enqueueSelf(informer)],
-    reconcile: (name, signal) => reconcile(room, name, signal),
+    reconcile,
     workers: 30,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
   return {
     async run(signal) {
@@ -36,14 +34,13 @@ export function newNodeIpamController(ctx: ControllerContext): Runnable | undefi
         if (!signal.aborted) throw err;
       });
       // All CIDRs in use must be known before the first allocation.
-      for (const node of informer.lister.list()) occupy(room, node);
+      for (const node of informer.lister.list()) occupy(ctx, node);
       await controller.run(signal);
     },
   };
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface NodeIpamContext extends ControllerContext {
   /** In the order of the cluster CIDRs. */
   readonly sets: readonly CidrSet[];
   /** CIDRs assigned to nodes that the cache does not show yet, by node uid. */
@@ -75,11 +72,11 @@ function rangesOf({ spec }: Node): readonly string[] {
  * Marks the node's CIDRs as used. CIDRs outside the cluster CIDRs are reported once for that node; upstream exits at
  * startup instead, here the other nodes still get theirs.
  */
-function occupy(room: Room, node: Node): void {
-  const { ctx, refused } = room;
+function occupy(ctx: NodeIpamContext, node: Node): void {
+  const { refused } = ctx;
   const { name, uid = "" } = node.metadata;
   const cidrs = rangesOf(node);
-  const problems = cidrs.flatMap((cidr, i) => problemOf(room, node, cidr, i) ?? []);
+  const problems = cidrs.flatMap((cidr, i) => problemOf(ctx, node, cidr, i) ?? []);
   if (problems.length === 0 || refused.get(uid) === cidrs.join()) return;
   refused.set(uid, cidrs.join());
   ctx.log.error("cannot occupy the node's CIDRs", new Error(problems.join("; ")), { node: name });
@@ -90,7 +87,8 @@ function occupy(room: Room, node: Node): void {
  * Marks one CIDR as used.
  * @returns error text; undefined on success
  */
-function problemOf({ sets }: Room, node: Node, cidr: string, i: number): string | undefined {
+function problemOf(ctx: NodeIpamContext, node: Node, cidr: string, i: number): string | undefined {
+  const { sets } = ctx;
   const { name } = node.metadata;
   if (parseCidr(cidr) === undefined) return `failed to parse node ${name}, CIDR ${cidr}`;
   const set = sets[i];
@@ -104,15 +102,16 @@ function problemOf({ sets }: Room, node: Node, cidr: string, i: number): string 
   }
 }
 
-function release(room: Room, node: Node): void {
+function release(ctx: NodeIpamContext, node: Node): void {
   const { uid = "" } = node.metadata;
   const shown = rangesOf(node);
-  giveBack(room, shown.length > 0 ? shown : (room.given.get(uid) ?? []), node);
-  room.given.delete(uid);
-  room.refused.delete(uid);
+  giveBack(ctx, shown.length > 0 ? shown : (ctx.given.get(uid) ?? []), node);
+  ctx.given.delete(uid);
+  ctx.refused.delete(uid);
 }
 
-function giveBack({ ctx, sets }: Room, cidrs: readonly string[], { metadata }: Node): void {
+function giveBack(ctx: NodeIpamContext, cidrs: readonly string[], { metadata }: Node): void {
+  const { sets } = ctx;
   for (const [i, cidr] of cidrs.entries()) {
     try {
       sets[i]?.release(cidr);
@@ -122,17 +121,17 @@ function giveBack({ ctx, sets }: Room, cidrs: readonly string[], { metadata }: N
   }
 }
 
-async function reconcile(room: Room, name: string, signal: AbortSignal): Promise<Result> {
-  const { ctx, given } = room;
+async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal): Promise<Result> {
+  const { given } = ctx;
   const node = ctx.informers.for<Node>(nodes).lister.get(name);
   if (node === undefined) return done;
   const { uid = "" } = node.metadata;
   if (rangesOf(node).length > 0) {
-    takeOver(room, node);
+    takeOver(ctx, node);
     return done;
   }
   if (given.has(uid)) return done; // assigned; the cache does not show it yet
-  const cidrs = allocate(room, node);
+  const cidrs = allocate(ctx, node);
   given.set(uid, cidrs);
   try {
     await assign(ctx, name, cidrs, signal);
@@ -140,7 +139,7 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
     nodeEvent(ctx, node, "CIDRAssignmentFailed");
     given.delete(uid);
     // After a timeout the assignment may have succeeded. The CIDR is leaked until the next restart rather than assigned twice.
-    if (!isServerTimeout(err)) giveBack(room, cidrs, node);
+    if (!isServerTimeout(err)) giveBack(ctx, cidrs, node);
     throw err;
   }
   ctx.log.info("Set Node PodCIDR", { node: name, cidrs: cidrs.join(",") });
@@ -148,27 +147,27 @@ async function reconcile(room: Room, name: string, signal: AbortSignal): Promise
 }
 
 /** A node that has CIDRs keeps them, regardless of who assigned them. */
-function takeOver(room: Room, node: Node): void {
-  const { given } = room;
+function takeOver(ctx: NodeIpamContext, node: Node): void {
+  const { given } = ctx;
   const { uid = "" } = node.metadata;
   const own = given.get(uid);
   given.delete(uid);
-  if (own !== undefined && own.join() !== rangesOf(node).join()) giveBack(room, own, node);
-  occupy(room, node);
+  if (own !== undefined && own.join() !== rangesOf(node).join()) giveBack(ctx, own, node);
+  occupy(ctx, node);
 }
 
 /**
  * Allocates one subnet from each cluster CIDR.
  * @throws Error, after recording an Event, when one is exhausted
  */
-function allocate(room: Room, node: Node): string[] {
+function allocate(ctx: NodeIpamContext, node: Node): string[] {
   const cidrs: string[] = [];
-  for (const [i, set] of room.sets.entries()) {
+  for (const [i, set] of ctx.sets.entries()) {
     try {
       cidrs.push(set.allocateNext());
     } catch (err) {
-      giveBack(room, cidrs, node);
-      nodeEvent(room.ctx, node, "CIDRNotAvailable");
+      giveBack(ctx, cidrs, node);
+      nodeEvent(ctx, node, "CIDRNotAvailable");
       throw new Error(`failed to allocate cidr from cluster cidr at idx:${i}`, { cause: err });
     }
   }

@@ -1,17 +1,23 @@
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { patchNode, type Room } from "./room.ts";
+import { type NodeLifecycleContext, patchNode } from "./context.ts";
 import { withConditionTaints } from "./taints.ts";
 
-/**
- * Sets the NoSchedule taints that correspond to the node's conditions.
- * @throws Conflict, NotFound when the node changed or was deleted in the meantime
- */
-export async function taintByConditions({ ctx, nodes: nodeInformer }: Room, name: string, signal: AbortSignal): Promise<void> {
-  const node = nodeInformer.lister.get(name);
-  if (node === undefined) return;
+/** Sets the NoSchedule taints that correspond to the node's conditions. */
+export async function taintByConditions(ctx: NodeLifecycleContext, name: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const node = ctx.nodes.lister.get(name);
+  if (node === undefined) return done;
   const taints = withConditionTaints(node, ctx.clock.now());
   const labels = legacyLabels(node);
-  if (taints !== undefined || labels !== undefined) await patchNode(ctx, node, { taints, labels }, signal);
+  if (taints === undefined && labels === undefined) return done;
+  try {
+    await patchNode(ctx, node, { taints, labels }, signal);
+  } catch (err) {
+    if (!isConflict(err) && !isNotFound(err)) throw err; // the concurrent change enqueues the node again
+  }
+  return done;
 }
 
 /** The beta os and arch labels mirror the stable ones. Source: node_lifecycle_controller.go labelReconcileInfo */

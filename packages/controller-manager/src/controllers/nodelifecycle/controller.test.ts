@@ -10,8 +10,8 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "../../config.ts";
 import { kubeControllerManager } from "../../flags.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { nodeEvent } from "./context.ts";
 import { newNodeLifecycleController } from "./controller.ts";
-import { nodeEvent } from "./room.ts";
 
 const second = 1000;
 

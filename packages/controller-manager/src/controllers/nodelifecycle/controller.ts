@@ -1,13 +1,11 @@
-import { newController } from "@coxswain/apimachinery/controller/controller";
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { taintByConditions } from "./condition-taints.ts";
-import { evictWhoseTurnItIs } from "./eviction.ts";
+import { newNodeLifecycleContext } from "./context.ts";
+import { processEvictions } from "./eviction.ts";
 import { markNewPod, monitorNodes } from "./monitor.ts";
-import { newRoom } from "./room.ts";
 import { newTaintManager } from "./taint-manager.ts";
 
 /**
@@ -17,41 +15,28 @@ import { newTaintManager } from "./taint-manager.ts";
  * deletes Pods.
  * Source: pkg/controller/nodelifecycle/
  */
-export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
-  const room = newRoom(ctx);
-  const { log, clock, queueMetrics: metrics } = ctx;
-  const [nodeInformer, podInformer, leaseInformer] = [room.nodes, room.pods, room.leases];
-  const monitoring = newPeriodic({
+export function newNodeLifecycleController(base: ControllerContext): Runnable {
+  const ctx = newNodeLifecycleContext(base);
+  const [nodeInformer, podInformer, leaseInformer] = [ctx.nodes, ctx.pods, ctx.leases];
+  const monitor = definePeriodic(ctx, {
     name: "nodelifecycle",
     periodMs: ctx.config.nodeLifecycle.monitorPeriodMs,
     synced: [nodeInformer, podInformer, leaseInformer],
-    work: (signal) => monitorNodes(room, signal),
-    log,
-    clock,
+    work: monitorNodes,
   });
-  const evicting = newPeriodic({
+  const evictions = definePeriodic(ctx, {
     name: "nodelifecycle",
     periodMs: 100,
     synced: [nodeInformer, podInformer],
-    work: (signal) => evictWhoseTurnItIs(room, signal),
-    log,
-    clock,
+    work: processEvictions,
   });
-  const tainting = newController({
+  const tainter = defineController(ctx, {
     name: "node_lifecycle_controller",
     sources: [enqueueSelf(nodeInformer)],
-    reconcile: async (name, signal) => {
-      await taintByConditions(room, name, signal).catch((err) => {
-        if (!isConflict(err) && !isNotFound(err)) throw err; // the concurrent change enqueues the node again
-      });
-      return {};
-    },
+    reconcile: taintByConditions,
     workers: 8,
-    log,
-    clock,
-    metrics,
   });
-  const marking = newController({
+  const podUpdater = defineController(ctx, {
     name: "node_lifecycle_controller_pods",
     sources: [
       needsSynced(nodeInformer),
@@ -64,13 +49,10 @@ export function newNodeLifecycleController(ctx: ControllerContext): Runnable {
         },
       })),
     ],
-    reconcile: (key, signal) => markNewPod(room, key, signal),
+    reconcile: markNewPod,
     workers: 4,
-    log,
-    clock,
-    metrics,
   });
-  const parts: Runnable[] = [monitoring, evicting, tainting, marking];
-  if (ctx.config.nodeLifecycle.taintManager) parts.push(newTaintManager(room));
-  return { run: async (signal) => void (await Promise.all(parts.map((part) => part.run(signal)))) };
+  const parts: Runnable[] = [monitor, evictions, tainter, podUpdater];
+  if (ctx.config.nodeLifecycle.taintManager) parts.push(newTaintManager(ctx));
+  return runTogether(...parts);
 }

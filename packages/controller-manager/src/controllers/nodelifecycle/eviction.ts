@@ -1,9 +1,9 @@
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ControllerContext } from "../../controller-context.ts";
+import { deletePod, type NodeLifecycleContext, nodeIndex, patchNode } from "./context.ts";
 import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";
 import { conditionOf, type NodeHealth, statusOf } from "./health.ts";
-import { deletePod, nodeIndex, patchNode, type Room } from "./room.ts";
 import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
@@ -12,21 +12,20 @@ import { evictionRate, zoneOf, zoneState } from "./zones.ts";
  * @param observed status of the Ready condition as reported by the node
  */
 export async function considerEviction(
-  room: Room,
+  ctx: NodeLifecycleContext,
   node: Node,
   observed: string,
   health: NodeHealth,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ctx } = room;
   const name = node.metadata.name ?? "";
-  const queue = queueOf(room, node);
+  const queue = queueOf(ctx, node);
   if (observed === "True") {
     queue.remove(name);
     await setEvictionTaint(ctx, node, undefined, signal);
     return;
   }
-  if (room.allFullyDisrupted) return;
+  if (ctx.allFullyDisrupted) return;
   const key = observed === "Unknown" ? unreachableTaint : notReadyTaint;
   if (ctx.config.nodeLifecycle.taintManager) {
     // A node that has a NoExecute taint already gets the other one immediately; otherwise it is queued.
@@ -57,23 +56,23 @@ async function setEvictionTaint(
 }
 
 /** Processes the eviction queues: taints the nodes, or deletes their Pods when the taint manager is off. */
-export async function evictWhoseTurnItIs(room: Room, signal: AbortSignal): Promise<void> {
-  const { ctx } = room;
-  for (const queue of room.evictions.values()) {
+export async function processEvictions(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
+  for (const queue of ctx.evictions.values()) {
     for (const name of queue.take(ctx.clock.monotonic())) {
-      const node = room.nodes.lister.get(name);
+      const node = ctx.nodes.lister.get(name);
       if (node === undefined) continue;
       const ready = statusOf(conditionOf(node, "Ready"));
       if (ready === "True") continue; // recovered while queued
       if (ctx.config.nodeLifecycle.taintManager)
         await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
-      else await deleteAllPods(room, name, signal);
+      else await deleteAllPods(ctx, name, signal);
     }
   }
 }
 
 /** Deletes the node's Pods when the taint manager is off, except those of DaemonSets, which would be recreated. */
-async function deleteAllPods({ ctx, pods: podInformer }: Room, node: string, signal: AbortSignal): Promise<void> {
+async function deleteAllPods(ctx: NodeLifecycleContext, node: string, signal: AbortSignal): Promise<void> {
+  const { pods: podInformer } = ctx;
   for (const pod of podInformer.lister.byIndex(nodeIndex, node)) {
     const ofDaemon = pod.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet");
     if (pod.metadata.deletionTimestamp || ofDaemon) continue;
@@ -83,7 +82,8 @@ async function deleteAllPods({ ctx, pods: podInformer }: Room, node: string, sig
   }
 }
 
-function queueOf({ ctx, evictions }: Room, node: Node): EvictionQueue {
+function queueOf(ctx: NodeLifecycleContext, node: Node): EvictionQueue {
+  const { evictions } = ctx;
   return evictions.getOrInsertComputed(zoneOf(node), () => newEvictionQueue(ctx.config.nodeLifecycle.evictionRate));
 }
 
@@ -95,12 +95,12 @@ const excludedLabel = "node.kubernetes.io/exclude-disruption";
  * Source: node_lifecycle_controller.go handleDisruption
  */
 export async function handleDisruption(
-  room: Room,
+  ctx: NodeLifecycleContext,
   all: readonly Node[],
   readiness: ReadonlyMap<string, boolean>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ctx, zoneStates, evictions } = room;
+  const { zoneStates, evictions } = ctx;
   const config = ctx.config.nodeLifecycle;
   const counts = new Map<string, { ready: number; notReady: number }>();
   for (const node of all) {
@@ -115,20 +115,20 @@ export async function handleDisruption(
   for (const [zone, { ready, notReady }] of counts)
     zoneStates.set(zone, zoneState(ready, notReady, config.unhealthyZoneThreshold));
   const allFully = zoneStates.size > 0 && [...zoneStates.values()].every((state) => state === "FullDisruption");
-  if (allFully && !room.allFullyDisrupted) {
+  if (allFully && !ctx.allFullyDisrupted) {
     ctx.log.info("Controller detected that all Nodes are not-Ready. Entering master disruption mode");
     // A partition of this controller is more likely than a failure of all nodes, so evictions are stopped.
     for (const node of all) {
-      queueOf(room, node).remove(node.metadata.name ?? "");
+      queueOf(ctx, node).remove(node.metadata.name ?? "");
       await setEvictionTaint(ctx, node, undefined, signal);
     }
-  } else if (!allFully && room.allFullyDisrupted) {
+  } else if (!allFully && ctx.allFullyDisrupted) {
     ctx.log.info("Controller detected that some Nodes are Ready. Exiting master disruption mode");
     // Missed heartbeats during the disruption do not count.
     const at = ctx.clock.monotonic();
-    for (const [name, health] of room.health) room.health.set(name, { ...health, seenAt: at, readyChangedAt: at });
+    for (const [name, health] of ctx.health) ctx.health.set(name, { ...health, seenAt: at, readyChangedAt: at });
   }
-  room.allFullyDisrupted = allFully;
+  ctx.allFullyDisrupted = allFully;
   for (const [zone, queue] of evictions) {
     const { ready, notReady } = counts.get(zone) ?? { ready: 0, notReady: 0 };
     queue.setRate(evictionRate(zoneStates.get(zone) ?? "Normal", ready + notReady, allFully, config));

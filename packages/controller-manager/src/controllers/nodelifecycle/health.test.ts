@@ -8,7 +8,7 @@ import { defaultConfig } from "../../testing/test-context.ts";
 import { newEvictionQueue } from "./eviction-queue.ts";
 import { judgeHealth, type NodeHealth } from "./health.ts";
 import { withConditionTaints, withEvictionTaint } from "./taints.ts";
-import { staysForMs } from "./tolerations.ts";
+import { toleratedForMs } from "./tolerations.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
 const start = Date.parse("2024-01-01T00:00:00Z");
@@ -206,7 +206,7 @@ for (const { name, tolerations, taints, want } of [
     want: Number.POSITIVE_INFINITY,
   },
 ]) {
-  test(`a pod ${name}`, () => assert.equal(staysForMs(aPod({ spec: { tolerations } }), taints), want));
+  test(`a pod ${name}`, () => assert.equal(toleratedForMs(aPod({ spec: { tolerations } }), taints), want));
 }
 
 for (const { ready, notReady, want } of [

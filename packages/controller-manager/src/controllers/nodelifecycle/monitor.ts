@@ -4,30 +4,30 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type NodeLifecycleContext, nodeEvent, nodeIndex } from "./context.ts";
 import { considerEviction, handleDisruption } from "./eviction.ts";
 import { conditionOf, judgeHealth } from "./health.ts";
-import { nodeEvent, nodeIndex, type Room } from "./room.ts";
 
 const leaseNamespace = "kube-node-lease";
 
 /** Checks the health of all nodes once and updates conditions, evictions and Pods accordingly. */
-export async function monitorNodes(room: Room, signal: AbortSignal): Promise<void> {
-  const { ctx } = room;
-  const all = room.nodes.lister.list();
-  noteComersAndGoers(room, all);
+export async function monitorNodes(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
+  const all = ctx.nodes.lister.list();
+  noteComersAndGoers(ctx, all);
   const readiness = new Map<string, boolean>();
   for (const node of all) {
     if (signal.aborted) return;
     try {
-      readiness.set(node.metadata.name ?? "", await monitorNode(room, node, signal));
+      readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
     } catch (err) {
       ctx.log.error("cannot look after node", err, { node: node.metadata.name });
     }
   }
-  await handleDisruption(room, all, readiness, signal);
+  await handleDisruption(ctx, all, readiness, signal);
 }
 
-function noteComersAndGoers({ ctx, health, evictions, marksToRetry }: Room, all: readonly Node[]): void {
+function noteComersAndGoers(ctx: NodeLifecycleContext, all: readonly Node[]): void {
+  const { health, evictions, marksToRetry } = ctx;
   const names = new Set(all.map(({ metadata }) => metadata.name ?? ""));
   for (const node of all) {
     const name = node.metadata.name ?? "";
@@ -43,11 +43,11 @@ function noteComersAndGoers({ ctx, health, evictions, marksToRetry }: Room, all:
 }
 
 /** @returns whether the node is ready */
-async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise<boolean> {
-  const { ctx, health } = room;
+async function monitorNode(ctx: NodeLifecycleContext, node: Node, signal: AbortSignal): Promise<boolean> {
+  const { health } = ctx;
   const { monitorGraceMs, startupGraceMs } = ctx.config.nodeLifecycle;
   const name = node.metadata.name ?? "";
-  const lease = room.leases.lister.get(`${leaseNamespace}/${name}`);
+  const lease = ctx.leases.lister.get(`${leaseNamespace}/${name}`);
   const known = health.get(name);
   const judgement = judgeHealth({
     node,
@@ -72,25 +72,25 @@ async function monitorNode(room: Room, node: Node, signal: AbortSignal): Promise
   health.set(name, judgement.health);
   // A node that never reported is not considered for eviction before its startup grace period ends.
   const isJudged = judgement.conditions !== undefined || conditionOf(node, "Ready") !== undefined;
-  if (isJudged) await considerEviction(room, node, judgement.observed, judgement.health, signal);
+  if (isJudged) await considerEviction(ctx, node, judgement.observed, judgement.health, signal);
 
   const justLost = judgement.current !== "True" && judgement.observed === "True";
   if (justLost) nodeEvent(ctx, node, "NodeNotReady", "status is now: NodeNotReady");
   // When the node itself reports not ready, its kubelet still updates the status of its Pods.
-  if (justLost || (room.marksToRetry.has(name) && judgement.observed !== "True")) await markPodsNotReady(room, name, signal);
-  else room.marksToRetry.delete(name);
+  if (justLost || (ctx.marksToRetry.has(name) && judgement.observed !== "True")) await markPodsNotReady(ctx, name, signal);
+  else ctx.marksToRetry.delete(name);
   return judgement.current === "True";
 }
 
 /** Sets Pods of a not ready node to not ready, which removes them from service endpoints. */
-async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): Promise<void> {
-  room.marksToRetry.delete(node);
-  for (const pod of room.pods.lister.byIndex(nodeIndex, node)) {
+async function markPodsNotReady(ctx: NodeLifecycleContext, node: string, signal: AbortSignal): Promise<void> {
+  ctx.marksToRetry.delete(node);
+  for (const pod of ctx.pods.lister.byIndex(nodeIndex, node)) {
     try {
-      await markNotReady(room, pod, signal);
+      await markNotReady(ctx, pod, signal);
     } catch (err) {
-      room.ctx.log.error("cannot mark pod not ready", err, { pod: keyOf(pod) });
-      room.marksToRetry.add(node);
+      ctx.log.error("cannot mark pod not ready", err, { pod: keyOf(pod) });
+      ctx.marksToRetry.add(node);
     }
   }
 }
@@ -100,18 +100,18 @@ async function markPodsNotReady(room: Room, node: string, signal: AbortSignal): 
  * node's Pods were marked, or a previous process may have stopped while marking.
  * Source: node_lifecycle_controller.go processPod
  */
-export async function markNewPod(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const pod = room.pods.lister.get(key);
-  const node = room.nodes.lister.get(pod?.spec.nodeName ?? "");
+export async function markNewPod(ctx: NodeLifecycleContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const pod = ctx.pods.lister.get(key);
+  const node = ctx.nodes.lister.get(pod?.spec.nodeName ?? "");
   if (pod === undefined || node === undefined) return done;
   // The node has not been checked yet; its conditions may be stale.
-  if (!room.health.has(node.metadata.name ?? "")) return { requeueAfterMs: room.ctx.config.nodeLifecycle.monitorPeriodMs };
+  if (!ctx.health.has(node.metadata.name ?? "")) return { requeueAfterMs: ctx.config.nodeLifecycle.monitorPeriodMs };
   const ready = conditionOf(node, "Ready");
-  if (ready !== undefined && ready.status !== "True") await markNotReady(room, pod, signal);
+  if (ready !== undefined && ready.status !== "True") await markNotReady(ctx, pod, signal);
   return done;
 }
 
-async function markNotReady({ ctx }: Room, pod: Pod, signal: AbortSignal): Promise<void> {
+async function markNotReady(ctx: NodeLifecycleContext, pod: Pod, signal: AbortSignal): Promise<void> {
   const conditions = pod.status?.conditions ?? [];
   if (!conditions.some(({ type, status }) => type === "Ready" && status !== "False")) return;
   const lastTransitionTime = formatTime(ctx.clock.now());

@@ -1,60 +1,56 @@
-import { newController } from "@coxswain/apimachinery/controller/controller";
+import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Runnable } from "../../controller-context.ts";
-import { deletePod, nodeIndex, type Room } from "./room.ts";
-import { staysForMs } from "./tolerations.ts";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
+import { deletePod, type NodeLifecycleContext, nodeIndex } from "./context.ts";
+import { toleratedForMs } from "./tolerations.ts";
+
+interface TaintManagerContext extends Pick<NodeLifecycleContext, keyof ControllerContext | "nodes" | "pods"> {
+  /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms). */
+  readonly toleratedSince: Map<string, number>;
+}
 
 /**
  * Deletes Pods that do not tolerate a NoExecute taint of their node, or whose toleration has expired.
  * Source: scheduler/taint_manager.go
  */
-export function newTaintManager(room: Room): Runnable {
-  const { ctx, nodes: nodeInformer, pods: podInformer } = room;
-  const recorder = ctx.recorderOf("taint-controller");
-  /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms). */
-  const since = new Map<string, number>();
-  podInformer.addHandler({ deleted: ({ metadata }) => void since.delete(metadata.uid ?? "") });
-  return newController({
+export function newTaintManager(base: NodeLifecycleContext): Runnable {
+  const ctx: TaintManagerContext = { ...base, recorder: base.recorderOf("taint-controller"), toleratedSince: new Map() };
+  ctx.pods.addHandler({ deleted: ({ metadata }) => void ctx.toleratedSince.delete(metadata.uid ?? "") });
+  return defineController(ctx, {
     name: "noexec_taint_pod",
     sources: [
-      enqueueSelf(podInformer),
+      enqueueSelf(ctx.pods),
       enqueueMapped(
-        nodeInformer,
-        ({ metadata }) => podInformer.lister.byIndex(nodeIndex, metadata.name ?? "").map(keyOf),
+        ctx.nodes,
+        ({ metadata }) => ctx.pods.lister.byIndex(nodeIndex, metadata.name ?? "").map(keyOf),
         (old, now) => JSON.stringify(old.spec?.taints ?? []) !== JSON.stringify(now.spec?.taints ?? []),
       ),
     ],
-    async reconcile(key, signal) {
-      const pod = podInformer.lister.get(key);
-      if (pod === undefined || !pod.spec.nodeName || pod.metadata.deletionTimestamp) return {};
-      const uid = pod.metadata.uid ?? "";
-      const taints = nodeInformer.lister.get(pod.spec.nodeName)?.spec?.taints ?? [];
-      const staysMs = staysForMs(pod, taints);
-      if (staysMs === Number.POSITIVE_INFINITY) {
-        if (since.delete(uid)) {
-          const message = `Cancelling deletion of Pod ${key}`;
-          recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "TaintManagerEviction", message);
-        }
-        return {};
-      }
-      const now = ctx.clock.monotonic();
-      const startedAt = since.get(uid) ?? now;
-      since.set(uid, startedAt);
-      const leftMs = startedAt + staysMs - now;
-      if (leftMs > 0) return { requeueAfterMs: leftMs };
-      recorder.event(
-        { ...pod, apiVersion: "v1", kind: "Pod" },
-        "Normal",
-        "TaintManagerEviction",
-        `Marking for deletion Pod ${key}`,
-      );
-      await deletePod(ctx, pod, signal);
-      return {};
-    },
+    reconcile,
     workers: 8,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
+}
+
+async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { clock, recorder, toleratedSince } = ctx;
+  const pod = ctx.pods.lister.get(key);
+  if (pod === undefined || !pod.spec.nodeName || pod.metadata.deletionTimestamp) return done;
+  const record = (message: string): void =>
+    recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "TaintManagerEviction", message);
+  const { uid = "" } = pod.metadata;
+  const taints = ctx.nodes.lister.get(pod.spec.nodeName)?.spec?.taints ?? [];
+  const toleratedMs = toleratedForMs(pod, taints);
+  if (toleratedMs === Number.POSITIVE_INFINITY) {
+    if (toleratedSince.delete(uid)) record(`Cancelling deletion of Pod ${key}`);
+    return done;
+  }
+  const now = clock.monotonic();
+  const since = toleratedSince.getOrInsert(uid, now);
+  const leftMs = since + toleratedMs - now;
+  if (leftMs > 0) return { requeueAfterMs: leftMs };
+  record(`Marking for deletion Pod ${key}`);
+  await deletePod(ctx, pod, signal);
+  return done;
 }

@@ -6,9 +6,9 @@ import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/schema/kinds
  * @returns ms; 0 when a taint is not tolerated, Infinity without a time limit
  * Source: pkg/controller/nodelifecycle/scheduler/taint_manager.go
  */
-export function staysForMs({ spec }: Pod, taints: readonly Taint[]): number {
+export function toleratedForMs({ spec }: Pod, taints: readonly Taint[]): number {
   const noExecute = taints.filter(({ effect }) => effect === "NoExecute");
-  let staysMs = Number.POSITIVE_INFINITY;
+  let toleratedMs = Number.POSITIVE_INFINITY;
   const used: Toleration[] = [];
   for (const taint of noExecute) {
     const toleration = (spec.tolerations ?? []).find((candidate) => tolerates(candidate, taint));
@@ -16,7 +16,7 @@ export function staysForMs({ spec }: Pod, taints: readonly Taint[]): number {
     used.push(toleration);
   }
   for (const { tolerationSeconds } of used) {
-    if (tolerationSeconds !== undefined) staysMs = Math.min(staysMs, Math.max(0, Number(tolerationSeconds)) * 1000);
+    if (tolerationSeconds !== undefined) toleratedMs = Math.min(toleratedMs, Math.max(0, Number(tolerationSeconds)) * 1000);
   }
-  return staysMs;
+  return toleratedMs;
 }

@@ -1,24 +1,19 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController, runTogether } from "../../define-controller.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
-import { podsByClaim } from "../../volumes/pods-by-claim.ts";
-import { newBindingWriter } from "./binding.ts";
-import { decideClaim } from "./decide-claim.ts";
-import { decideVolume } from "./decide-volume.ts";
+import { type BinderContext, claimKeyOf, newBinderContext, say } from "./context.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
-import { countVolumes, newLifecycles } from "./metrics.ts";
 import { withMigration } from "./migration.ts";
-import { newOperations } from "./operations.ts";
+import { decideClaim } from "./plan-claim.ts";
+import { decideVolume } from "./plan-volume.ts";
 import { provision } from "./provision.ts";
 import { reclaim } from "./reclaim.ts";
-import { claimKeyOf, type Room, say } from "./room.ts";
 
 /**
  * persistentvolume-controller: binds claims to volumes, provisions volumes, and reclaims volumes whose claim was
@@ -29,64 +24,46 @@ import { claimKeyOf, type Room, say } from "./room.ts";
  * reconciled again every `--pvclaimbinder-sync-period`.
  * Source: pkg/controller/volume/persistentvolume
  */
-export function newPersistentVolumeBinder(ctx: ControllerContext): Runnable {
-  const volumeInformer = ctx.informers.for<PersistentVolume>(persistentVolumes);
-  const claimInformer = ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
-  const classes = ctx.informers.for<StorageClass>(storageClasses);
-  const podInformer = ctx.informers.for<Pod>(pods);
-  const [volumes, claims] = [newNewest(volumeInformer), newNewest(claimInformer)];
-  const room: Room = {
-    ctx,
-    volumes,
-    claims,
-    classes,
-    podsOf: podsByClaim(podInformer),
-    write: newBindingWriter(ctx.client, ctx.recorder, volumes, claims),
-    operations: newOperations(ctx.clock, ctx.log),
-    lifecycles: newLifecycles(ctx.registry, ctx.clock),
-  };
-  countVolumes(ctx.registry, volumes, claims);
-
-  const others = [needsSynced(volumeInformer), needsSynced(claimInformer), needsSynced(classes), needsSynced(podInformer)];
-  const common = { workers: 1, log: ctx.log, clock: ctx.clock, metrics: ctx.queueMetrics };
-  const claimLoop: Controller = newController({
-    ...common,
+export function newPersistentVolumeBinder(base: ControllerContext): Runnable {
+  const ctx: BinderContext = newBinderContext(base, { enqueueClaim: (key) => claimQueue.enqueue(key) });
+  const { volumeInformer, claimInformer, synced } = ctx;
+  const claimQueue: Controller = defineController(ctx, {
     name: "claims",
-    sources: [enqueueSelf(claimInformer), ...others],
-    reconcile: (key, signal) => syncClaim(room, key, signal),
+    sources: [enqueueSelf(claimInformer), ...synced],
+    reconcile: reconcileClaim,
+    workers: 1,
   });
-  const volumeLoop: Controller = newController({
-    ...common,
+  const volumeQueue: Controller = defineController(ctx, {
     name: "volumes",
     sources: [
       enqueueSelf(volumeInformer),
       // The volume of a deleted claim is reclaimed immediately.
       enqueueBy(claimInformer, ({ enqueue }) => ({
         deleted(claim) {
-          room.lifecycles.forget(keyOf(claim));
+          ctx.lifecycles.forget(keyOf(claim));
           if (claim.spec.volumeName) enqueue(claim.spec.volumeName);
         },
       })),
-      ...others,
+      ...synced,
     ],
-    reconcile: (key, signal) => syncVolume(room, key, claimLoop.enqueue, signal),
+    reconcile: reconcileVolume,
+    workers: 1,
   });
   volumeInformer.addHandler({
     deleted(volume) {
-      room.lifecycles.end(volume.metadata.name ?? "");
-      if (volume.spec.claimRef !== undefined) claimLoop.enqueue(claimKeyOf(volume));
+      ctx.lifecycles.end(volume.metadata.name ?? "");
+      if (volume.spec.claimRef !== undefined) ctx.enqueueClaim(claimKeyOf(volume));
     },
   });
-
+  const enqueueAll = (): void => {
+    for (const claim of claimInformer.lister.list()) claimQueue.enqueue(keyOf(claim));
+    for (const volume of volumeInformer.lister.list()) volumeQueue.enqueue(keyOf(volume));
+  };
   return {
     async run(signal) {
-      const lookAtAll = (): void => {
-        for (const claim of claimInformer.lister.list()) claimLoop.enqueue(keyOf(claim));
-        for (const volume of volumeInformer.lister.list()) volumeLoop.enqueue(keyOf(volume));
-      };
-      const resync = ctx.clock.every(ctx.config.volumes.binderSyncPeriodMs, lookAtAll);
+      const resync = ctx.clock.every(ctx.config.volumes.binderSyncPeriodMs, enqueueAll);
       try {
-        await Promise.all([claimLoop.run(signal), volumeLoop.run(signal), room.operations.run(signal)]);
+        await runTogether(claimQueue, volumeQueue, ctx.operations).run(signal);
       } finally {
         resync.cancel();
       }
@@ -94,40 +71,40 @@ export function newPersistentVolumeBinder(ctx: ControllerContext): Runnable {
   };
 }
 
-async function syncClaim(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, write } = room;
-  const known = room.claims.get(key);
+async function reconcileClaim(ctx: BinderContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { write } = ctx;
+  const known = ctx.claims.get(key);
   if (known === undefined) return done;
   const migrated = withMigration(known, "claim", ctx.featureGates);
   const claim = migrated === undefined ? known : await write.updateClaim(migrated, signal);
   const step = decideClaim(claim, {
-    volume: room.volumes.get,
-    volumes: room.volumes.list,
-    storageClass: room.classes.lister.get,
-    waitingPods: () => namesOfWaiting(room.podsOf(key)),
+    volume: ctx.volumes.get,
+    volumes: ctx.volumes.list,
+    storageClass: ctx.classes.lister.get,
+    waitingPods: () => namesOfWaiting(ctx.podsOf(key)),
   });
   switch (step.do) {
     case "bind":
       try {
         await write.bind(step.volume, claim, signal);
       } catch (err) {
-        room.lifecycles.fail(key);
+        ctx.lifecycles.fail(key);
         throw err;
       }
-      room.lifecycles.end(key);
+      ctx.lifecycles.end(key);
       return done;
     case "provision":
-      provision(room, claim);
+      provision(ctx, claim);
       return done;
     case "wait":
-      if (step.notice !== undefined) say(room, claim, step.notice);
+      if (step.notice !== undefined) say(ctx, claim, step.notice);
       await write.setClaimPhase(claim, "Pending", undefined, signal);
       return done;
     case "lose":
       await write.setClaimPhase(claim, "Lost", undefined, signal, step.notice);
       return done;
     case "fail":
-      say(room, claim, step.notice);
+      say(ctx, claim, step.notice);
       throw new Error(step.error);
   }
 }
@@ -136,19 +113,14 @@ function namesOfWaiting(users: readonly Pod[]): string[] {
   return users.filter((pod) => !isTerminated(pod) && !pod.spec.nodeName).map(({ metadata }) => metadata.name ?? "");
 }
 
-async function syncVolume(
-  room: Room,
-  key: ObjectKey,
-  wakeClaim: (claim: ObjectKey) => void,
-  signal: AbortSignal,
-): Promise<Result> {
-  const { ctx, write } = room;
-  const known = room.volumes.get(key);
+async function reconcileVolume(ctx: BinderContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { write } = ctx;
+  const known = ctx.volumes.get(key);
   if (known === undefined) return done;
   const migrated = withMigration(known, "volume", ctx.featureGates);
   const changed = withDeletionFinalizers(migrated ?? known, ctx.featureGates) ?? migrated;
   const volume = changed === undefined ? known : await write.updateVolume(changed, signal);
-  const claim = await findClaim(room, volume, signal);
+  const claim = await findClaim(ctx, volume, signal);
   const step = decideVolume(volume, claim);
   switch (step.do) {
     case "set phase":
@@ -156,15 +128,15 @@ async function syncVolume(
       return done;
     case "reclaim": {
       const released = isOver(volume) ? volume : await write.setVolumePhase(volume, "Released", signal);
-      await reclaim(room, released, signal);
+      await reclaim(ctx, released, signal);
       return done;
     }
-    case "wake claim":
-      wakeClaim(claimKeyOf(volume));
+    case "enqueue claim":
+      ctx.enqueueClaim(claimKeyOf(volume));
       return done;
-    case "complain":
-      say(room, volume, step.toVolume);
-      if (claim !== undefined) say(room, claim, step.toClaim);
+    case "report":
+      say(ctx, volume, step.toVolume);
+      if (claim !== undefined) say(ctx, claim, step.toClaim);
       return done;
     case "unbind":
       await write.unbind(volume, signal);
@@ -173,14 +145,18 @@ async function syncVolume(
 }
 
 /** Reads the claim from the API server when it is not cached: a stale cache must not cause a volume in use to be reclaimed. */
-async function findClaim(room: Room, volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolumeClaim | undefined> {
+async function findClaim(
+  ctx: BinderContext,
+  volume: PersistentVolume,
+  signal: AbortSignal,
+): Promise<PersistentVolumeClaim | undefined> {
   const { claimRef } = volume.spec;
   if (!claimRef?.uid) return undefined;
-  const cached = room.claims.get(claimKeyOf(volume));
+  const cached = ctx.claims.get(claimKeyOf(volume));
   if (cached !== undefined || isOver(volume)) return cached;
   const { namespace, name = "" } = claimRef;
   try {
-    return await room.ctx.client.get<PersistentVolumeClaim>(persistentVolumeClaims, { namespace, name }, { signal });
+    return await ctx.client.get<PersistentVolumeClaim>(persistentVolumeClaims, { namespace, name }, { signal });
   } catch (err) {
     if (isNotFound(err)) return undefined;
     throw err;

@@ -18,35 +18,35 @@ import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
+import { type BinderContext, say } from "./context.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
 import { deleteFolder, newFolder } from "./host-path.ts";
 import { withMigration } from "./migration.ts";
 import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
-import { type Room, say } from "./room.ts";
 
 /**
  * Starts provisioning a volume for a claim: sets the annotations that request it from the external provisioner of the
  * storage class, or creates a local hostPath volume.
  * Source: pv_controller.go provisionClaim
  */
-export function provision(room: Room, claim: PersistentVolumeClaim): void {
-  const { ctx, lifecycles, operations } = room;
+export function provision(ctx: BinderContext, claim: PersistentVolumeClaim): void {
+  const { lifecycles, operations } = ctx;
   if (!ctx.config.volumes.dynamicProvisioning) return;
   let storageClass: StorageClass;
   let plugin: Plugin | undefined;
   try {
-    storageClass = classOf(room, claim);
+    storageClass = classOf(ctx, claim);
     plugin = driverOf(storageClass.provisioner, ctx.featureGates) ? undefined : provisionerNamed(storageClass.provisioner);
   } catch (err) {
-    fail(room, claim, messageOf(err));
+    fail(ctx, claim, messageOf(err));
     return;
   }
   operations.start(`provision-${keyOf(claim)}[${claim.metadata.uid}]`, async (signal) => {
     const provisioner = driverOf(storageClass.provisioner, ctx.featureGates) ?? storageClass.provisioner;
     lifecycles.begin(keyOf(claim), plugin?.name ?? provisioner, "provision");
     try {
-      if (plugin === undefined) await askProvisioner(room, claim, provisioner, signal);
-      else await makeHostPathVolume(room, claim, storageClass, signal);
+      if (plugin === undefined) await askProvisioner(ctx, claim, provisioner, signal);
+      else await makeHostPathVolume(ctx, claim, storageClass, signal);
     } catch (err) {
       lifecycles.fail(keyOf(claim));
       throw err;
@@ -54,29 +54,36 @@ export function provision(room: Room, claim: PersistentVolumeClaim): void {
   });
 }
 
-function classOf({ classes }: Room, claim: PersistentVolumeClaim): StorageClass {
+function classOf(ctx: BinderContext, claim: PersistentVolumeClaim): StorageClass {
+  const { classes } = ctx;
   const storageClass = classes.lister.get(classNameOf(claim));
   // The resource name that client-go's listers use in this error.
   if (storageClass === undefined) throw notFound({ ...storageClasses, resource: "storageclass" }, classNameOf(claim));
   return storageClass;
 }
 
-function fail(room: Room, claim: PersistentVolumeClaim, message: string): void {
-  say(room, claim, { type: "Warning", reason: "ProvisioningFailed", message });
+function fail(ctx: BinderContext, claim: PersistentVolumeClaim, message: string): void {
+  say(ctx, claim, { type: "Warning", reason: "ProvisioningFailed", message });
 }
 
-async function askProvisioner(room: Room, claim: PersistentVolumeClaim, provisioner: string, signal: AbortSignal): Promise<void> {
-  const asked = await nameProvisioner(room, claim, provisioner, signal);
+async function askProvisioner(
+  ctx: BinderContext,
+  claim: PersistentVolumeClaim,
+  provisioner: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const asked = await nameProvisioner(ctx, claim, provisioner, signal);
   const message = `waiting for a volume to be created, either by external provisioner ${goQuote(provisioner)} or manually created by system administrator`;
-  say(room, asked, { type: "Normal", reason: "ExternalProvisioning", message });
+  say(ctx, asked, { type: "Normal", reason: "ExternalProvisioning", message });
 }
 
 async function nameProvisioner(
-  { ctx, write }: Room,
+  ctx: BinderContext,
   claim: PersistentVolumeClaim,
   provisioner: string,
   signal: AbortSignal,
 ): Promise<PersistentVolumeClaim> {
+  const { write } = ctx;
   if (claim.metadata.annotations?.[storageProvisioner] === provisioner) return claim;
   const annotations = {
     ...claim.metadata.annotations,
@@ -88,21 +95,20 @@ async function nameProvisioner(
 }
 
 async function makeHostPathVolume(
-  room: Room,
+  ctx: BinderContext,
   unnamed: PersistentVolumeClaim,
   storageClass: StorageClass,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ctx } = room;
-  const claim = await nameProvisioner(room, unnamed, storageClass.provisioner, signal);
+  const claim = await nameProvisioner(ctx, unnamed, storageClass.provisioner, signal);
   const name = `pvc-${claim.metadata.uid}`;
-  if (await exists(room, name, signal)) return;
+  if (await exists(ctx, name, signal)) return;
   const { mountOptions = [] } = storageClass;
   const className = goQuote(storageClass.metadata.name ?? "");
   if (mountOptions.length > 0) {
     const options = `[${mountOptions.join(" ")}]`;
     fail(
-      room,
+      ctx,
       claim,
       `Mount options are not supported by the provisioner but StorageClass ${className} has mount options ${options}`,
     );
@@ -110,10 +116,10 @@ async function makeHostPathVolume(
   }
   if (!ctx.config.volumes.hostPathProvisioner) {
     const disabled = `provisioning in volume plugin ${goQuote(hostPathPlugin)} is disabled`;
-    fail(room, claim, `Failed to create provisioner: ${disabled}`);
+    fail(ctx, claim, `Failed to create provisioner: ${disabled}`);
     throw new Error(disabled);
   }
-  await checkSelectedNode(room, claim, signal);
+  await checkSelectedNode(ctx, claim, signal);
   let path: string;
   try {
     path = await observed(
@@ -124,29 +130,29 @@ async function makeHostPathVolume(
       },
     );
   } catch (err) {
-    await chooseNodeAgain(room, claim, signal);
-    fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${messageOf(err)}`);
+    await chooseNodeAgain(ctx, claim, signal);
+    fail(ctx, claim, `Failed to provision volume with StorageClass ${className}: ${messageOf(err)}`);
     throw err;
   }
   const made = hostPathVolume(name, path, claim, storageClass);
   const volume = withDeletionFinalizers(made, ctx.featureGates) ?? made;
   try {
-    await save(room, volume, signal);
+    await save(ctx, volume, signal);
   } catch (err) {
-    fail(room, claim, `Error creating provisioned PV object for claim ${keyOf(claim)}: ${messageOf(err)}. Deleting the volume.`);
+    fail(ctx, claim, `Error creating provisioned PV object for claim ${keyOf(claim)}: ${messageOf(err)}. Deleting the volume.`);
     try {
       await deleteFolder(path);
     } catch (cause) {
       const message = `Error cleaning provisioned volume for claim ${keyOf(claim)}: ${messageOf(cause)}. Please delete manually.`;
-      say(room, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
+      say(ctx, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
     }
     return;
   }
   const message = `Successfully provisioned volume ${name} using ${hostPathPlugin}`;
-  say(room, claim, { type: "Normal", reason: "ProvisioningSucceeded", message });
+  say(ctx, claim, { type: "Normal", reason: "ProvisioningSucceeded", message });
 }
 
-async function exists({ ctx }: Room, name: string, signal: AbortSignal): Promise<boolean> {
+async function exists(ctx: BinderContext, name: string, signal: AbortSignal): Promise<boolean> {
   try {
     await ctx.client.get(persistentVolumes, { name }, { signal });
     return true;
@@ -156,19 +162,20 @@ async function exists({ ctx }: Room, name: string, signal: AbortSignal): Promise
   }
 }
 
-async function checkSelectedNode(room: Room, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+async function checkSelectedNode(ctx: BinderContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
   const name = claim.metadata.annotations?.[selectedNode];
   if (name === undefined) return;
   try {
-    await room.ctx.client.get(nodes, { name }, { signal });
+    await ctx.client.get(nodes, { name }, { signal });
   } catch (err) {
-    fail(room, claim, `Failed to get target node: ${messageOf(err)}`);
+    fail(ctx, claim, `Failed to get target node: ${messageOf(err)}`);
     throw err;
   }
 }
 
 /** Removes the selected-node annotation so that the scheduler selects a node again. */
-async function chooseNodeAgain({ ctx, write }: Room, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+async function chooseNodeAgain(ctx: BinderContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const { write } = ctx;
   const { [selectedNode]: chosen, ...annotations } = claim.metadata.annotations ?? {};
   if (chosen === undefined) return;
   try {
@@ -207,7 +214,7 @@ const betweenTriesMs = 10_000;
  * Creates the PersistentVolume, with retries.
  * @throws the last failure
  */
-async function save({ ctx }: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+async function save(ctx: BinderContext, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
   for (let left = tries; ; left--) {
     try {
       await ctx.client.create(persistentVolumes, volume, { signal });

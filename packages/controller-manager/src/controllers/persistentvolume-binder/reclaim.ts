@@ -10,19 +10,19 @@ import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { withoutFinalizer } from "../../volumes/protection.ts";
-import { isReleased } from "./decide-volume.ts";
+import { type BinderContext, claimKeyOf, say } from "./context.ts";
 import { ownDeletion } from "./finalizers.ts";
 import { deleteFolder } from "./host-path.ts";
+import { isReleased } from "./plan-volume.ts";
 import { deleterOf, pluginOf } from "./plugins.ts";
 import { recycleByPod } from "./recycler.ts";
-import { claimKeyOf, type Room, say } from "./room.ts";
 
 /**
  * Applies the reclaim policy to a released volume. Recycling and deletion run in the background; a failure is stored
  * in the volume's phase and retried with every resync.
  * Source: pv_controller.go reclaimVolume
  */
-export async function reclaim(room: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+export async function reclaim(ctx: BinderContext, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
   // Migrated to CSI: the external provisioner deletes the volume.
   if (volume.metadata.annotations?.[migratedTo]) return;
   const { name = "", uid = "" } = volume.metadata;
@@ -30,14 +30,14 @@ export async function reclaim(room: Room, volume: PersistentVolume, signal: Abor
     case "Retain":
       return;
     case "Recycle":
-      room.operations.start(`recycle-${name}[${uid}]`, (stop) => recycle(room, volume, stop));
+      ctx.operations.start(`recycle-${name}[${uid}]`, (stop) => recycle(ctx, volume, stop));
       return;
     case "Delete":
-      room.lifecycles.begin(name, deleterName(room, volume), "delete");
-      room.operations.start(`delete-${name}[${uid}]`, (stop) => deleteVolume(room, volume, stop));
+      ctx.lifecycles.begin(name, deleterName(ctx, volume), "delete");
+      ctx.operations.start(`delete-${name}[${uid}]`, (stop) => deleteVolume(ctx, volume, stop));
       return;
     default:
-      await room.write.setVolumePhase(volume, "Failed", signal, {
+      await ctx.write.setVolumePhase(volume, "Failed", signal, {
         type: "Warning",
         reason: "VolumeUnknownReclaimPolicy",
         message: "Volume has unrecognized PersistentVolumeReclaimPolicy",
@@ -47,33 +47,32 @@ export async function reclaim(room: Room, volume: PersistentVolume, signal: Abor
 
 /** Reads the current volume; undefined when it is deleted or no longer released. */
 async function stillReleased(
-  room: Room,
+  ctx: BinderContext,
   { metadata }: PersistentVolume,
   signal: AbortSignal,
 ): Promise<PersistentVolume | undefined> {
   try {
-    const volume = await room.ctx.client.get<PersistentVolume>(persistentVolumes, { name: metadata.name ?? "" }, { signal });
-    return isReleased(volume, room.claims.get(claimKeyOf(volume))) ? volume : undefined;
+    const volume = await ctx.client.get<PersistentVolume>(persistentVolumes, { name: metadata.name ?? "" }, { signal });
+    return isReleased(volume, ctx.claims.get(claimKeyOf(volume))) ? volume : undefined;
   } catch (err) {
     if (isNotFound(err)) return undefined;
     throw err;
   }
 }
 
-async function recycle(room: Room, released: PersistentVolume, signal: AbortSignal): Promise<void> {
-  const { ctx } = room;
-  const volume = await stillReleased(room, released, signal);
+async function recycle(ctx: BinderContext, released: PersistentVolume, signal: AbortSignal): Promise<void> {
+  const volume = await stillReleased(ctx, released, signal);
   if (volume === undefined) return;
   const key = claimKeyOf(volume);
-  const users = room.podsOf(key).filter((pod) => !isTerminated(pod));
+  const users = ctx.podsOf(key).filter((pod) => !isTerminated(pod));
   // If a claim of that name exists it is a new one, and the Pods use that claim.
-  if (users.length > 0 && room.claims.get(key) === undefined) {
+  if (users.length > 0 && ctx.claims.get(key) === undefined) {
     const names = [...new Set(users.map(keyOf))].sort().join(",");
-    say(room, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
+    say(ctx, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
     return;
   }
   const failed = async (message: string): Promise<void> => {
-    await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedRecycle", message });
+    await ctx.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedRecycle", message });
   };
   if (pluginOf(volume.spec)?.recycles !== true) return failed("No recycler plugin found for the volume!");
   const { hostPath, nfs } = ctx.config.volumes.recyclers;
@@ -83,20 +82,19 @@ async function recycle(room: Room, released: PersistentVolume, signal: AbortSign
       ctx.client,
       volume,
       config,
-      (type, message) => say(room, volume, { type, reason: "RecyclerPod", message: `Recycler pod: ${message}` }),
+      (type, message) => say(ctx, volume, { type, reason: "RecyclerPod", message: `Recycler pod: ${message}` }),
       signal,
     );
   } catch (err) {
     if (signal.aborted) throw err;
     return failed(`Recycle failed: ${messageOf(err)}`);
   }
-  say(room, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
-  await room.write.unbind(volume, signal);
+  say(ctx, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
+  await ctx.write.unbind(volume, signal);
 }
 
-async function deleteVolume(room: Room, released: PersistentVolume, signal: AbortSignal): Promise<void> {
-  const { ctx } = room;
-  const volume = await stillReleased(room, released, signal);
+async function deleteVolume(ctx: BinderContext, released: PersistentVolume, signal: AbortSignal): Promise<void> {
+  const volume = await stillReleased(ctx, released, signal);
   if (volume === undefined) return;
   const honoursPolicy = ctx.featureGates.enabled("HonorPVReclaimPolicy");
   if (volume.metadata.deletionTimestamp && !honoursPolicy) return;
@@ -111,18 +109,19 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
       deleteFolder(hostPath.path),
     );
   } catch (err) {
-    room.lifecycles.fail(name);
+    ctx.lifecycles.fail(name);
     const message = messageOf(err);
-    await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedDelete", message });
+    await ctx.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedDelete", message });
     throw err;
   }
   if (volume.metadata.finalizers?.includes(ownDeletion))
-    await room.write.updateVolume(withoutFinalizer(volume, ownDeletion), signal);
+    await ctx.write.updateVolume(withoutFinalizer(volume, ownDeletion), signal);
   if (!volume.metadata.deletionTimestamp) await ctx.client.delete(persistentVolumes, { name }, { signal });
 }
 
 /** Plugin label in metrics; bounded in cardinality although annotations may hold arbitrary names. */
-function deleterName({ ctx, classes }: Room, volume: PersistentVolume): string {
+function deleterName(ctx: BinderContext, volume: PersistentVolume): string {
+  const { classes } = ctx;
   try {
     const plugin = deleterOf(volume);
     if (plugin !== undefined) return plugin.name;

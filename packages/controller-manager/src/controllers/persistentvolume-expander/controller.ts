@@ -1,7 +1,8 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -9,19 +10,20 @@ import { preResizeCapacity, storageResizer } from "@coxswain/apimachinery/volume
 import { requestedSize } from "@coxswain/apimachinery/volumes/matching";
 import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 
 /**
  * expand-controller: detects claims that request more than their capacity. No in-tree plugin here can expand volumes: the
  * controller records an Event, and for migrated volumes sets the annotation with the CSI driver's resizer.
  * Source: pkg/controller/volume/expand
  */
-export function newExpandController(ctx: ControllerContext): Controller | undefined {
-  if (!ctx.featureGates.enabled("ExpandPersistentVolumes")) return undefined;
-  const claims = ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
-  return newController({
+export function newExpandController(base: ControllerContext): Controller | undefined {
+  if (!base.featureGates.enabled("ExpandPersistentVolumes")) return undefined;
+  const ctx: ExpandContext = { ...base, claims: base.informers.for<PersistentVolumeClaim>(persistentVolumeClaims) };
+  return defineController(ctx, {
     name: "volume_expand",
     sources: [
-      enqueueBy(claims, ({ enqueue }) => {
+      enqueueBy(ctx.claims, ({ enqueue }) => {
         const look = (claim: PersistentVolumeClaim): void => {
           if (claim.status?.phase === "Bound") enqueue(keyOf(claim));
         };
@@ -34,16 +36,19 @@ export function newExpandController(ctx: ControllerContext): Controller | undefi
         };
       }),
     ],
-    async reconcile(key, signal): Promise<Result> {
-      const claim = claims.lister.get(key);
-      if (claim !== undefined) await expand(ctx, claim, signal);
-      return done;
-    },
+    reconcile,
     workers: 10,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
+}
+
+interface ExpandContext extends ControllerContext {
+  readonly claims: SharedInformer<PersistentVolumeClaim>;
+}
+
+async function reconcile(ctx: ExpandContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const claim = ctx.claims.lister.get(key);
+  if (claim !== undefined) await expand(ctx, claim, signal);
+  return done;
 }
 
 async function expand(ctx: ControllerContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {

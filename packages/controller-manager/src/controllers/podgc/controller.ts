@@ -1,9 +1,9 @@
-import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { definePeriodic } from "../../define-controller.ts";
 
 /**
  * pod-garbage-collector: every 20 s deletes finished Pods beyond the threshold, Pods of deleted nodes, and terminating Pods
@@ -15,11 +15,11 @@ export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
   const [podInformer, nodeInformer] = [ctx.informers.for<Pod>(pods), ctx.informers.for<Node>(nodes)];
   /** Time at which a node referenced by Pods was first observed missing (monotonic ms). */
   const missingSince = new Map<string, number>();
-  return newPeriodic({
+  return definePeriodic(ctx, {
     name: "podgc",
     periodMs: 20_000,
     synced: [podInformer, nodeInformer],
-    async work(signal) {
+    async work(_ctx, signal) {
       const all = podInformer.lister.list();
       const knownNodes = new Set(nodeInformer.lister.list().map(({ metadata }) => metadata.name ?? ""));
       const goneNodes = await confirmGone(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
@@ -31,8 +31,6 @@ export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
       ]);
       await Promise.all([...doomed].map((pod) => forceDelete(ctx, pod, signal)));
     },
-    log: ctx.log,
-    clock: ctx.clock,
   });
 }
 

@@ -5,8 +5,8 @@ import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kind
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
+import { usesClaim } from "./claim-usage.ts";
 import { newPvcProtectionController } from "./controller.ts";
-import { usesClaim } from "./use.ts";
 
 const finalizer = "kubernetes.io/pvc-protection";
 const deletedAt = "2024-01-01T00:00:00Z";

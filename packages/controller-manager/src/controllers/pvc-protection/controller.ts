@@ -7,7 +7,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { claimKeysOf, podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { newProtectionController } from "../../volumes/protection.ts";
-import { isShutDown, usesClaim } from "./use.ts";
+import { isShutDown, usesClaim } from "./claim-usage.ts";
 
 /**
  * pvc-protection-controller: keeps a deleted claim until no scheduled Pod uses it.

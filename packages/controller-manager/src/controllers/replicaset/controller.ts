@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
@@ -13,8 +13,9 @@ import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/c
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { changePods } from "../../pods/change-pods.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { defineController } from "../../define-controller.ts";
+import { changePods } from "../../pods/apply-pod-changes.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive } from "../../pods/pod-state.ts";
 import { writeStatus } from "../../pods/write-status.ts";
@@ -49,8 +50,7 @@ export interface ReplicasKind<T extends ReplicasOwner> {
   selectorOf(owner: T): LabelSelector;
 }
 
-interface Room<T extends ReplicasOwner> {
-  readonly ctx: ControllerContext;
+interface ReplicasContext<T extends ReplicasOwner> extends ControllerContext {
   readonly kind: ReplicasKind<T>;
   readonly owners: SharedInformer<T>;
   readonly pods: SharedInformer<Pod>;
@@ -58,32 +58,30 @@ interface Room<T extends ReplicasOwner> {
 }
 
 /** Controller shared by ReplicaSets and ReplicationControllers. */
-export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerContext, kind: ReplicasKind<T>): Controller {
-  const owners = ctx.informers.for<T>(kind.ref);
-  const podInformer = ctx.informers.for<Pod>(pods);
+export function newReplicasController<T extends ReplicasOwner>(base: ControllerContext, kind: ReplicasKind<T>): Controller {
+  const owners = base.informers.for<T>(kind.ref);
+  const podInformer = base.informers.for<Pod>(pods);
   podInformer.addIndex(orphanIndex, byOrphan);
-  const expectations = newExpectations(ctx.clock);
-  const room: Room<T> = {
-    ctx,
+  const expectations = newExpectations(base.clock);
+  const ctx: ReplicasContext<T> = {
+    ...base,
     kind,
     owners,
     pods: podInformer,
     expectations,
   };
   owners.addHandler({ deleted: (owner) => expectations.forget(keyOf(owner)) });
-  return newController({
+  return defineController(ctx, {
     name: kind.name,
-    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => ownedHandlers(ownershipOf(room), queue))],
-    reconcile: (key, signal) => reconcile(room, key, signal),
+    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => ownedHandlers(ownershipOf(ctx), queue))],
+    reconcile,
     workers: kind.workers,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
 /** Maps Pod events to owners and expectations. */
-function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Room<T>): Ownership<T, Pod> {
+function ownershipOf<T extends ReplicasOwner>(ctx: ReplicasContext<T>): Ownership<T, Pod> {
+  const { owners, kind, expectations } = ctx;
   return {
     owners,
     selectorOf: kind.selectorOf,
@@ -94,8 +92,8 @@ function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Ro
 }
 
 /** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
-async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, owners, expectations } = room;
+async function reconcile<T extends ReplicasOwner>(ctx: ReplicasContext<T>, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { owners, expectations } = ctx;
   const owner = owners.lister.get(key);
   if (owner === undefined) {
     expectations.forget(key);
@@ -103,10 +101,10 @@ async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey,
   }
   // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const mayAct = expectations.satisfied(key) && !owner.metadata.deletionTimestamp;
-  const owned = await claimPods(room, owner, signal);
-  const failure = mayAct ? await applyPlan(room, key, owner, owned, signal) : undefined;
+  const owned = await claimPods(ctx, owner, signal);
+  const failure = mayAct ? await applyPlan(ctx, key, owner, owned, signal) : undefined;
   const status = replicaStatus(owner, owned, failure?.shown, ctx.clock.now());
-  const stored = await updateStatus(room, owner, status, signal);
+  const stored = await updateStatus(ctx, owner, status, signal);
   if (failure !== undefined) throw failure.error;
 
   const { replicas = 1, minReadySeconds = 0 } = owner.spec;
@@ -117,15 +115,15 @@ async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey,
   return done;
 }
 
-function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {
-  const { ctx, kind } = room;
+function claimPods<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {
+  const { kind } = ctx;
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,
     owner,
     ownerResource: kind.ref,
     selector: kind.selectorOf(owner),
-    candidates: candidatesFor(room.pods, owner).filter(isActive),
+    candidates: candidatesFor(ctx.pods, owner).filter(isActive),
     signal,
   });
 }
@@ -137,20 +135,20 @@ interface Failure {
 }
 
 async function applyPlan<T extends ReplicasOwner>(
-  room: Room<T>,
+  ctx: ReplicasContext<T>,
   key: ObjectKey,
   owner: T,
   owned: readonly Pod[],
   signal: AbortSignal,
 ): Promise<Failure | undefined> {
-  const { ctx, kind, expectations } = room;
+  const { kind, expectations } = ctx;
   const { replicas = 1, template = emptyTemplate } = owner.spec;
   const rules = {
     now: ctx.clock.now(),
     byCost: ctx.featureGates.enabled("PodDeletionCost"),
     byMagnitude: ctx.featureGates.enabled("LogarithmicScaleDown"),
   };
-  const plan = planReplicas({ wanted: replicas, active: owned, kin: () => kinOf(room, owner), rules });
+  const plan = planReplicas({ wanted: replicas, active: owned, kin: () => kinOf(ctx, owner), rules });
 
   if (plan.create > 0 || plan.delete.length > 0) {
     const { create, delete: doomed } = plan;
@@ -171,7 +169,8 @@ const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } 
  * deletion order.
  * Source: replica_set.go getIndirectlyRelatedPods
  */
-function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, owner: T): Pod[] {
+function kinOf<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T): Pod[] {
+  const { owners, pods: podInformer } = ctx;
   const above = controllerOf(owner);
   if (above === undefined) return [];
   return owners.lister
@@ -182,12 +181,12 @@ function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, 
 
 /** Writes the status if it changed; returns the computed status. */
 async function updateStatus<T extends ReplicasOwner>(
-  room: Room<T>,
+  ctx: ReplicasContext<T>,
   owner: T,
   status: ReplicaSetStatus,
   signal: AbortSignal,
 ): Promise<ReplicaSetStatus> {
-  const { ctx, kind } = room;
+  const { kind } = ctx;
   if (owner.status !== undefined && semanticEqual(withoutZeros(owner.status), withoutZeros(status))) return status;
   await writeStatus(ctx.client, kind.ref, owner, status, signal);
   return status;

@@ -1,14 +1,16 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { insist, newPeriodic } from "@coxswain/apimachinery/controller/periodic";
-import { enqueueBy, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
+import { insist } from "@coxswain/apimachinery/controller/periodic";
+import { enqueueBy, needsSynced, type Source } from "@coxswain/apimachinery/controller/sources";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { canonicalResources, maskResources, sameResources } from "@coxswain/apimachinery/quota/resource-list";
 import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { defineController, definePeriodic } from "../../define-controller.ts";
 import { newQuotaMonitors, type QuotaMonitors } from "./monitors.ts";
-import { usageOf } from "./usage-of.ts";
+import { usageOf } from "./usage.ts";
 
 type Quota = ResourceQuota & KubeObject;
 
@@ -21,20 +23,12 @@ type Quota = ResourceQuota & KubeObject;
  * resourcequotas/status.
  * Source: pkg/controller/resourcequota/resource_quota_controller.go
  */
-export function newResourceQuotaController(ctx: ControllerContext): Runnable {
-  const { log, clock, queueMetrics: metrics, config } = ctx;
-  const informer = ctx.informers.for<Quota>(resourceQuotas);
-  const monitors = newQuotaMonitors(ctx);
-  const queue = (name: string, sources: Parameters<typeof newController>[0]["sources"]): Controller =>
-    newController({
-      name,
-      sources,
-      reconcile: (key, signal) => reconcile(ctx, monitors, key, signal),
-      workers: config.concurrency.resourceQuota,
-      log,
-      clock,
-      metrics,
-    });
+export function newResourceQuotaController(base: ControllerContext): Runnable {
+  const informer = base.informers.for<Quota>(resourceQuotas);
+  const ctx: QuotaContext = { ...base, quotas: informer, monitors: newQuotaMonitors(base) };
+  const { config, monitors } = ctx;
+  const queue = (name: string, sources: readonly Source[]): Controller =>
+    defineController(ctx, { name, sources, reconcile, workers: config.concurrency.resourceQuota });
   const priority = queue("resourcequota_priority", [needsSynced(informer)]);
   const primary = queue("resourcequota_primary", [
     enqueueBy(informer, ({ enqueue }) => {
@@ -56,22 +50,18 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
   const enqueueAll = (): void => {
     for (const quota of informer.lister.list()) primary.enqueue(keyOf(quota));
   };
-  const resync = newPeriodic({
+  const resync = definePeriodic(ctx, {
     name: "resourcequota",
     periodMs: config.resourceQuotaSyncPeriodMs,
     synced: [informer],
     work: async () => enqueueAll(),
-    log,
-    clock,
   });
-  const discovery = newPeriodic({
+  const discovery = definePeriodic(ctx, {
     name: "resourcequota-discovery",
     periodMs: 30_000,
-    async work(signal) {
+    async work(_ctx, signal) {
       if (await monitors.refresh(signal)) enqueueAll();
     },
-    log,
-    clock,
   });
   return {
     async run(signal) {
@@ -88,6 +78,11 @@ export function newResourceQuotaController(ctx: ControllerContext): Runnable {
   };
 }
 
+interface QuotaContext extends ControllerContext {
+  readonly quotas: SharedInformer<Quota>;
+  readonly monitors: QuotaMonitors;
+}
+
 /** Whether the status has the limits of the spec and a usage for each of them. */
 function isCounted({ spec, status }: Quota): boolean {
   const hard = status?.hard;
@@ -95,15 +90,15 @@ function isCounted({ spec, status }: Quota): boolean {
   return Object.keys(hard).every((name) => Object.hasOwn(status?.used ?? {}, name));
 }
 
-async function reconcile(ctx: ControllerContext, monitors: QuotaMonitors, key: string, signal: AbortSignal): Promise<Result> {
-  const informer = ctx.informers.for<Quota>(resourceQuotas);
-  const before = informer.lister.get(key);
+async function reconcile(ctx: QuotaContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { quotas, monitors } = ctx;
+  const before = quotas.lister.get(key);
   if (before === undefined) return done;
   const names = Object.keys(before.spec?.hard ?? {});
   const counted = await monitors.counted(names, before.metadata.namespace ?? "", signal);
   // Waiting for informers to sync takes time; the quota may have changed.
-  const quota = informer.lister.get(key);
-  if (quota === undefined || quota !== before) return quota === undefined ? done : reconcile(ctx, monitors, key, signal);
+  const quota = quotas.lister.get(key);
+  if (quota === undefined || quota !== before) return quota === undefined ? done : reconcile(ctx, key, signal);
   const hard = canonicalResources(quota.spec?.hard ?? {});
   // Usage that cannot be computed now keeps its previous value.
   const used = maskResources({ ...quota.status?.used, ...usageOf(quota.spec, counted) }, names);

@@ -12,7 +12,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { type QuotaEvaluator, quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { ControllerContext } from "../../controller-context.ts";
-import type { CountedResource } from "./usage-of.ts";
+import type { CountedResource } from "./usage.ts";
 
 export interface QuotaMonitors {
   /**

@@ -1,35 +1,38 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { ConfigMap, Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 
 /**
  * root-ca-cert-publisher: maintains the ConfigMap `kube-root-ca.crt`, with which Pods verify the API server, in every active
  * namespace. Watches Namespaces and ConfigMaps (key of the namespace); writes ConfigMaps. Disabled without a CA bundle.
  * Source: pkg/controller/certificates/rootcacertpublisher/publisher.go
  */
-export function newRootCaCertPublisher(ctx: ControllerContext): Controller | undefined {
-  const { rootCa } = ctx.config;
+export function newRootCaCertPublisher(base: ControllerContext): Controller | undefined {
+  const { rootCa } = base.config;
   if (rootCa === undefined) {
-    ctx.log.warn("no root CA is known: neither --root-ca-file nor the kubeconfig gives one; namespaces get no kube-root-ca.crt");
+    base.log.warn("no root CA is known: neither --root-ca-file nor the kubeconfig gives one; namespaces get no kube-root-ca.crt");
     return undefined;
   }
-  return newController({
+  const ctx: RootCaContext = {
+    ...base,
+    rootCa,
+    namespaces: base.informers.for<Namespace>(namespaces),
+    configMaps: base.informers.for<ConfigMap>(configMaps),
+  };
+  return defineController(ctx, {
     name: "root_ca_cert_publisher",
     sources: [
-      enqueueSelf(ctx.informers.for<Namespace>(namespaces)),
-      enqueueMapped(ctx.informers.for<ConfigMap>(configMaps), ({ metadata }) =>
-        metadata.name === configMapName ? [metadata.namespace ?? ""] : [],
-      ),
+      enqueueSelf(ctx.namespaces),
+      enqueueMapped(ctx.configMaps, ({ metadata }) => (metadata.name === configMapName ? [metadata.namespace ?? ""] : [])),
     ],
-    reconcile: (namespace, signal) => reconcile(ctx, rootCa, namespace, signal),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+    reconcile,
   });
 }
 
@@ -40,11 +43,17 @@ const annotations = {
     "IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.",
 };
 
-async function reconcile(ctx: ControllerContext, rootCa: string, namespace: string, signal: AbortSignal): Promise<Result> {
-  const found = ctx.informers.for<Namespace>(namespaces).lister.get(namespace);
+interface RootCaContext extends ControllerContext {
+  readonly rootCa: string;
+  readonly namespaces: SharedInformer<Namespace>;
+  readonly configMaps: SharedInformer<ConfigMap>;
+}
+
+async function reconcile(ctx: RootCaContext, namespace: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const found = ctx.namespaces.lister.get(namespace);
   if (found?.status?.phase !== "Active") return done;
-  const data = { "ca.crt": rootCa };
-  const current = ctx.informers.for<ConfigMap>(configMaps).lister.get(toKey(namespace, configMapName));
+  const data = { "ca.crt": ctx.rootCa };
+  const current = ctx.configMaps.lister.get(toKey(namespace, configMapName));
   if (current === undefined) {
     try {
       await ctx.client.create<ConfigMap>(

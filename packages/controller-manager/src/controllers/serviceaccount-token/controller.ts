@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -7,6 +7,7 @@ import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/obj
 import type { Secret, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { type LegacyTokenSigner, newLegacyTokenSigner } from "./legacy-token.ts";
 
 /**
@@ -16,35 +17,31 @@ import { type LegacyTokenSigner, newLegacyTokenSigner } from "./legacy-token.ts"
  * both. Disabled without --service-account-private-key-file.
  * Source: pkg/controller/serviceaccount/tokens_controller.go
  */
-export function newServiceAccountTokenController(ctx: ControllerContext): Controller | undefined {
-  const { serviceAccountKey } = ctx.config;
+export function newServiceAccountTokenController(base: ControllerContext): Controller | undefined {
+  const { serviceAccountKey } = base.config;
   if (serviceAccountKey === undefined) {
-    ctx.log.warn("serviceaccount-token controller is off: no --service-account-private-key-file was given");
+    base.log.warn("serviceaccount-token controller is off: no --service-account-private-key-file was given");
     return undefined;
   }
-  const tokenSecrets = secretsOf(ctx);
+  const tokenSecrets = secretsOf(base);
   tokenSecrets.addIndex(accountIndex, accountKeys);
-  const room: Room = { ctx, signer: newLegacyTokenSigner(serviceAccountKey), created: new Map() };
+  const ctx: TokenContext = { ...base, signer: newLegacyTokenSigner(serviceAccountKey), created: new Map() };
   tokenSecrets.addHandler({
     deleted({ metadata }) {
       const uid = metadata.annotations?.[uidAnnotation] ?? "";
-      if (room.created.get(uid) === metadata.name) room.created.delete(uid);
+      if (ctx.created.get(uid) === metadata.name) ctx.created.delete(uid);
     },
   });
-  return newController({
+  return defineController(ctx, {
     name: "serviceaccount_tokens",
     sources: [enqueueSelf(ctx.informers.for<ServiceAccount>(serviceAccounts)), enqueueMapped(tokenSecrets, accountKeys)],
-    reconcile: (key, signal) => reconcile(room, key, signal),
+    reconcile,
     workers: ctx.config.concurrency.serviceAccountToken,
     maxRetries: 10,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface TokenContext extends ControllerContext {
   readonly signer: LegacyTokenSigner;
   /** Name of the Secret created for an account, by account uid, until the cache shows the account's reference to it. */
   readonly created: Map<string, string>;
@@ -64,8 +61,7 @@ function accountKeys({ metadata }: Secret): ObjectKey[] {
   return name === undefined ? [] : [toKey(metadata.namespace, name)];
 }
 
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx } = room;
+async function reconcile(ctx: TokenContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const account = ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(key) ?? (await getLive(ctx, key, signal));
   const own: Secret[] = [];
   for (const secret of secretsOf(ctx).lister.byIndex(accountIndex, key)) {
@@ -73,9 +69,9 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
     else if (account === undefined || secret.metadata.annotations?.[uidAnnotation]) await deleteSecret(ctx, secret, signal);
   }
   if (account === undefined) return done;
-  for (const secret of own) await fillIn(room, secret, account, signal);
+  for (const secret of own) await fillIn(ctx, secret, account, signal);
   if (account.metadata.deletionTimestamp) return done;
-  return ensureReferenced(room, account, own, signal);
+  return ensureReferenced(ctx, account, own, signal);
 }
 
 /** A missing account may only be missing in the cache, so it is read from the API server before its Secrets are deleted. */
@@ -113,7 +109,8 @@ function withToken(secret: Secret, account: ServiceAccount, rootCa: string | und
   return { ...secret, metadata: { ...secret.metadata, annotations }, data };
 }
 
-async function fillIn({ ctx, signer }: Room, secret: Secret, account: ServiceAccount, signal: AbortSignal): Promise<void> {
+async function fillIn(ctx: TokenContext, secret: Secret, account: ServiceAccount, signal: AbortSignal): Promise<void> {
+  const { signer } = ctx;
   const changed = withToken(secret, account, ctx.config.rootCa, () => signer.sign(claimsOf(secret.metadata.name ?? "", account)));
   if (changed === undefined) return;
   await ctx.client.update<Secret>(secrets, changed, { signal }).catch((err) => {
@@ -130,12 +127,12 @@ function claimsOf(secretName: string, { metadata }: ServiceAccount) {
  * token Secrets.
  */
 async function ensureReferenced(
-  room: Room,
+  ctx: TokenContext,
   account: ServiceAccount,
   own: readonly Secret[],
   signal: AbortSignal,
 ): Promise<Result> {
-  const { ctx, created } = room;
+  const { created } = ctx;
   const { namespace, name = "", uid = "" } = account.metadata;
   const ownNames = new Set(own.map(({ metadata }) => metadata.name));
   const named = (account.secrets ?? []).some((reference) => ownNames.has(reference.name));
@@ -150,7 +147,7 @@ async function ensureReferenced(
   const live = await getLive(ctx, toKey(namespace, name), signal);
   if (live === undefined || live.metadata.uid !== uid) return done;
   if (live.metadata.resourceVersion !== account.metadata.resourceVersion) return { requeueAfterMs: staleRetryMs };
-  const secretName = made ?? (await createSecret(room, account, signal));
+  const secretName = made ?? (await createSecret(ctx, account, signal));
   if (secretName === undefined) return done;
   created.set(uid, secretName);
   const lost = (reference: { name?: string }): boolean =>
@@ -166,7 +163,8 @@ async function ensureReferenced(
 }
 
 /** Creates a token Secret; undefined when the namespace is terminating. */
-async function createSecret({ ctx, signer }: Room, account: ServiceAccount, signal: AbortSignal): Promise<string | undefined> {
+async function createSecret(ctx: TokenContext, account: ServiceAccount, signal: AbortSignal): Promise<string | undefined> {
+  const { signer } = ctx;
   const { namespace, name = "" } = account.metadata;
   const secretName = generateName(`${name}-token-`);
   const empty: Secret = {

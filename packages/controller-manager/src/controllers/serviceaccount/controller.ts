@@ -1,10 +1,11 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Namespace, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 
 /**
  * service-account-controller: creates the ServiceAccount `default` in every active namespace.
@@ -13,16 +14,13 @@ import type { ControllerContext } from "../../controller-context.ts";
  */
 export function newServiceAccountController(ctx: ControllerContext): Controller {
   const accounts = ctx.informers.for<ServiceAccount>(serviceAccounts);
-  return newController({
+  return defineController(ctx, {
     name: "serviceaccount",
     sources: [
       enqueueSelf(ctx.informers.for<Namespace>(namespaces)),
       enqueueMapped(accounts, ({ metadata }) => (metadata.name === accountName ? [metadata.namespace ?? ""] : [])),
     ],
-    reconcile: (namespace, signal) => reconcile(ctx, namespace, signal),
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
+    reconcile,
   });
 }
 

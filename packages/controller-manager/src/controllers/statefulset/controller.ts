@@ -1,4 +1,4 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -8,7 +8,8 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/k
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { defineController } from "../../define-controller.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { isMember, parsePodName } from "./identity.ts";
@@ -16,7 +17,7 @@ import { revisionOf } from "./new-pod.ts";
 import { planSteps, type Step, type View } from "./plan.ts";
 import { knownRevisions, ownRevisions, syncRevisions, truncateHistory } from "./revisions.ts";
 import { isOutdated, statefulSetStatus } from "./status.ts";
-import { takeStep } from "./take-step.ts";
+import { takeStep } from "./writes.ts";
 
 /**
  * statefulset-controller: maintains Pods with stable names, claims and ordering.
@@ -26,34 +27,30 @@ import { takeStep } from "./take-step.ts";
  * Pod names are fixed, so a stale cache cannot cause duplicates: the API server rejects the second creation.
  * Source: pkg/controller/statefulset
  */
-export function newStatefulSetController(ctx: ControllerContext): Controller {
-  const room: Room = {
-    ctx,
-    sets: ctx.informers.for<StatefulSet>(statefulSets),
-    pods: ctx.informers.for<Pod>(pods),
-    claims: ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims),
-    revisions: ctx.informers.for<ControllerRevision>(controllerRevisions),
+export function newStatefulSetController(base: ControllerContext): Controller {
+  const ctx: StatefulSetContext = {
+    ...base,
+    sets: base.informers.for<StatefulSet>(statefulSets),
+    pods: base.informers.for<Pod>(pods),
+    claims: base.informers.for<PersistentVolumeClaim>(persistentVolumeClaims),
+    revisions: base.informers.for<ControllerRevision>(controllerRevisions),
   };
-  room.pods.addIndex(orphanIndex, byOrphan);
-  room.revisions.addIndex(orphanIndex, byOrphan);
-  return newController({
+  ctx.pods.addIndex(orphanIndex, byOrphan);
+  ctx.revisions.addIndex(orphanIndex, byOrphan);
+  return defineController(ctx, {
     name: "statefulset",
     sources: [
-      enqueueSelf(room.sets),
-      enqueueBy(room.pods, (queue) => ownedHandlers(podOwnership(room), queue)),
-      enqueueBy(room.claims, (queue) => claimHandlers(room, queue)),
-      needsSynced(room.revisions),
+      enqueueSelf(ctx.sets),
+      enqueueBy(ctx.pods, (queue) => ownedHandlers(podOwnership(ctx), queue)),
+      enqueueBy(ctx.claims, (queue) => claimHandlers(ctx, queue)),
+      needsSynced(ctx.revisions),
     ],
-    reconcile: (key, signal) => reconcile(room, key, signal),
+    reconcile,
     workers: ctx.config.concurrency.statefulSet,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface StatefulSetContext extends ControllerContext {
   readonly sets: SharedInformer<StatefulSet>;
   readonly pods: SharedInformer<Pod>;
   readonly claims: SharedInformer<PersistentVolumeClaim>;
@@ -66,7 +63,8 @@ function minReadySecondsOf({ featureGates }: ControllerContext, { spec }: Statef
   return featureGates.enabled("StatefulSetMinReadySeconds") ? (spec.minReadySeconds ?? 0) : 0;
 }
 
-function podOwnership({ ctx, sets: owners }: Room): Ownership<StatefulSet, Pod> {
+function podOwnership(ctx: StatefulSetContext): Ownership<StatefulSet, Pod> {
+  const { sets: owners } = ctx;
   return {
     owners,
     selectorOf,
@@ -75,7 +73,8 @@ function podOwnership({ ctx, sets: owners }: Room): Ownership<StatefulSet, Pod> 
 }
 
 /** Creation of a Pod may wait for the deletion of a stale claim. */
-function claimHandlers({ sets }: Room, queue: SourceQueue) {
+function claimHandlers(ctx: StatefulSetContext, queue: SourceQueue) {
+  const { sets } = ctx;
   return {
     deleted({ metadata }: PersistentVolumeClaim) {
       const prefix = parsePodName(metadata.name ?? "")?.parent;
@@ -88,24 +87,23 @@ function claimHandlers({ sets }: Room, queue: SourceQueue) {
 }
 
 /** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
-async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const set = room.sets.lister.get(key);
+async function reconcile(ctx: StatefulSetContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const set = ctx.sets.lister.get(key);
   if (set === undefined) return done; // deleted since it was queued
   try {
-    return await sync(room, set, signal);
+    return await sync(ctx, set, signal);
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
 
-async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<Result> {
-  const { ctx } = room;
-  const revisionsBefore = await ownRevisions(room, set, signal);
-  const own = await claimPods(room, set, signal);
+async function sync(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSignal): Promise<Result> {
+  const revisionsBefore = await ownRevisions(ctx, set, signal);
+  const own = await claimPods(ctx, set, signal);
   const synced = set.metadata.deletionTimestamp
     ? knownRevisions(set, revisionsBefore)
-    : await syncRevisions(room, set, revisionsBefore, signal);
+    : await syncRevisions(ctx, set, revisionsBefore, signal);
   if (synced === undefined) return done; // being deleted and its revisions are gone already
   const { revisions, collisionCount } = synced;
   const minReadySeconds = minReadySecondsOf(ctx, set);
@@ -116,7 +114,7 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
     revisions,
     minReadySeconds,
     claims: ctx.featureGates.enabled("StatefulSetAutoDeletePVC")
-      ? (name) => room.claims.lister.get(toKey(namespace, name))
+      ? (name) => ctx.claims.lister.get(toKey(namespace, name))
       : undefined,
     now: ctx.clock.now(),
   };
@@ -124,7 +122,7 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
   let failure: { error: unknown } | undefined;
   try {
     for (const step of planSteps(view)) {
-      await takeStep(room, set, step, signal);
+      await takeStep(ctx, set, step, signal);
       taken.push(step);
     }
   } catch (error) {
@@ -134,14 +132,15 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
   if (isOutdated(set, status)) await writeStatus(ctx.client, statefulSets, set, status, signal);
   const { current, update } = revisions;
   const inUse = new Set([current.metadata.name ?? "", update.metadata.name ?? "", ...own.map(revisionOf)]);
-  await truncateHistory(room, set, revisionsBefore, inUse, signal);
+  await truncateHistory(ctx, set, revisionsBefore, inUse, signal);
   if (failure !== undefined) throw failure.error;
   // A Pod becomes available after minReadySeconds without an event.
   const waits = minReadySeconds > 0 && status.availableReplicas !== (set.spec.replicas ?? 1);
   return waits ? { requeueAfterMs: minReadySeconds * 1000 } : done;
 }
 
-function claimPods({ ctx, pods: podInformer }: Room, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {
+function claimPods(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {
+  const { pods: podInformer } = ctx;
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,

@@ -13,17 +13,17 @@ import type { Revisions } from "./new-pod.ts";
 
 const hashLabel = "controller.kubernetes.io/hash";
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface StatefulSetContext extends ControllerContext {
   readonly revisions: SharedInformer<ControllerRevision>;
 }
 
 /** Revisions of the StatefulSet, oldest first; adopts matching orphans. */
 export async function ownRevisions(
-  { ctx, revisions }: Room,
+  ctx: StatefulSetContext,
   set: StatefulSet,
   signal: AbortSignal,
 ): Promise<ControllerRevision[]> {
+  const { revisions } = ctx;
   const selector = LabelSelector.fromObject(set.spec.selector);
   const claimed = await claimObjects<ControllerRevision>({
     client: ctx.client,
@@ -59,7 +59,7 @@ export function knownRevisions({ status }: StatefulSet, own: readonly Controller
  * Source: stateful_set_control.go getStatefulSetRevisions
  */
 export async function syncRevisions(
-  { ctx }: Room,
+  ctx: StatefulSetContext,
   set: StatefulSet,
   own: readonly ControllerRevision[],
   signal: AbortSignal,
@@ -82,7 +82,7 @@ export async function syncRevisions(
 
 /** Deletes the oldest unused revisions beyond `spec.revisionHistoryLimit`. Source: truncateHistory */
 export async function truncateHistory(
-  { ctx }: Room,
+  ctx: StatefulSetContext,
   set: StatefulSet,
   own: readonly ControllerRevision[],
   inUse: ReadonlySet<string>,

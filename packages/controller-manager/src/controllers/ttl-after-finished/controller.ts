@@ -1,12 +1,14 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/metrics/registry";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { defineController } from "../../define-controller.ts";
 import { finishedConditionOf } from "../../jobs/job-state.ts";
 
 /**
@@ -14,31 +16,29 @@ import { finishedConditionOf } from "../../jobs/job-state.ts";
  * Watches Jobs, and requeues each for its expiry.
  * Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go
  */
-export function newTtlAfterFinishedController(ctx: ControllerContext): Controller {
-  const informer = ctx.informers.for<Job>(jobs);
-  const durations = ctx.registry.histogram({
+export function newTtlAfterFinishedController(base: ControllerContext): Controller {
+  const durations = base.registry.histogram({
     name: "ttl_after_finished_controller_job_deletion_duration_seconds",
     help: "The time it took to delete the job since it became eligible for deletion",
     buckets: exponentialBuckets(0.1, 2, 14),
   });
-  return newController({
+  const ctx: TtlAfterFinishedContext = { ...base, jobs: base.informers.for<Job>(jobs), durations };
+  return defineController(ctx, {
     name: "ttl_jobs_to_delete",
-    sources: [enqueueMapped(informer, (job) => (needsCleanup(job) ? [keyOf(job)] : []))],
-    reconcile: (key, signal) => reconcile(ctx, key, informer.lister.get(key), durations, signal),
+    sources: [enqueueMapped(ctx.jobs, (job) => (needsCleanup(job) ? [keyOf(job)] : []))],
+    reconcile,
     workers: ctx.config.concurrency.ttlAfterFinished,
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.queueMetrics,
   });
 }
 
-async function reconcile(
-  { client, clock }: ControllerContext,
-  key: ObjectKey,
-  cached: Job | undefined,
-  durations: HistogramChild,
-  signal: AbortSignal,
-): Promise<Result> {
+interface TtlAfterFinishedContext extends ControllerContext {
+  readonly jobs: SharedInformer<Job>;
+  readonly durations: HistogramChild;
+}
+
+async function reconcile(ctx: TtlAfterFinishedContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { client, clock, durations } = ctx;
+  const cached = ctx.jobs.lister.get(key);
   if (cached === undefined || !needsCleanup(cached)) return done;
   const early = expiresAt(cached) - clock.now();
   if (early > 0) return { requeueAfterMs: early };

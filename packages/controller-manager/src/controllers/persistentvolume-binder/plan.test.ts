@@ -4,8 +4,8 @@ import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachi
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { bindCompleted, boundByController, provisionedBy, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
-import { type ClaimStep, decideClaim } from "./decide-claim.ts";
-import { decideVolume, isReleased } from "./decide-volume.ts";
+import { type ClaimStep, decideClaim } from "./plan-claim.ts";
+import { decideVolume, isReleased } from "./plan-volume.ts";
 
 const classes = new Map<string, Partial<StorageClass>>([
   ["now", { volumeBindingMode: "Immediate" }],
@@ -145,12 +145,12 @@ for (const { name, volume, claim, want } of [
     claim: aClaim(),
     want: "reclaim",
   },
-  { name: "whose claim does not know yet", volume: aVolume("a", { claimRef: own }), claim: aClaim(), want: "wake claim" },
+  { name: "whose claim does not know yet", volume: aVolume("a", { claimRef: own }), claim: aClaim(), want: "enqueue claim" },
   {
     name: "whose claim wants blocks",
     volume: aVolume("a", { claimRef: own }),
     claim: aClaim({ volumeMode: "Block" }),
-    want: "complain",
+    want: "report",
   },
   { name: "that is bound", volume: aVolume("a", { claimRef: own }), claim: aClaim({ volumeName: "a" }), want: "set phase Bound" },
   {
@@ -181,7 +181,7 @@ for (const { name, volume, claim, want } of [
 test("says on both sides that blocks are no file system", () => {
   const step = decideVolume(aVolume("a", { claimRef: own }), aClaim({ volumeMode: "Block" }));
   assert.deepEqual(step, {
-    do: "complain",
+    do: "report",
     toVolume: {
       type: "Warning",
       reason: "VolumeMismatch",

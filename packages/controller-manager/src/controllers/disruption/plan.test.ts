@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
-import { expectedPods, NoControllerError } from "./expected-pods.ts";
+import { expectedPods, NoControllerError } from "./plan.ts";
 import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
 
 const now = Date.parse("2022-01-01T01:00:00Z");

@@ -6,7 +6,7 @@ import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext } from "../testing/test-context.ts";
-import { ownedHandlers, wakeWhenAvailable } from "./owned-handlers.ts";
+import { ownedHandlers, wakeWhenAvailable } from "./owner-event-handlers.ts";
 
 const [one, two, api] = [aReplicaSet({ name: "one" }), aReplicaSet({ name: "two" }), aReplicaSet({ name: "api" })];
 api.spec.selector = { matchLabels: { app: "api" } };

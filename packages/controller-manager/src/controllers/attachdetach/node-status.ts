@@ -5,27 +5,27 @@ import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/c
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 
 /** Maintains `status.volumesAttached` of nodes; the kubelet waits for the entry before it mounts a volume. */
-export interface NodeReport {
+export interface NodeStatusUpdater {
   /** Writes the list if it changed. Writes of one node are serialized, so the last call determines the stored list. */
   write(node: string, signal: AbortSignal): Promise<void>;
 }
 
-export interface NodeReportOptions {
+export interface NodeStatusUpdaterOptions {
   readonly client: Client;
   readonly known: Newest<Node>;
   /** Volumes that the node may use now; called when the write starts. */
   readonly usable: (node: string) => readonly AttachedVolume[];
   /** Whether this controller manages the entry of the volume. */
-  readonly isOurs: (name: string) => boolean;
+  readonly isManaged: (name: string) => boolean;
 }
 
-export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptions): NodeReport {
-  const turns = new Map<string, Promise<void>>();
+export function newNodeStatusUpdater({ client, known, usable, isManaged }: NodeStatusUpdaterOptions): NodeStatusUpdater {
+  const pending = new Map<string, Promise<void>>();
 
   const write = async (name: string, signal: AbortSignal): Promise<void> => {
     const node = known.get(name);
     if (node === undefined) return; // deleted
-    const volumesAttached = listFor(node, usable(name), isOurs);
+    const volumesAttached = listFor(node, usable(name), isManaged);
     if (volumesAttached === undefined) return;
     const body = { status: { volumesAttached: volumesAttached.length === 0 ? null : volumesAttached } };
     try {
@@ -37,14 +37,14 @@ export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptio
 
   return {
     write(node, signal) {
-      const before = turns.get(node) ?? Promise.resolve();
-      const turn = before.catch(() => {}).then(() => write(node, signal));
-      turns.set(node, turn);
-      const leave = (): void => {
-        if (turns.get(node) === turn) turns.delete(node);
+      const before = pending.get(node) ?? Promise.resolve();
+      const current = before.catch(() => {}).then(() => write(node, signal));
+      pending.set(node, current);
+      const forget = (): void => {
+        if (pending.get(node) === current) pending.delete(node);
       };
-      turn.then(leave, leave);
-      return turn;
+      current.then(forget, forget);
+      return current;
     },
   };
 }
@@ -56,13 +56,13 @@ export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptio
 function listFor(
   { status: { volumesAttached: now = [] } = {} }: Node,
   usable: readonly AttachedVolume[],
-  isOurs: (name: string) => boolean,
+  isManaged: (name: string) => boolean,
 ): AttachedVolume[] | undefined {
-  const foreign = now.filter(({ name }) => !isOurs(name));
-  const ours = new Map(usable.map((volume) => [volume.name, volume]));
+  const foreign = now.filter(({ name }) => !isManaged(name));
+  const managed = new Map(usable.map((volume) => [volume.name, volume]));
   const paths = new Map(now.map(({ name, devicePath }) => [name, devicePath]));
   const isSame =
-    ours.size + foreign.length === paths.size &&
-    [...ours.values()].every(({ name, devicePath }) => paths.get(name) === devicePath);
-  return isSame ? undefined : [...foreign, ...[...ours.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))];
+    managed.size + foreign.length === paths.size &&
+    [...managed.values()].every(({ name, devicePath }) => paths.get(name) === devicePath);
+  return isSame ? undefined : [...foreign, ...[...managed.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))];
 }

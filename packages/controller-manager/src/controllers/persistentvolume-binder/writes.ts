@@ -12,7 +12,7 @@ import type {
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
-import type { Notice } from "./decide-claim.ts";
+import type { Notice } from "./plan-claim.ts";
 
 /** Writes of the binder. Each returns the stored object and sends no request when nothing changes. */
 export interface BindingWriter {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFailureBackoff } from "./failure-backoff.ts";
-import { newLetGoExpectations } from "./let-go-expectations.ts";
+import { newLetGoExpectations } from "./finalizer-expectations.ts";
 
 test("what was let go is expected until each is seen, once, and more is added to it", () => {
   const expectations = newLetGoExpectations();

@@ -1,4 +1,5 @@
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -7,12 +8,11 @@ import type { EvictionQueue } from "./eviction-queue.ts";
 import type { NodeHealth } from "./health.ts";
 import type { ZoneState } from "./zones.ts";
 
-/** State shared by the parts of the controller: node health and eviction queues. */
-export interface Room {
-  readonly ctx: ControllerContext;
-  readonly nodes: ReturnType<typeof ofNodes>;
-  readonly pods: ReturnType<typeof ofPods>;
-  readonly leases: ReturnType<typeof ofLeases>;
+/** Dependencies and state shared by the parts of the controller: node health and eviction queues. */
+export interface NodeLifecycleContext extends ControllerContext {
+  readonly nodes: SharedInformer<Node>;
+  readonly pods: SharedInformer<Pod>;
+  readonly leases: SharedInformer<Lease>;
   readonly health: Map<string, NodeHealth>;
   /** Eviction queues by zone. */
   readonly evictions: Map<string, EvictionQueue>;
@@ -22,24 +22,20 @@ export interface Room {
   allFullyDisrupted: boolean;
 }
 
-const ofNodes = (ctx: ControllerContext) => ctx.informers.for<Node>(nodes);
-const ofPods = (ctx: ControllerContext) => ctx.informers.for<Pod>(pods);
-const ofLeases = (ctx: ControllerContext) => ctx.informers.for<Lease>(leases);
-
-export function newRoom(ctx: ControllerContext): Room {
-  const room: Room = {
-    ctx,
-    nodes: ofNodes(ctx),
-    pods: ofPods(ctx),
-    leases: ofLeases(ctx),
+export function newNodeLifecycleContext(base: ControllerContext): NodeLifecycleContext {
+  const ctx: NodeLifecycleContext = {
+    ...base,
+    nodes: base.informers.for<Node>(nodes),
+    pods: base.informers.for<Pod>(pods),
+    leases: base.informers.for<Lease>(leases),
     health: new Map(),
     evictions: new Map(),
     zoneStates: new Map(),
     marksToRetry: new Set(),
     allFullyDisrupted: false,
   };
-  room.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
-  return room;
+  ctx.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
+  return ctx;
 }
 
 export const nodeIndex = "spec.nodeName";

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { newDesiredVolumes } from "./desired-volumes.ts";
 import { newProgressTable } from "./progress.ts";
 import type { Resolved } from "./volume.ts";
-import { newWantedVolumes } from "./wanted.ts";
 
 const [a, b] = ["a", "b"] as unknown as [VolumeId, VolumeId];
 const podOn = (name: string, nodeName: string, ...volumes: string[]) =>
@@ -14,7 +14,7 @@ const podOn = (name: string, nodeName: string, ...volumes: string[]) =>
 /** Resolves each volume to the id that is its name, unless `unknown` contains it. */
 function wantedVolumes() {
   const unknown = new Set<string>();
-  const wanted = newWantedVolumes((_, { name }: Volume) =>
+  const wanted = newDesiredVolumes((_, { name }: Volume) =>
     unknown.has(name) ? "unknown" : ({ id: name } as unknown as Resolved),
   );
   const users = (id: VolumeId) => [...wanted.of(id)].map(([node, { pods }]) => `${node}: ${[...pods].join()}`);

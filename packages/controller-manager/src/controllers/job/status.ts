@@ -5,12 +5,12 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { formatIndexes } from "./completion-indexes.ts";
 import { type Announced, complete, withCondition } from "./conditions.ts";
+import type { Sync } from "./context.ts";
 import type { Judgement } from "./judgement.ts";
-import { letGoOf } from "./pod-writes.ts";
 import { completionIndexOf, isIndexed } from "./pods.ts";
-import type { Sync } from "./sync.ts";
 import { allCounted, noteEnded, settleCounters } from "./tracking.ts";
 import { isHeld } from "./tracking-finalizer.ts";
+import { letGoOf } from "./writes.ts";
 
 /** Counts and conditions of one reconciliation. */
 export interface Counters {
@@ -49,7 +49,7 @@ export async function storeTracked(
   // A new start time alone does not cause a write; it is stored together with the first Pods.
   const changed = noted.status !== current || told !== undefined || !sameCounts(job.status, running, ready);
   let stored = changed ? await write(noted.status) : noted.status;
-  if (told !== undefined) sync.room.ctx.recorder.event(job, ...told.event);
+  if (told !== undefined) sync.ctx.recorder.event(job, ...told.event);
 
   const released = noted.release.length > 0 ? await letGoOf(sync, noted.release) : { uids: new Set<string>() };
   const settled = settleCounters(stored, noted.held.difference(released.uids));
@@ -86,45 +86,45 @@ export async function storeCounted(
     ...(completed && { completedIndexes: formatIndexes(completed.now) }),
   };
   const stored = await newStatusWriter(sync)(ending === undefined ? counted : ended(sync, counted, ending));
-  if (told !== undefined) sync.room.ctx.recorder.event(job, ...told.event);
+  if (told !== undefined) sync.ctx.recorder.event(job, ...told.event);
   if (ending !== undefined) tellEnd(sync, stored, ending);
   return ending !== undefined;
 }
 
-function ended({ room }: Sync, status: JobStatus, ending: Announced): JobStatus {
-  const next = withCondition(status, ending, room.ctx.clock.now());
+function ended({ ctx }: Sync, status: JobStatus, ending: Announced): JobStatus {
+  const next = withCondition(status, ending, ctx.clock.now());
   const time = next.conditions?.at(-1)?.lastTransitionTime;
   return ending === complete && time ? { ...next, completionTime: time } : next;
 }
 
 /** Called after the status is stored: recorded earlier, a conflict would duplicate the Events. */
-function tellEnd({ room, job }: Sync, status: JobStatus, ending: Announced): void {
-  const { recorder } = room.ctx;
+function tellEnd({ ctx, job }: Sync, status: JobStatus, ending: Announced): void {
+  const { recorder } = ctx;
   const { completions, completionMode = "NonIndexed" } = job.spec;
   if (ending === complete && completions != null && (status.succeeded ?? 0) > completions) {
     const message = "Too many succeeded pods running after completion count reached";
     recorder.event(job, "Warning", "TooManySucceededPods", message);
   }
   recorder.event(job, ...ending.event);
-  room.metrics.finished(completionMode, ending === complete ? "succeeded" : "failed");
+  ctx.metrics.finished(completionMode, ending === complete ? "succeeded" : "failed");
 }
 
 /** Returns a function that writes the status repeatedly, each time based on the object returned by the previous write. */
-function newStatusWriter({ room, key, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
+function newStatusWriter({ ctx, key, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
   const { completionMode = "NonIndexed" } = job.spec;
   let last: Job = job;
   return async (status) => {
     const { succeeded = 0, failed = 0 } = last.status ?? {};
     try {
-      last = await room.ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
+      last = await ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
     } catch (err) {
-      if (!isConflict(err)) room.unsure.add(key);
+      if (!isConflict(err)) ctx.unsure.add(key);
       throw err;
     }
-    room.newest.written(last);
+    ctx.newest.written(last);
     if (tracked) {
-      room.metrics.podsFinished(completionMode, "succeeded", (status.succeeded ?? 0) - succeeded);
-      room.metrics.podsFinished(completionMode, "failed", (status.failed ?? 0) - failed);
+      ctx.metrics.podsFinished(completionMode, "succeeded", (status.succeeded ?? 0) - succeeded);
+      ctx.metrics.podsFinished(completionMode, "failed", (status.failed ?? 0) - failed);
     }
     return status;
   };

@@ -2,11 +2,11 @@ import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { deleteExpected } from "../../pods/change-pods.ts";
+import { deleteExpected } from "../../pods/apply-pod-changes.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
-import type { PodPlan } from "./plan.ts";
+import type { Sync } from "./context.ts";
+import type { PodPlan } from "./pod-plan.ts";
 import { podRecipes } from "./pods.ts";
-import type { Sync } from "./sync.ts";
 import { uidOf } from "./tracking.ts";
 import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
 
@@ -23,7 +23,8 @@ export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<
   if (plan === undefined) return { change: 0 };
   if (plan.create.length > 0) return createPods(sync, plan.create);
   if (plan.delete.length === 0) return { change: 0 };
-  const { expectations, ctx } = sync.room;
+  const { ctx } = sync;
+  const { expectations } = ctx;
   expectations.expectDeletions(sync.key, plan.delete.map(uidOf));
   ctx.log.v(4)?.info("Too many pods running for job", { job: sync.key, deleting: plan.delete.length });
   const { count, error } = await eachOf(plan.delete, async (pod) => {
@@ -39,8 +40,8 @@ export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<
   return { change: -count, error };
 }
 
-async function createPods({ room, key, job, tracked, signal }: Sync, indexes: PodPlan["create"]): Promise<Outcome> {
-  const { ctx, expectations } = room;
+async function createPods({ ctx, key, job, tracked, signal }: Sync, indexes: PodPlan["create"]): Promise<Outcome> {
+  const { expectations } = ctx;
   expectations.expectCreations(key, indexes.length);
   ctx.log.v(4)?.info("Too few pods running", { job: key, creating: indexes.length });
   const recipeOf = podRecipes(job, tracked);
@@ -60,8 +61,8 @@ async function createPods({ room, key, job, tracked, signal }: Sync, indexes: Po
 }
 
 /** Deletes the active Pods of a failed Job. Their finalizers stay until the Pods are counted. */
-export async function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
-  const { count, error } = await eachOf(active, async (pod) => void (await deletePod(room.ctx, job, pod, signal)));
+export async function deleteAll({ ctx, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
+  const { count, error } = await eachOf(active, async (pod) => void (await deletePod(ctx, job, pod, signal)));
   return { change: -count, error };
 }
 
@@ -71,14 +72,14 @@ export async function deleteAll({ room, job, signal }: Sync, active: readonly Po
  * @returns uids of the Pods without the finalizer, and the first failure
  */
 export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids: ReadonlySet<string>; error?: unknown }> {
-  const { room, key } = sync;
+  const { ctx, key } = sync;
   const uids = new Set<string>();
-  if (sync.tracked) room.letGo.expect(key, held.map(uidOf));
+  if (sync.tracked) ctx.letGo.expect(key, held.map(uidOf));
   const { error } = await eachOf(held, async (pod) => {
     try {
       await letGo(sync, pod);
     } catch (err) {
-      room.letGo.observed(key, uidOf(pod)); // no watch event will follow
+      ctx.letGo.observed(key, uidOf(pod)); // no watch event will follow
       throw err;
     }
     uids.add(uidOf(pod));
@@ -86,10 +87,10 @@ export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids:
   return { uids, error };
 }
 
-async function letGo({ room, signal }: Sync, { metadata }: Pod): Promise<void> {
+async function letGo({ ctx, signal }: Sync, { metadata }: Pod): Promise<void> {
   const { namespace, name = "" } = metadata;
   try {
-    await room.ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: letGoPatch }, { signal });
+    await ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: letGoPatch }, { signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
     // The Pod has been deleted already.

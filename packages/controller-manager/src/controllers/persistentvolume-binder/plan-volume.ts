@@ -2,7 +2,7 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { hasSameMode } from "@coxswain/apimachinery/volumes/matching";
-import type { Notice } from "./decide-claim.ts";
+import type { Notice } from "./plan-claim.ts";
 
 /** The next step for a volume. */
 export type VolumeStep =
@@ -10,8 +10,8 @@ export type VolumeStep =
   /** Its claim is deleted or bound to another volume: set phase Released (unless Failed) and apply the reclaim policy. */
   | { readonly do: "reclaim" }
   /** The reconciliation of the claim completes the binding. */
-  | { readonly do: "wake claim" }
-  | { readonly do: "complain"; readonly toVolume: Notice; readonly toClaim: Notice }
+  | { readonly do: "enqueue claim" }
+  | { readonly do: "report"; readonly toVolume: Notice; readonly toClaim: Notice }
   | { readonly do: "unbind" };
 
 /**
@@ -26,7 +26,7 @@ export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeCl
   if (claim === undefined || claim.metadata.uid !== claimRef.uid) return { do: "reclaim" };
   const { volumeName } = claim.spec;
   if (volumeName === volume.metadata.name) return { do: "set phase", phase: "Bound" };
-  if (!volumeName) return hasSameMode(volume, claim) ? { do: "wake claim" } : modesDiffer(volume, claim);
+  if (!volumeName) return hasSameMode(volume, claim) ? { do: "enqueue claim" } : modesDiffer(volume, claim);
   const wasMadeForIt = volume.metadata.annotations?.[provisionedBy] !== undefined;
   return { do: wasMadeForIt && volume.spec.persistentVolumeReclaimPolicy === "Delete" ? "reclaim" : "unbind" };
 }
@@ -39,7 +39,7 @@ function modesDiffer(volume: PersistentVolume, claim: PersistentVolumeClaim): Vo
     message: `Cannot bind PersistentVolume ${what} due to incompatible volumeMode.`,
   });
   return {
-    do: "complain",
+    do: "report",
     toVolume: notice(`to requested PersistentVolumeClaim ${goQuote(claim.metadata.name ?? "")}`),
     toClaim: notice(`${goQuote(volume.metadata.name ?? "")} to requested PersistentVolumeClaim`),
   };

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import type { PodMetrics } from "./metrics-client.ts";
-import { type Rules, replicasForAverage, replicasForShare, replicasForUtilization, replicasForValue } from "./replica-math.ts";
+import {
+  type Rules,
+  replicasForAverage,
+  replicasForShare,
+  replicasForUtilization,
+  replicasForValue,
+} from "./replica-calculator.ts";
 
 const now = Date.parse("2024-01-01T12:00:00Z");
 const rules: Rules = { tolerance: 0.1, cpuInitializationMs: 120_000, initialReadinessMs: 10_000, now };

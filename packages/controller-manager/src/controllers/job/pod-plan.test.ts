@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { parseIndexes } from "./completion-indexes.ts";
-import { planPods } from "./plan.ts";
+import { planPods } from "./pod-plan.ts";
 
 const indexed = { completionMode: "Indexed", completions: 5, parallelism: 3 };
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { kubeControllerManager } from "../../flags.ts";
-import { nodeIpamConfigOf } from "./ranges-of-flags.ts";
+import { nodeIpamConfigOf } from "./config.ts";
 
 const configOf = (argv: readonly string[]) => {
   const errors: string[] = [];

@@ -10,7 +10,7 @@ import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { newNodeReport } from "./node-report.ts";
+import { newNodeStatusUpdater } from "./node-status.ts";
 
 const { signal } = new AbortController();
 
@@ -27,11 +27,11 @@ async function start(t: { after(fn: () => void): void }) {
     ["a", ["v1"]],
     ["b", ["v9"]],
   ]);
-  const report = newNodeReport({
+  const report = newNodeStatusUpdater({
     client,
     known,
     usable: (node) => (usable.get(node) ?? []).map((name) => ({ name, devicePath: "" })),
-    isOurs: (name) => name.startsWith("v"),
+    isManaged: (name) => name.startsWith("v"),
   });
   const listed = (node: string) => client.object<Node>(nodes, node)?.status?.volumesAttached?.map(({ name }) => name);
   return { client, report, usable, listed };

@@ -7,8 +7,8 @@ import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1"
 import type { ObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
-import { jobName } from "./decide.ts";
-import type { Look } from "./look.ts";
+import type { Look } from "./context.ts";
+import { jobName } from "./plan.ts";
 
 /**
  * Creates the Job of one scheduled time. The name acts as a lock: an existing Job was created by an earlier
@@ -17,8 +17,8 @@ import type { Look } from "./look.ts";
  * or the namespace is terminating
  */
 export async function startJob(look: Look, time: number): Promise<ObjectReference | "over" | undefined> {
-  const { room, cronJob, signal } = look;
-  const { client, recorder } = room.ctx;
+  const { ctx, cronJob, signal } = look;
+  const { client, recorder } = ctx;
   const job = jobOf(cronJob, time);
   const { namespace, name = "" } = job.metadata;
   let created: Job;
@@ -35,7 +35,7 @@ export async function startJob(look: Look, time: number): Promise<ObjectReferenc
     return isJobFinished(existing) ? "over" : referenceTo(existing);
   }
   const createdAt = parseTime(created.metadata.creationTimestamp ?? "") ?? time;
-  room.creationSkew.observe((createdAt - time) / 1000);
+  ctx.creationSkew.observe((createdAt - time) / 1000);
   recorder.event(cronJob, "Normal", "SuccessfulCreate", `Created job ${name}`);
   return referenceTo(created);
 }
@@ -94,8 +94,8 @@ function byStart(a: Job, b: Job): number {
  * Deletes the Job in the background; a failure is recorded as an Event.
  * @returns whether the Job is deleted
  */
-export async function deleteJob({ room, cronJob, signal }: Look, { metadata }: Job): Promise<boolean> {
-  const { client, recorder } = room.ctx;
+export async function deleteJob({ ctx, cronJob, signal }: Look, { metadata }: Job): Promise<boolean> {
+  const { client, recorder } = ctx;
   const { namespace, name = "" } = metadata;
   try {
     await client.delete(jobs, { namespace, name }, { propagationPolicy: "Background", signal });

@@ -4,7 +4,7 @@ import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { type Due, lastDue, untilNextMs } from "./due.ts";
+import { type Due, lastDue, untilNextMs } from "./schedule-times.ts";
 
 export type Told = readonly [type: "Normal" | "Warning", reason: string, message: string];
 

@@ -4,15 +4,15 @@ import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { AttachableVolume, Resolved } from "./volume.ts";
 
 /** A volume and the Pods that need it on one node. */
-export interface Want {
+export interface DesiredVolume {
   readonly volume: AttachableVolume;
   readonly pods: ReadonlySet<ObjectKey>;
 }
 
 /** Desired attachments, derived from the Pods scheduled to nodes. */
-export interface WantedVolumes {
+export interface DesiredVolumes {
   /**
-   * Replaces the wanted volumes of a Pod.
+   * Replaces the desired volumes of a Pod.
    * @returns the affected volumes
    */
   set(pod: Pod, needsVolumes: boolean): VolumeId[];
@@ -22,8 +22,8 @@ export interface WantedVolumes {
    * @returns the affected volumes
    */
   forget(pod: ObjectKey): VolumeId[];
-  /** Wants of one volume by node name. */
-  of(id: VolumeId): ReadonlyMap<string, Want>;
+  /** Desired attachments of one volume by node name. */
+  of(id: VolumeId): ReadonlyMap<string, DesiredVolume>;
   ids(): Iterable<VolumeId>;
 }
 
@@ -33,13 +33,13 @@ interface Entry {
   readonly volumes: ReadonlyMap<string, AttachableVolume>;
 }
 
-const none: ReadonlyMap<string, Want> = new Map();
+const none: ReadonlyMap<string, DesiredVolume> = new Map();
 
 /**
  * @param resolve resolves a volume of a Pod. While the result is `unknown` the previous one is kept: a claim that
  * disappears from the cache must not detach the volume of a running Pod
  */
-export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved): WantedVolumes {
+export function newDesiredVolumes(resolve: (pod: Pod, volume: Volume) => Resolved): DesiredVolumes {
   const byPod = new Map<ObjectKey, Entry>();
   const byVolume = new Map<VolumeId, Map<string, { volume: AttachableVolume; pods: Set<ObjectKey> }>>();
 
@@ -49,9 +49,9 @@ export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved
     byPod.delete(pod);
     for (const { id } of entry.volumes.values()) {
       const nodes = byVolume.get(id);
-      const want = nodes?.get(entry.node);
-      want?.pods.delete(pod);
-      if (want?.pods.size === 0) nodes?.delete(entry.node);
+      const desired = nodes?.get(entry.node);
+      desired?.pods.delete(pod);
+      if (desired?.pods.size === 0) nodes?.delete(entry.node);
       if (nodes?.size === 0) byVolume.delete(id);
     }
     return idsOf(entry);
@@ -77,9 +77,9 @@ export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved
         const known = now === "unknown" && before?.node === node ? before.volumes.get(volume.name) : now;
         if (typeof known === "object") volumes.set(volume.name, known);
       }
-      const concerned = new Set([...remove(key), ...idsOf({ node, volumes })]);
+      const affected = new Set([...remove(key), ...idsOf({ node, volumes })]);
       add(key, { node, volumes });
-      return [...concerned];
+      return [...affected];
     },
     has: (pod) => byPod.has(pod),
     forget: remove,

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { CronJobSpec, CronJobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { aCronJob } from "../../testing/jobs.ts";
-import { decide } from "./decide.ts";
-import { untilNextMs } from "./due.ts";
+import { decide } from "./plan.ts";
+import { untilNextMs } from "./schedule-times.ts";
 
 // Schedules are evaluated in the time zone of the process.
 process.env["TZ"] = "UTC";

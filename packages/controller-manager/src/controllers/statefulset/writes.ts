@@ -10,12 +10,11 @@ import { wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";
 import type { Action, Step } from "./plan.ts";
 
-interface Room {
-  readonly ctx: ControllerContext;
+interface StatefulSetContext extends ControllerContext {
   readonly claims: SharedInformer<PersistentVolumeClaim>;
 }
 
-type Deed = (room: Room, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
+type Deed = (ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
 
 /**
  * Executes one step and records an Event on the StatefulSet.
@@ -23,53 +22,53 @@ type Deed = (room: Room, set: StatefulSet, pod: Pod, signal: AbortSignal) => Pro
  * not show yet
  * Source: pkg/controller/statefulset/stateful_pod_control.go
  */
-export function takeStep(room: Room, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
-  return deeds[action](room, set, pod, signal);
+export function takeStep(ctx: StatefulSetContext, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
+  return deeds[action](ctx, set, pod, signal);
 }
 
 const deeds: Readonly<Record<Action, Deed>> = {
-  async create(room, set, pod, signal) {
-    const { client } = room.ctx;
-    const created = await telling(room, set, pod, "create", async () => {
-      await createClaims(room, set, pod, signal);
+  async create(ctx, set, pod, signal) {
+    const { client } = ctx;
+    const created = await telling(ctx, set, pod, "create", async () => {
+      await createClaims(ctx, set, pod, signal);
       return client.create<Pod>(pods, pod, { signal });
     });
-    await telling(room, set, pod, "update", () => settleClaims(room, set, created, signal));
-    tell(room, set, pod, "create");
+    await telling(ctx, set, pod, "update", () => settleClaims(ctx, set, created, signal));
+    tell(ctx, set, pod, "create");
   },
-  async delete(room, set, pod, signal) {
+  async delete(ctx, set, pod, signal) {
     const { namespace, name = "", uid } = pod.metadata;
     const preconditions = uid === undefined ? {} : { preconditions: { uid } };
-    await telling(room, set, pod, "delete", () =>
-      room.ctx.client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
+    await telling(ctx, set, pod, "delete", () =>
+      ctx.client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
         if (!isNotFound(err)) throw err; // already deleted
       }),
     );
-    tell(room, set, pod, "delete");
+    tell(ctx, set, pod, "delete");
   },
-  "delete failed"(room, set, pod, signal) {
+  "delete failed"(ctx, set, pod, signal) {
     const message = `StatefulSet ${set.metadata.namespace}/${set.metadata.name} is recreating failed Pod ${pod.metadata.name}`;
-    room.ctx.recorder.event(set, "Warning", "RecreatingFailedPod", message);
-    return deeds.delete(room, set, pod, signal);
+    ctx.recorder.event(set, "Warning", "RecreatingFailedPod", message);
+    return deeds.delete(ctx, set, pod, signal);
   },
-  async repair(room, set, pod, signal) {
+  async repair(ctx, set, pod, signal) {
     if (!hasIdentity(set, pod) || !hasStorage(set, pod)) {
-      await telling(room, set, pod, "update", async () => {
-        if (!hasStorage(set, pod)) await createClaims(room, set, pod, signal);
-        await updatePod(room, set, pod, signal);
+      await telling(ctx, set, pod, "update", async () => {
+        if (!hasStorage(set, pod)) await createClaims(ctx, set, pod, signal);
+        await updatePod(ctx, set, pod, signal);
       });
-      tell(room, set, pod, "update");
+      tell(ctx, set, pod, "update");
     }
-    await telling(room, set, pod, "update", () => settleClaims(room, set, pod, signal));
+    await telling(ctx, set, pod, "update", () => settleClaims(ctx, set, pod, signal));
   },
-  "settle claims": (room, set, pod, signal) => settleClaims(room, set, pod, signal),
+  "settle claims": (ctx, set, pod, signal) => settleClaims(ctx, set, pod, signal),
 };
 
 const reasons = { create: "Create", update: "Update", delete: "Delete" } as const;
 
 /** Records an Event for a failure and rethrows it; no Event for AlreadyExists, which results from a stale cache. */
 async function telling<T>(
-  room: Room,
+  ctx: StatefulSetContext,
   set: StatefulSet,
   pod: Pod,
   verb: keyof typeof reasons,
@@ -78,19 +77,19 @@ async function telling<T>(
   try {
     return await work();
   } catch (err) {
-    if (!isAlreadyExists(err)) tell(room, set, pod, verb, err);
+    if (!isAlreadyExists(err)) tell(ctx, set, pod, verb, err);
     throw err;
   }
 }
 
-function tell({ ctx }: Room, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
+function tell(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
   const what = `${verb} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
   if (err === undefined) ctx.recorder.event(set, "Normal", `Successful${reasons[verb]}`, `${what} successful`);
   else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${messageOf(err)}`);
 }
 
 /** Updates the Pod; after a conflict retries once on the current Pod. */
-async function updatePod({ ctx }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+async function updatePod(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   const repaired = (found: Pod): Pod => withStorage(set, withIdentity(set, found));
   try {
     await ctx.client.update<Pod>(pods, repaired(pod), { signal });
@@ -106,7 +105,8 @@ async function updatePod({ ctx }: Room, set: StatefulSet, pod: Pod, signal: Abor
  * Creates missing claims; existing ones are not changed.
  * @throws Error that names every claim that could not be created
  */
-async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+async function createClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+  const { claims } = ctx;
   const failures: string[] = [];
   for (const claim of claimsOf(set, ordinalOf(pod)).values()) {
     const { namespace, name = "" } = claim.metadata;
@@ -128,7 +128,8 @@ async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, s
 }
 
 /** Updates the owner references of claims according to the retention policy; no-op when the feature gate is off. */
-async function settleClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+async function settleClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+  const { claims } = ctx;
   if (!ctx.featureGates.enabled("StatefulSetAutoDeletePVC")) return;
   for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {
     // A claim that is not cached yet is updated in a later reconciliation.

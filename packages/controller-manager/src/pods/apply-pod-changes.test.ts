@@ -8,7 +8,7 @@ import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { changePods } from "./change-pods.ts";
+import { changePods } from "./apply-pod-changes.ts";
 
 const owner = aReplicaSet({ name: "web" });
 const key = "default/web";

@@ -1,0 +1,35 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/metrics/registry";
+import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+
+/** Dependencies and state shared by all reconciliations of CronJobs. */
+export interface CronJobContext extends ControllerContext {
+  readonly cronJobs: SharedInformer<CronJob>;
+  readonly jobs: SharedInformer<Job>;
+  readonly creationSkew: HistogramChild;
+}
+
+export function newCronJobContext(base: ControllerContext): CronJobContext {
+  return {
+    ...base,
+    cronJobs: base.informers.for<CronJob>(cronJobs),
+    jobs: base.informers.for<Job>(jobs),
+    creationSkew: base.registry.histogram({
+      name: "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
+      help: "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+      buckets: exponentialBuckets(1, 2, 10),
+    }),
+  };
+}
+
+/** Context of one reconciliation of one CronJob. */
+export interface Look {
+  readonly ctx: CronJobContext;
+  /** Private copy. */
+  readonly cronJob: CronJob;
+  /** Modified during the reconciliation and stored at its end. */
+  readonly status: CronJobStatus;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,67 @@
+import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
+import { type Newest, newNewest } from "@coxswain/apimachinery/informers/newest";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
+import { type FailureBackoff, newFailureBackoff } from "./failure-backoff.ts";
+import { type LetGoExpectations, newLetGoExpectations } from "./finalizer-expectations.ts";
+import { type JobMetrics, newJobMetrics } from "./metrics.ts";
+import { isHeld } from "./tracking-finalizer.ts";
+
+/** Dependencies and state shared by all reconciliations of Jobs. */
+export interface JobContext extends ControllerContext {
+  readonly jobs: SharedInformer<Job>;
+  /**
+   * Jobs including the status this controller last wrote. The Pod cache may already show removed finalizers while the
+   * Job cache still shows the old counters; combining the two would create replacement Pods.
+   */
+  readonly newest: Newest<Job>;
+  /** Keys of Jobs whose last status write has an unknown outcome (the request failed without a response). */
+  readonly unsure: Set<ObjectKey>;
+  readonly pods: SharedInformer<Pod>;
+  /** Creations and deletions of Pods that the cache does not show yet. */
+  readonly expectations: Expectations;
+  readonly letGo: LetGoExpectations;
+  readonly failures: FailureBackoff;
+  readonly metrics: JobMetrics;
+  enqueueAfter(key: ObjectKey, delayMs: number): void;
+  /** Queues the Pod for removal of its tracking finalizer, because no Job will count it. */
+  enqueueOrphan(pod: Pod): void;
+}
+
+export function newJobContext(base: ControllerContext, queues: Pick<JobContext, "enqueueAfter" | "enqueueOrphan">): JobContext {
+  const jobInformer = base.informers.for<Job>(jobs);
+  const podInformer = base.informers.for<Pod>(pods);
+  podInformer.addIndex(orphanIndex, byOrphan);
+  jobInformer.addHandler({
+    deleted(job) {
+      for (const pod of podInformer.lister.controlledBy(job)) if (isHeld(pod)) queues.enqueueOrphan(pod);
+    },
+  });
+  return {
+    ...base,
+    ...queues,
+    jobs: jobInformer,
+    pods: podInformer,
+    expectations: newExpectations(base.clock),
+    letGo: newLetGoExpectations(),
+    newest: newNewest(jobInformer),
+    unsure: new Set(),
+    failures: newFailureBackoff(),
+    metrics: newJobMetrics(base.registry),
+  };
+}
+
+/** Context of one reconciliation of one Job. */
+export interface Sync {
+  readonly ctx: JobContext;
+  readonly key: ObjectKey;
+  /** Private copy; its status is the stored one. */
+  readonly job: Job;
+  readonly tracked: boolean;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,48 @@
+import {
+  type Controller,
+  type ControllerOptions,
+  newController,
+  type Result,
+} from "@coxswain/apimachinery/controller/controller";
+import { newPeriodic, type Periodic, type PeriodicOptions } from "@coxswain/apimachinery/controller/periodic";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ControllerContext, Runnable } from "./controller-context.ts";
+
+/**
+ * Moves one object towards its desired state; never runs concurrently for one key. Level-based: acts on the cached state, not
+ * on the event that enqueued the key. A rejection is logged and retried with backoff.
+ * @param ctx dependencies and state shared by all reconciliations of the controller
+ */
+export type Reconcile<C extends ControllerContext> = (ctx: C, key: ObjectKey, signal: AbortSignal) => Promise<Result>;
+
+/** A queue, what enqueues its keys, and what is done with them. `name` is that of the work queue in logs and metrics. */
+export interface ControllerDefinition<C extends ControllerContext>
+  extends Pick<ControllerOptions, "name" | "sources" | "workers" | "maxRetries" | "limiter" | "batchMs"> {
+  readonly reconcile: Reconcile<C>;
+}
+
+/** Creates a controller with the log, clock and queue metrics of the context. */
+export function defineController<C extends ControllerContext>(
+  ctx: C,
+  { reconcile, ...options }: ControllerDefinition<C>,
+): Controller {
+  const { log, clock, queueMetrics: metrics } = ctx;
+  return newController({ ...options, reconcile: (key, signal) => reconcile(ctx, key, signal), log, clock, metrics });
+}
+
+/** A check that is repeated for all objects. */
+export interface PeriodicDefinition<C extends ControllerContext> extends Pick<PeriodicOptions, "name" | "periodMs" | "synced"> {
+  /** An error is logged and does not end the loop. */
+  readonly work: (ctx: C, signal: AbortSignal) => Promise<void>;
+}
+
+/** Creates a periodic check with the log and clock of the context. */
+export function definePeriodic<C extends ControllerContext>(ctx: C, { work, ...options }: PeriodicDefinition<C>): Periodic {
+  const { log, clock } = ctx;
+  return newPeriodic({ ...options, work: (signal) => work(ctx, signal), log, clock });
+}
+
+/** Runs the parts of a controller concurrently. The first failure ends the wait for all of them. */
+export function runTogether(...parts: readonly Runnable[]): Runnable {
+  return { run: async (signal) => void (await Promise.all(parts.map((part) => part.run(signal)))) };
+}
