@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { catalogue, enabledControllers } from "./catalogue.ts";
+import { newTestContext } from "./testing/test-context.ts";
 
 const off = () => false;
 
@@ -44,3 +45,15 @@ test("a controller of a feature is there when all of its gates are on", () => {
   gates.add("StorageVersionAPI");
   assert.deepEqual([has("*"), has("storage-version-gc"), errors.length], [true, true, 1]);
 });
+
+for (const { name, make } of catalogue) {
+  test(`${name} can be started again over the same informers`, (t) => {
+    const { ctx } = newTestContext(
+      t,
+      { nodeIpam: { ranges: [{ cidr: "10.244.0.0/16", maskSize: 24 }], serviceCidrs: [] }, rootCa: "PEM" },
+      { TopologyAwareHints: true },
+    );
+    make(ctx);
+    assert.doesNotThrow(() => make(ctx));
+  });
+}

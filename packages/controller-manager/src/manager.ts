@@ -66,8 +66,8 @@ export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
     ending.abort(new Error("leaderelection lost"));
   };
   try {
-    const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
-    const waited = waitForServer(asking, { purpose: "the controllers", clock, log: options.log, signal });
+    const unlimitedClient = family.member({ qps: -1, userAgent: userAgentOf(program) });
+    const waited = waitForServer(unlimitedClient, { purpose: "the controllers", clock, log: options.log, signal });
     if (!(await unlessAborted(waited, signal))) return "stopped";
     if (!leaderElection.enabled) {
       await runControllers(options, family, "main", signal);
@@ -148,8 +148,8 @@ async function runControllers(
   signal: AbortSignal,
 ): Promise<void> {
   const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
-  const asking = family.member({ qps: -1, userAgent: userAgentOf(program) });
-  if (!(await unlessAborted(requireHealthyServer(asking, clock, log, signal), signal))) return;
+  const unlimitedClient = family.member({ qps: -1, userAgent: userAgentOf(program) });
+  if (!(await unlessAborted(requireHealthyServer(unlimitedClient, clock, log, signal), signal))) return;
   const jitter = 1 + Math.random();
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),

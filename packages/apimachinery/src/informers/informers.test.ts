@@ -163,6 +163,17 @@ test("stops when it is told to", async (t) => {
   assert.deepEqual(seen, []);
 });
 
+test("an index can be added again, and not replaced by another function under its name", async (t) => {
+  const { client, informer } = await started(t, (c) => c.put(pods, aPod({ name: "a", nodeName: "n1" })));
+  const byNode = ({ spec }: Pod): string[] => [spec.nodeName ?? ""];
+  informer.addIndex("node", byNode);
+  informer.addIndex("node", byNode);
+  assert.throws(() => informer.addIndex("node", ({ spec }) => [spec.hostname ?? ""]), /another index named node exists/);
+  client.put(pods, aPod({ name: "b", nodeName: "n1" }));
+  await settle();
+  assert.deepEqual(names(informer.lister.byIndex("node", "n1")), ["a", "b"]);
+});
+
 test("listers find by namespace, label, index and controller, through changes", async (t) => {
   const owner = aReplicaSet({ name: "web" });
   const { client, informer } = await started(t, (c) =>

@@ -31,6 +31,11 @@ export interface SharedInformer<T> {
   readonly synced: boolean;
   /** @returns a function that removes the handler */
   addHandler(handler: InformerHandler<T>): () => void;
+  /**
+   * Adds an index of all present and future objects. No effect when the same function was added under the name, so that a
+   * controller that is started again can add its indexes.
+   * @throws Error for another function under an existing name
+   */
   addIndex(name: string, index: IndexFunction<T>): void;
   /** Resolves when `synced`; rejects with the signal's reason, or when `run` ends first. */
   waitForSync(signal: AbortSignal): Promise<void>;
@@ -55,6 +60,8 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
   const { client, clock, log, ref, resyncMs = 0, onFailure } = options;
   const store = newObjectStore<T>();
   const handlers = new Set<InformerHandler<T>>();
+  /** By the function that was given: the store compares identities. */
+  const guardedIndexes = new WeakMap<IndexFunction<T>, IndexFunction<T>>();
   let synced = false;
   const firstList = Promise.withResolvers<void>();
   firstList.promise.catch(() => {}); // avoids an unhandled rejection
@@ -135,7 +142,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       return () => void handlers.delete(handler);
     },
     addIndex(name, index) {
-      store.addIndex(name, (object) => {
+      const guarded = guardedIndexes.getOrInsertComputed(index, () => (object: T) => {
         try {
           return index(object);
         } catch (err) {
@@ -143,6 +150,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
           return [];
         }
       });
+      store.addIndex(name, guarded);
     },
     waitForSync(signal) {
       if (synced) return Promise.resolve();

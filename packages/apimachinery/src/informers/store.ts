@@ -16,7 +16,10 @@ export interface ObjectStore<T> {
   set(object: T): T | undefined;
   delete(key: ObjectKey): T | undefined;
   keys(): Iterable<ObjectKey>;
-  /** Adds an index of all present and future objects. No effect when the name exists. */
+  /**
+   * Adds an index of all present and future objects. No effect when the same function was added under the name.
+   * @throws Error for another function under an existing name
+   */
   addIndex(name: string, index: IndexFunction<T>): void;
   /** @throws Error for an unknown index */
   byIndex(name: string, value: string): T[];
@@ -51,7 +54,9 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
     },
     keys: () => objects.keys(),
     addIndex(name, valuesOf) {
-      if (indexes.has(name)) return;
+      const present = indexes.get(name);
+      if (present?.valuesOf === valuesOf) return;
+      if (present !== undefined) throw new Error(`another index named ${name} exists`);
       const index: Index<T> = { valuesOf, buckets: new Map() };
       for (const [key, object] of objects) insertInto(index, key, object);
       indexes.set(name, index);

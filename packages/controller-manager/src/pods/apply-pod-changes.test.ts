@@ -8,7 +8,7 @@ import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { changePods } from "./apply-pod-changes.ts";
+import { applyPodChanges } from "./apply-pod-changes.ts";
 
 const owner = aReplicaSet({ name: "web" });
 const key = "default/web";
@@ -20,7 +20,7 @@ function setUp() {
   client.put(pods, ...doomed);
   const expectations = newExpectations(newFakeClock());
   const change = (create: number, remove = 0) =>
-    changePods(
+    applyPodChanges(
       { client, recorder: silentRecorder },
       expectations,
       {

@@ -26,18 +26,18 @@ export interface PodChangeFailures {
  * Creates and deletes Pods of an owner and records the expectations. All deletions are attempted; creations stop at
  * the first failed slow-start batch. Errors of a terminating namespace are ignored.
  */
-export async function changePods(
+export async function applyPodChanges(
   ctx: PodWriter,
   expectations: Expectations,
-  { owner, ownerResource, create, delete: doomed }: PodChanges,
+  { owner, ownerResource, create, delete: toDelete }: PodChanges,
   signal: AbortSignal,
 ): Promise<PodChangeFailures> {
-  if (create.length === 0 && doomed.length === 0) return {};
+  if (create.length === 0 && toDelete.length === 0) return {};
   const key = keyOf(owner);
   expectations.expect(
     key,
     create.length,
-    doomed.map(({ metadata }) => metadata.uid ?? ""),
+    toDelete.map(({ metadata }) => metadata.uid ?? ""),
   );
   const ref = newControllerRef(owner, ownerResource);
   const { succeeded, error: creating } = await slowStartBatch(create.length, async (index) => {
@@ -50,7 +50,7 @@ export async function changePods(
   });
   // Failed and unattempted creations produce no watch event.
   for (let i = succeeded; i < create.length; i++) expectations.creationObserved(key);
-  const deletions = await Promise.allSettled(doomed.map((pod) => deleteExpected(ctx, expectations, owner, pod, signal)));
+  const deletions = await Promise.allSettled(toDelete.map((pod) => deleteExpectedPod(ctx, expectations, owner, pod, signal)));
   const failed = deletions.find((result) => result.status === "rejected");
   return {
     ...(creating === undefined ? {} : { creating }),
@@ -62,17 +62,17 @@ export async function changePods(
  * Deletes a Pod with a recorded expectation. The expectation is released when the request fails or the Pod was deleted
  * already, because no watch event may follow.
  */
-export async function deleteExpected(
+export async function deleteExpectedPod(
   ctx: PodWriter,
   expectations: Expectations,
   owner: KubeObject,
   pod: Pod,
   signal: AbortSignal,
 ): Promise<void> {
-  let willBeSeen = false;
+  let willBeObserved = false;
   try {
-    willBeSeen = await deletePod(ctx, owner, pod, signal);
+    willBeObserved = await deletePod(ctx, owner, pod, signal);
   } finally {
-    if (!willBeSeen) expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
+    if (!willBeObserved) expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
   }
 }

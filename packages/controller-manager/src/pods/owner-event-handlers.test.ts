@@ -6,7 +6,7 @@ import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext } from "../testing/test-context.ts";
-import { ownedHandlers, wakeWhenAvailable } from "./owner-event-handlers.ts";
+import { enqueueWhenAvailable, ownerEventHandlers } from "./owner-event-handlers.ts";
 
 const [one, two, api] = [aReplicaSet({ name: "one" }), aReplicaSet({ name: "two" }), aReplicaSet({ name: "api" })];
 api.spec.selector = { matchLabels: { app: "api" } };
@@ -18,13 +18,13 @@ async function setUp(t: { after(fn: () => void): void }, ...owners: ReplicaSet[]
   const informer = ctx.informers.for<ReplicaSet>(replicaSets);
   await run();
   const heard: string[] = [];
-  const handlers = ownedHandlers<ReplicaSet, Pod>(
+  const handlers = ownerEventHandlers<ReplicaSet, Pod>(
     {
       owners: informer,
       selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
       created: (key) => void heard.push(`created ${key}`),
       removed: (key, { metadata }) => void heard.push(`removed ${key} ${metadata.name}`),
-      changed: wakeWhenAvailable(() => 30),
+      changed: enqueueWhenAvailable(() => 30),
     },
     {
       enqueue: (key) => void heard.push(key),

@@ -24,14 +24,14 @@ export interface Ownership<T extends KubeObject, O extends KubeObject> {
  * Enqueues the owners affected by an event: the controller, also the previous one when it changed, and for an orphan
  * all owners whose selector matches, so that one can adopt it.
  */
-export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
+export function ownerEventHandlers<T extends KubeObject, O extends KubeObject>(
   ownership: Ownership<T, O>,
   queue: SourceQueue,
 ): Required<InformerHandler<O>> {
   const { owners, selectorOf } = ownership;
   const ownerOf = (object: O): T | undefined => controllingOwner(owners, object);
   /** An owner with an invalid selector selects nothing and must not prevent others from being enqueued. */
-  const readable = (owner: T): LabelSelector | undefined => {
+  const validSelector = (owner: T): LabelSelector | undefined => {
     try {
       return selectorOf(owner);
     } catch {
@@ -40,7 +40,7 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
   };
   const enqueueMatching = (object: O): void => {
     for (const owner of owners.lister.inNamespace(object.metadata.namespace ?? "")) {
-      const selector = readable(owner);
+      const selector = validSelector(owner);
       if (selector?.empty === false && selector.matches(object.metadata.labels)) queue.enqueue(keyOf(owner));
     }
   };
@@ -87,7 +87,7 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
  * A `changed` callback for owners with minReadySeconds: enqueues the owner when the Pod becomes available. One second
  * is added because the condition's timestamp is in whole seconds.
  */
-export function wakeWhenAvailable<T extends KubeObject>(
+export function enqueueWhenAvailable<T extends KubeObject>(
   minReadySecondsOf: (owner: T) => number,
 ): NonNullable<Ownership<T, Pod>["changed"]> {
   return (owner, old, now, queue) => {

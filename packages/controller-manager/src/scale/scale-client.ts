@@ -24,7 +24,7 @@ export interface ScaleClient {
 }
 
 /** How long discovery results are cached. Source: cmd/kube-controller-manager/app, the reset of the RESTMapper */
-const believedForMs = 30_000;
+const cacheMs = 30_000;
 
 /**
  * Creates a scale client with its own discovery cache.
@@ -35,12 +35,12 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
 
   const discover = (): Promise<readonly ResourceRef[]> => {
     const now = clock.monotonic();
-    if (known !== undefined && now - known.at < believedForMs) return known.resources;
+    if (known !== undefined && now - known.at < cacheMs) return known.resources;
     const resources = discoverPreferredResources(client).then((discovered) => discovered.resources);
-    const asked = { at: now, resources };
-    known = asked;
+    const entry = { at: now, resources };
+    known = entry;
     resources.catch(() => {
-      if (known === asked) known = undefined;
+      if (known === entry) known = undefined;
     });
     return resources;
   };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aPod, aService, type PodOptions } from "@coxswain/apimachinery/testing/builders";
-import { countsAsEndpoint, familiesOf, hostnameIn, isSelectedBy, showsInEndpoints, targetPortOf } from "./service-pods.ts";
+import { countsAsEndpoint, endpointChanged, familiesOf, hostnameIn, isSelectedBy, targetPortOf } from "./service-pods.ts";
 
 for (const { name, labels, selector, want } of [
   { name: "all labels of the selector", labels: { app: "web", tier: "x" }, selector: { app: "web" }, want: true },
@@ -63,10 +63,10 @@ test("only what endpoints show wakes services", () => {
     pod.metadata.resourceVersion = resourceVersion;
     return pod;
   };
-  assert.equal(showsInEndpoints(before, at("2", { annotations: { a: "b" } })), false);
-  assert.equal(showsInEndpoints(before, at("2", { ready: false })), true);
-  assert.equal(showsInEndpoints(before, at("2", { labels: { app: "web" } })), true);
-  assert.equal(showsInEndpoints(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), true);
+  assert.equal(endpointChanged(before, at("2", { annotations: { a: "b" } })), false);
+  assert.equal(endpointChanged(before, at("2", { ready: false })), true);
+  assert.equal(endpointChanged(before, at("2", { labels: { app: "web" } })), true);
+  assert.equal(endpointChanged(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), true);
 });
 
 for (const { name, options } of [
@@ -80,9 +80,9 @@ for (const { name, options } of [
   test(`a pod that changes ${name} shows in endpoints; the same version again does not`, () => {
     const before = aPod({ podIP: "10.1.0.1", nodeName: "n1" });
     const now = aPod({ podIP: "10.1.0.1", nodeName: "n1", ...options });
-    assert.equal(showsInEndpoints(before, now), false, "a resync");
+    assert.equal(endpointChanged(before, now), false, "a resync");
     now.metadata.resourceVersion = "2";
-    assert.equal(showsInEndpoints(before, now), true);
+    assert.equal(endpointChanged(before, now), true);
   });
 }
 

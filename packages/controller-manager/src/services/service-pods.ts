@@ -92,7 +92,7 @@ export function serviceSources(informers: InformerFactory): Source[] {
       return {
         added: (pod: Pod) => enqueueFor(pod),
         updated(old: Pod, now: Pod) {
-          if (showsInEndpoints(old, now)) enqueueFor(old, now);
+          if (endpointChanged(old, now)) enqueueFor(old, now);
         },
         deleted: (pod: Pod) => enqueueFor(pod),
       };
@@ -101,7 +101,7 @@ export function serviceSources(informers: InformerFactory): Source[] {
 }
 
 /** Whether the change of the Pod affects endpoints. Source: endpointutil.podEndpointsChanged */
-export function showsInEndpoints(old: Pod, now: Pod): boolean {
+export function endpointChanged(old: Pod, now: Pod): boolean {
   if (old.metadata.resourceVersion === now.metadata.resourceVersion) return false; // a resync
   return !deepEqual(endpointState(old), endpointState(now));
 }

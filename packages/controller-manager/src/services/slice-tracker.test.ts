@@ -15,8 +15,8 @@ const service = "default/web";
 
 test("a cache is stale while it lacks any slice that was written, or shows an older state of the second one", () => {
   const tracker = newSliceTracker(newFakeClock());
-  tracker.wrote(service, slice("a", 1));
-  tracker.wrote(service, slice("b", 2));
+  tracker.recordWrite(service, slice("a", 1));
+  tracker.recordWrite(service, slice("b", 2));
   assert.equal(tracker.isStale(service, []), true);
   assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
   assert.equal(tracker.isStale(service, [slice("a", 1), slice("b", 1)]), true);
@@ -27,32 +27,32 @@ test("a cache is stale while it lacks any slice that was written, or shows an ol
 
 test("a cache that shows what was deleted is stale until it is seen to go", () => {
   const tracker = newSliceTracker(newFakeClock());
-  tracker.wrote(service, slice("a", 1));
-  tracker.deleted(service, slice("a", 1));
+  tracker.recordWrite(service, slice("a", 1));
+  tracker.recordDeletion(service, slice("a", 1));
   assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
   assert.equal(tracker.isStale(service, []), false);
-  assert.equal(tracker.sawDeletion(slice("a", 1)), true);
-  assert.equal(tracker.sawDeletion(slice("a", 1)), false, "expected once");
+  assert.equal(tracker.deletionObserved(slice("a", 1)), true);
+  assert.equal(tracker.deletionObserved(slice("a", 1)), false, "expected once");
   assert.equal(tracker.isStale(service, [slice("a", 1)]), false);
 });
 
 test("a deletion that was not ours is news, and so is a generation after our own write", () => {
   const tracker = newSliceTracker(newFakeClock());
-  tracker.wrote(service, slice("a", 2));
+  tracker.recordWrite(service, slice("a", 2));
   assert.deepEqual(
-    [1, 2, 3].map((generation) => tracker.isNews(slice("a", generation))),
+    [1, 2, 3].map((generation) => tracker.isForeignChange(slice("a", generation))),
     [false, false, true],
   );
-  assert.equal(tracker.isNews(slice("unknown", 1)), true);
-  assert.equal(tracker.sawDeletion(slice("a", 2)), false);
+  assert.equal(tracker.isForeignChange(slice("unknown", 1)), true);
+  assert.equal(tracker.deletionObserved(slice("a", 2)), false);
 });
 
 test("what a cache did not show for five minutes is given up; a write in between begins its time anew", async () => {
   const clock = newFakeClock();
   const tracker = newSliceTracker(clock);
-  tracker.wrote(service, slice("a", 1));
+  tracker.recordWrite(service, slice("a", 1));
   await clock.advance(200_000);
-  tracker.wrote(service, slice("a", 2));
+  tracker.recordWrite(service, slice("a", 2));
   await clock.advance(200_000);
   assert.equal(tracker.isStale(service, [slice("a", 1)]), true);
   await clock.advance(100_001);
@@ -61,10 +61,10 @@ test("what a cache did not show for five minutes is given up; a write in between
 
 test("a service that went leaves nothing behind for one of its name", () => {
   const tracker = newSliceTracker(newFakeClock());
-  tracker.wrote(service, slice("a", 1));
-  tracker.wrote("default/other", slice("b", 1));
+  tracker.recordWrite(service, slice("a", 1));
+  tracker.recordWrite("default/other", slice("b", 1));
   tracker.forget(service);
   assert.equal(tracker.isStale(service, []), false);
-  assert.equal(tracker.isNews(slice("a", 1)), true);
+  assert.equal(tracker.isForeignChange(slice("a", 1)), true);
   assert.equal(tracker.isStale("default/other", []), true);
 });

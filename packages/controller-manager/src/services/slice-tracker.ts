@@ -8,15 +8,15 @@ import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discover
  * Source: pkg/controller/util/endpointslice/endpointslice_tracker.go
  */
 export interface SliceTracker {
-  wrote(service: ObjectKey, stored: EndpointSlice): void;
-  deleted(service: ObjectKey, slice: EndpointSlice): void;
+  recordWrite(service: ObjectKey, stored: EndpointSlice): void;
+  recordDeletion(service: ObjectKey, slice: EndpointSlice): void;
   forget(service: ObjectKey): void;
   /** True when a written slice is missing or outdated in the cache, or a deleted one is still present. */
   isStale(service: ObjectKey, cached: readonly EndpointSlice[]): boolean;
   /** False for the event of an own write. */
-  isNews(slice: EndpointSlice): boolean;
+  isForeignChange(slice: EndpointSlice): boolean;
   /** Records an observed deletion; returns true when it was expected. */
-  sawDeletion(slice: EndpointSlice): boolean;
+  deletionObserved(slice: EndpointSlice): boolean;
 }
 
 interface Written {
@@ -30,13 +30,13 @@ export function newSliceTracker(clock: Clock): SliceTracker {
   const uidsOf = new Map<ObjectKey, Set<string>>();
   const generationOf = ({ metadata }: EndpointSlice): number => metadata.generation ?? 0;
   const uidOf = ({ metadata }: EndpointSlice): string => metadata.uid ?? "";
-  const note = (service: ObjectKey, uid: string, generation: number): void => {
+  const record = (service: ObjectKey, uid: string, generation: number): void => {
     byUid.set(uid, { generation, at: clock.monotonic() });
     uidsOf.getOrInsertComputed(service, () => new Set()).add(uid);
   };
   return {
-    wrote: (service, stored) => note(service, uidOf(stored), generationOf(stored)),
-    deleted: (service, slice) => note(service, uidOf(slice), deletedMark),
+    recordWrite: (service, stored) => record(service, uidOf(stored), generationOf(stored)),
+    recordDeletion: (service, slice) => record(service, uidOf(slice), deletedMark),
     forget(service) {
       for (const uid of uidsOf.get(service) ?? []) byUid.delete(uid);
       uidsOf.delete(service);
@@ -57,11 +57,11 @@ export function newSliceTracker(clock: Clock): SliceTracker {
       }
       return false;
     },
-    isNews(slice) {
+    isForeignChange(slice) {
       const written = byUid.get(uidOf(slice));
       return written === undefined || written.generation < generationOf(slice);
     },
-    sawDeletion(slice) {
+    deletionObserved(slice) {
       const expected = byUid.get(uidOf(slice))?.generation === deletedMark;
       byUid.delete(uidOf(slice));
       return expected;

@@ -9,13 +9,13 @@ const service = aService({ createdAt: at(1) });
 
 test("the first time counts as when the service was made, then what changed, the earliest first", () => {
   const times = newTriggerTimes();
-  assert.equal(times.look(service, [podAt("a", 2)]), at(1));
-  assert.equal(times.look(service, [podAt("a", 2)]), undefined);
-  assert.equal(times.look(service, [podAt("a", 2), podAt("b", 5), podAt("c", 4)]), at(4));
-  assert.equal(times.look(service, [podAt("a", 3), podAt("b", 5)]), at(3));
-  assert.equal(times.look(service, [podAt("a", 1)]), undefined, "a time that went back is no news");
+  assert.equal(times.update(service, [podAt("a", 2)]), at(1));
+  assert.equal(times.update(service, [podAt("a", 2)]), undefined);
+  assert.equal(times.update(service, [podAt("a", 2), podAt("b", 5), podAt("c", 4)]), at(4));
+  assert.equal(times.update(service, [podAt("a", 3), podAt("b", 5)]), at(3));
+  assert.equal(times.update(service, [podAt("a", 1)]), undefined, "a time that went back is no news");
   times.forget("default/web");
-  assert.equal(times.look(service, []), at(1));
+  assert.equal(times.update(service, []), at(1));
 });
 
 test("a time replaces the one before, none removes it", () => {
@@ -30,7 +30,7 @@ test("a pod without a time hides neither the one after it nor that of a service 
   const { creationTimestamp: _, ...metadata } = service.metadata;
   const untimed = { ...service, metadata };
   const none = aPod({ name: "none", status: { conditions: [] } });
-  assert.equal(times.look(untimed, [none, podAt("a", 2)]), undefined);
-  assert.equal(times.look(untimed, [none, podAt("a", 4), podAt("b", 3)]), at(3));
-  assert.equal(times.look(untimed, [none, podAt("a", 5)]), at(5), "what was seen is known of each pod for itself");
+  assert.equal(times.update(untimed, [none, podAt("a", 2)]), undefined);
+  assert.equal(times.update(untimed, [none, podAt("a", 4), podAt("b", 3)]), at(3));
+  assert.equal(times.update(untimed, [none, podAt("a", 5)]), at(5), "what was seen is known of each pod for itself");
 });

@@ -15,26 +15,26 @@ export interface TriggerTimes {
    * Must be called in every reconciliation.
    * @returns RFC 3339 time; the Service's creation time on the first call; undefined when nothing changed
    */
-  look(service: Service, pods: readonly Pod[]): string | undefined;
+  update(service: Service, pods: readonly Pod[]): string | undefined;
   forget(service: ObjectKey): void;
 }
 
-interface Seen {
+interface Observed {
   /** By Pod name. Times are in the API's format, which sorts lexically. */
   readonly pods: ReadonlyMap<string, string>;
   readonly service: string;
 }
 
 export function newTriggerTimes(): TriggerTimes {
-  const seen = new Map<ObjectKey, Seen>();
+  const observed = new Map<ObjectKey, Observed>();
   return {
-    look(service, pods) {
+    update(service, pods) {
       const key = keyOf(service);
-      const before = seen.get(key);
+      const before = observed.get(key);
       const made = service.metadata.creationTimestamp ?? "";
       const now = new Map<string, string>();
       let earliest: string | undefined;
-      const note = (time: string, last: string): void => {
+      const consider = (time: string, last: string): void => {
         if (time > last && (earliest === undefined || time < earliest)) earliest = time;
       };
       for (const pod of pods) {
@@ -42,13 +42,13 @@ export function newTriggerTimes(): TriggerTimes {
         const time = readyCondition(pod)?.lastTransitionTime;
         if (!time) continue;
         now.set(name, time);
-        note(time, before?.pods.get(name) ?? "");
+        consider(time, before?.pods.get(name) ?? "");
       }
-      note(made, before?.service ?? "");
-      seen.set(key, { pods: now, service: made });
+      consider(made, before?.service ?? "");
+      observed.set(key, { pods: now, service: made });
       return before === undefined ? made || undefined : earliest;
     },
-    forget: (service) => void seen.delete(service),
+    forget: (service) => void observed.delete(service),
   };
 }
 

@@ -51,14 +51,14 @@ export function finishedAt(time: string, type: "Complete" | "Failed" = "Complete
 interface JobPodOptions {
   readonly phase?: string;
   readonly index?: number | string;
-  readonly held?: boolean;
+  readonly withFinalizer?: boolean;
   readonly deletedAt?: string;
   readonly restarts?: number;
 }
 
 /** A Pod controlled by the Job. */
 export function aJobPod(job: Job, name: string, options: JobPodOptions = {}): Pod {
-  const { phase = "Running", index, held = true, deletedAt, restarts = 0 } = options;
+  const { phase = "Running", index, withFinalizer = true, deletedAt, restarts = 0 } = options;
   const { metadata } = job;
   return {
     apiVersion: "v1",
@@ -70,7 +70,7 @@ export function aJobPod(job: Job, name: string, options: JobPodOptions = {}): Po
       creationTimestamp: "2021-12-31T23:59:00Z",
       ...(metadata.labels && { labels: metadata.labels }),
       ...(index !== undefined && { annotations: { "batch.kubernetes.io/job-completion-index": String(index) } }),
-      ...(held && { finalizers: ["batch.kubernetes.io/job-tracking"] }),
+      ...(withFinalizer && { finalizers: ["batch.kubernetes.io/job-tracking"] }),
       ...(deletedAt && { deletionTimestamp: deletedAt }),
       ownerReferences: [
         {

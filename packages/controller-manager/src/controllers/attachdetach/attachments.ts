@@ -28,11 +28,11 @@ export interface AttachmentSources {
 
 /** Adds the necessary indexes to the informers. */
 export function newAttachments({ attachments, volumes, nodes, gates }: AttachmentSources): Attachments {
-  volumes.addIndex("volume-id", (volume) => listed(idOfSpec(csiFormOf(volume, gates)?.spec)));
-  nodes.addIndex("attached", (node) => namesAttached(node));
-  attachments.addIndex("node", ({ spec }) => [spec.nodeName]);
-  attachments.addIndex("volume", ({ spec: { source } }) => listed(source.persistentVolumeName));
-  attachments.addIndex("inline", ({ spec: { source } }) => listed(idOfSpec(source.inlineVolumeSpec)));
+  volumes.addIndex("volume-id", volumeIdIndex(gates));
+  nodes.addIndex("attached", attachedVolumeIds);
+  attachments.addIndex("node", byNode);
+  attachments.addIndex("volume", byVolume);
+  attachments.addIndex("inline", byInlineVolume);
 
   const idOf = ({ metadata, spec }: VolumeAttachment): VolumeId | undefined => {
     const { persistentVolumeName, inlineVolumeSpec } = spec.source;
@@ -40,7 +40,7 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
     const known = volume === undefined ? idOfSpec(inlineVolumeSpec) : idOfSpec(csiFormOf(volume, gates)?.spec);
     if (known !== undefined) return known;
     const node = nodes.lister.get(spec.nodeName);
-    return node && namesAttached(node).find((id) => parseVolumeId(id) && attachmentName(id, spec.nodeName) === metadata.name);
+    return node && attachedVolumeIds(node).find((id) => parseVolumeId(id) && attachmentName(id, spec.nodeName) === metadata.name);
   };
 
   return {
@@ -66,6 +66,26 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
   };
 }
 
+type Gates = AttachmentSources["gates"];
+const volumeIdIndexes = new WeakMap<Gates, (volume: PersistentVolume) => string[]>();
+
+/** The same function for the same gates: an informer rejects another one under the name of an index. */
+function volumeIdIndex(gates: Gates): (volume: PersistentVolume) => string[] {
+  return volumeIdIndexes.getOrInsertComputed(gates, () => (volume) => optional(idOfSpec(csiFormOf(volume, gates)?.spec)));
+}
+
+function byNode({ spec }: VolumeAttachment): string[] {
+  return [spec.nodeName];
+}
+
+function byVolume({ spec: { source } }: VolumeAttachment): string[] {
+  return optional(source.persistentVolumeName);
+}
+
+function byInlineVolume({ spec: { source } }: VolumeAttachment): string[] {
+  return optional(idOfSpec(source.inlineVolumeSpec));
+}
+
 function viewOf({ metadata, spec, status }: VolumeAttachment, node: Node | undefined, id: VolumeId): Attached {
   return {
     node: spec.nodeName,
@@ -78,10 +98,10 @@ function viewOf({ metadata, spec, status }: VolumeAttachment, node: Node | undef
 }
 
 /** Volume ids in `status.volumesAttached` of the node. */
-export function namesAttached({ status }: Node): VolumeId[] {
+export function attachedVolumeIds({ status }: Node): VolumeId[] {
   return (status?.volumesAttached ?? []).map(({ name }) => name);
 }
 
-function listed(value: string | undefined): string[] {
+function optional(value: string | undefined): string[] {
   return value === undefined ? [] : [value];
 }

@@ -2,28 +2,29 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { podsByNode } from "../../pods/pods-by-node.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
-import { namesAttached } from "./attachments.ts";
+import { attachedVolumeIds } from "./attachments.ts";
 import type { AttachDetachContext } from "./context.ts";
 import { isManaged } from "./managed-node.ts";
 import { csiFormOf } from "./resolve.ts";
 import { idOfSpec } from "./volume.ts";
 import { recordDetached } from "./writes.ts";
 
-const nodeIndex = "attachdetach-node";
 const keepTerminated = "volumes.kubernetes.io/keep-terminated-pod-volumes";
 
 /** Updates the desired volumes and enqueues affected volumes and nodes on every change. */
 export class EventHandlers {
   readonly #ctx: AttachDetachContext;
   readonly #podsOf: (claim: ObjectKey) => Pod[];
+  readonly #podsOn: (node: string) => Pod[];
 
   /** Adds the necessary indexes to the informers. */
   constructor(ctx: AttachDetachContext) {
     this.#ctx = ctx;
     this.#podsOf = podsByClaim(ctx.cache.pods);
-    ctx.cache.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
+    this.#podsOn = podsByNode(ctx.cache.pods);
   }
 
   register(): void {
@@ -60,10 +61,6 @@ export class EventHandlers {
   /** Resolves the volumes of all Pods again. */
   resolveAllPods(): void {
     this.#resolvePods(this.#ctx.cache.pods.lister.list());
-  }
-
-  #podsOn(node: string): Pod[] {
-    return this.#ctx.cache.pods.lister.byIndex(nodeIndex, node);
   }
 
   #enqueueVolumes(ids: Iterable<VolumeId>): void {
@@ -110,7 +107,7 @@ export class EventHandlers {
   #nodeChanged(node: Node): void {
     this.#ctx.enqueueNode(keyOf(node));
     this.#resolvePods(this.#podsOn(keyOf(node)));
-    this.#enqueueVolumes(namesAttached(node));
+    this.#enqueueVolumes(attachedVolumeIds(node));
   }
 
   #nodeUpdated(old: Node, now: Node): void {
@@ -123,5 +120,5 @@ export class EventHandlers {
 }
 
 function usedOrAttached(...nodes: readonly Node[]): Set<VolumeId> {
-  return new Set(nodes.flatMap((node) => [...(node.status?.volumesInUse ?? []), ...namesAttached(node)]));
+  return new Set(nodes.flatMap((node) => [...(node.status?.volumesInUse ?? []), ...attachedVolumeIds(node)]));
 }

@@ -75,8 +75,8 @@ export class FlexAttacher {
       const driver = await this.#find(volume.driver);
       // So that the driver can reject the volume. The returned name is not used.
       await driver.call("getvolumename", driverOptions(volume)).catch(unlessNotSupported);
-      const answer = await driver.call("attach", driverOptions(volume), node).catch(unlessNotSupported);
-      this.#set(id, node, { device: answer?.device ?? "", uncertain: false });
+      const response = await driver.call("attach", driverOptions(volume), node).catch(unlessNotSupported);
+      this.#set(id, node, { device: response?.device ?? "", uncertain: false });
     } catch (err) {
       this.#set(id, node, { device: "", uncertain: true });
       throw err;

@@ -2,7 +2,7 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /** Event message in upstream's format; the trailing space stays when `more` is empty. */
-export function aboutVolume(what: string, label: string, more: string): string {
+export function volumeMessage(what: string, label: string, more: string): string {
   return `${what} for volume ${goQuote(label)} ${more}`;
 }
 
@@ -18,5 +18,5 @@ export function multiAttachMessage(pod: Pod, users: readonly Pod[], label: strin
   if (users.length === 0) why = "Volume is already exclusively attached to one node and can't be attached to another";
   else if (own.length === 0) why = `Volume is already used by ${inOthers}`;
   else if (elsewhere > 0) why = `${why} and ${inOthers}`;
-  return aboutVolume("Multi-Attach error", label, why);
+  return volumeMessage("Multi-Attach error", label, why);
 }

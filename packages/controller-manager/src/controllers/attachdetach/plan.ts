@@ -45,19 +45,21 @@ export const unmountLimitMs = 6 * 60_000;
 
 /** Pure: plans the steps for one volume on all nodes. Source: pkg/controller/volume/attachdetach/reconciler */
 export function planVolume({ desired, attachments, exclusive, unusedSince, now }: PlanInput): AttachStep[] {
-  const leaving = attachments.filter(({ node, deleting }) => !deleting && !desired.includes(node));
-  const steps: AttachStep[] = leaving.map(({ node, name, inUse }) => {
-    const leftMs = (unusedSince(node) ?? now) + unmountLimitMs - now;
-    return inUse && leftMs > 0 ? { do: "hold", node, forMs: leftMs } : { do: "detach", node, name, forced: leftMs <= 0 };
+  const unused = attachments.filter(({ node, deleting }) => !deleting && !desired.includes(node));
+  const steps: AttachStep[] = unused.map(({ node, name, inUse }) => {
+    const remainingMs = (unusedSince(node) ?? now) + unmountLimitMs - now;
+    return inUse && remainingMs > 0
+      ? { do: "hold", node, forMs: remainingMs }
+      : { do: "detach", node, name, forced: remainingMs <= 0 };
   });
   for (const node of desired) {
-    const there = attachments.find((attachment) => attachment.node === node);
-    if (there !== undefined) steps.push(stepOf(there));
+    const existing = attachments.find((attachment) => attachment.node === node);
+    if (existing !== undefined) steps.push(stepOf(existing));
     else {
       const others = attachments.filter((attachment) => attachment.node !== node).map((attachment) => attachment.node);
       // When several nodes need an exclusive volume that is not attached, the first one gets it.
-      const promised = steps.flatMap((step) => (step.do === "attach" ? [step.node] : []));
-      const taken = [...others, ...promised];
+      const assigned = steps.flatMap((step) => (step.do === "attach" ? [step.node] : []));
+      const taken = [...others, ...assigned];
       steps.push(exclusive && taken.length > 0 ? { do: "refuse", node, others: taken } : { do: "attach", node });
     }
   }

@@ -41,7 +41,7 @@ export function resolve(pod: Pod, volume: Volume, sources: VolumeSources): Resol
   if (bound === undefined || bound.spec.claimRef?.uid !== claim.metadata.uid) return "unknown";
   if (bound.spec.flexVolume !== undefined) return flexVolume(volume, sources, bound) ?? "not attached";
   const csi = asCsi(bound, pod, sources);
-  return unlessDriverRefrains(csi === undefined ? undefined : attachable(csi), sources) ?? "not attached";
+  return unlessAttachNotRequired(csi === undefined ? undefined : attachable(csi), sources) ?? "not attached";
 }
 
 /** @param bound the PersistentVolume of the Pod's claim; undefined for an inline volume */
@@ -59,7 +59,7 @@ function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): Attacha
   const migrated = migratedPluginOf(volume as PersistentVolumeSource, sources.gates);
   if (migrated === undefined || !isOnNode(migrated, pod, sources)) return undefined;
   const csi = translatedInline(volume, migrated.plugin, pod.metadata.namespace ?? "");
-  const found = csi && unlessDriverRefrains(attachable(csi), sources);
+  const found = csi && unlessAttachNotRequired(attachable(csi), sources);
   return found && { ...found, source: { inlineVolumeSpec: csi.spec } };
 }
 
@@ -81,7 +81,7 @@ export function csiFormOf(volume: PersistentVolume, gates: VolumeSources["gates"
 }
 
 /** Filters out volumes whose CSIDriver sets `attachRequired: false`. */
-function unlessDriverRefrains(volume: CsiVolume | undefined, { drivers }: VolumeSources): CsiVolume | undefined {
+function unlessAttachNotRequired(volume: CsiVolume | undefined, { drivers }: VolumeSources): CsiVolume | undefined {
   if (volume === undefined || drivers.get(volume.driver)?.spec.attachRequired === false) return undefined;
   return volume;
 }

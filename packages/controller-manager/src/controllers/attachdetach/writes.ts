@@ -5,7 +5,7 @@ import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/re
 import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { AttachDetachContext } from "./context.ts";
 import type { DesiredVolume } from "./desired-volumes.ts";
-import { aboutVolume, multiAttachMessage } from "./messages.ts";
+import { multiAttachMessage, volumeMessage } from "./messages.ts";
 import type { AttachStep } from "./plan.ts";
 import type { Progress } from "./progress.ts";
 import { type AttachableFlexVolume, newAttachment, pluginOf } from "./volume.ts";
@@ -98,7 +98,7 @@ function attached(ctx: AttachDetachContext, id: VolumeId, node: string, progress
   const desired = ctx.desired.of(id).get(node);
   if (desired !== undefined && progress.attachingSince !== undefined) {
     observe(ctx, id, "volume_attach", "success", progress.attachingSince);
-    const message = aboutVolume("AttachVolume.Attach succeeded", desired.volume.label, "");
+    const message = volumeMessage("AttachVolume.Attach succeeded", desired.volume.label, "");
     for (const pod of podsOf(ctx, desired)) ctx.recorder.event(pod, "Normal", "SuccessfulAttachVolume", message);
   }
   ctx.progress.forget(id, node);
@@ -108,7 +108,7 @@ function attachFailed(ctx: AttachDetachContext, id: VolumeId, node: string, prog
   const desired = ctx.desired.of(id).get(node);
   observe(ctx, id, "volume_attach", "fail-unknown", progress.attachingSince);
   if (desired !== undefined) {
-    const message = aboutVolume("AttachVolume.Attach failed", desired.volume.label, `: ${error}`);
+    const message = volumeMessage("AttachVolume.Attach failed", desired.volume.label, `: ${error}`);
     for (const pod of podsOf(ctx, desired)) ctx.recorder.event(pod, "Warning", "FailedAttachVolume", message);
   }
   return retryLater(ctx, progress);

@@ -25,7 +25,7 @@ export function newCronJobContext(base: ControllerContext): CronJobContext {
 }
 
 /** Context of one reconciliation of one CronJob. */
-export interface Look {
+export interface CronJobSync {
   readonly ctx: CronJobContext;
   /** Private copy. */
   readonly cronJob: CronJob;

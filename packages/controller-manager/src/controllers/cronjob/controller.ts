@@ -10,8 +10,8 @@ import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
-import { type CronJobContext, type Look, newCronJobContext } from "./context.ts";
-import { decide, type Told, untilNextOf } from "./plan.ts";
+import { type CronJobContext, type CronJobSync, newCronJobContext } from "./context.ts";
+import { type PendingEvent, planCronJob, untilNextScheduled } from "./plan.ts";
 import { untilNextMs } from "./schedule-times.ts";
 import { deleteJob, deleteSurplusJobs, startJob } from "./writes.ts";
 
@@ -47,7 +47,7 @@ const workers = 5;
 
 function untilNextAfterChange({ clock, recorder }: ControllerContext, cronJob: CronJob): number | undefined {
   try {
-    return untilNextOf(cronJob, clock.now());
+    return untilNextScheduled(cronJob, clock.now());
   } catch {
     const message = `unparseable schedule for cronjob: ${cronJob.spec.schedule}`;
     recorder.event(cronJob, "Warning", "UnParseableCronJobSchedule", message);
@@ -62,16 +62,16 @@ async function reconcile(ctx: CronJobContext, key: ObjectKey, signal: AbortSigna
   const cached = ctx.cronJobs.lister.get(key);
   if (cached === undefined) return done;
   const children = ctx.jobs.lister.controlledBy(cached);
-  const cronJob = deepClone(await knowingItsJobs(ctx, cached, children, signal));
-  const look: Look = { ctx, cronJob, status: { ...cronJob.status }, signal };
-  const told: Told[] = [];
+  const cronJob = deepClone(await refreshIfStale(ctx, cached, children, signal));
+  const sync: CronJobSync = { ctx, cronJob, status: { ...cronJob.status }, signal };
+  const pendingEvents: PendingEvent[] = [];
   try {
-    noteChildren(look, children, told);
-    await noteMissing(look, children, told);
-    return await act(look, children);
+    recordFinishedJobs(sync, children, pendingEvents);
+    await removeMissingJobs(sync, children, pendingEvents);
+    return await applyPlan(sync, children);
   } finally {
     // Also after a failure: actions that succeeded must be recorded.
-    await storeStatus(look, told);
+    await storeStatus(sync, pendingEvents);
   }
 }
 
@@ -79,7 +79,7 @@ async function reconcile(ctx: CronJobContext, key: ObjectKey, signal: AbortSigna
  * Returns the cached CronJob, or reads it from the API server when an active child Job is missing in its status: the
  * cached CronJob may be older than the Job.
  */
-async function knowingItsJobs(
+async function refreshIfStale(
   ctx: CronJobContext,
   cached: CronJob,
   children: readonly Job[],
@@ -97,21 +97,25 @@ async function knowingItsJobs(
 }
 
 /** Removes finished Jobs from `status.active` and updates lastSuccessfulTime. */
-function noteChildren({ status }: Look, children: readonly Job[], told: Told[]): void {
+function recordFinishedJobs({ status }: CronJobSync, children: readonly Job[], pendingEvents: PendingEvent[]): void {
   for (const job of children) {
     const end = finishedConditionOf(job);
     if (end === undefined) continue;
     if (isListed(status, job)) {
       removeActive(status, job.metadata.uid);
-      told.push(["Normal", "SawCompletedJob", `Saw completed job: ${job.metadata.name}, status: ${end.type}`]);
+      pendingEvents.push(["Normal", "SawCompletedJob", `Saw completed job: ${job.metadata.name}, status: ${end.type}`]);
     }
     const completed = job.status?.completionTime;
-    if (completed && isLater(completed, status.lastSuccessfulTime)) status.lastSuccessfulTime = completed;
+    if (completed && isAfter(completed, status.lastSuccessfulTime)) status.lastSuccessfulTime = completed;
   }
 }
 
 /** Removes deleted Jobs from `status.active`, after confirming with the API server that they do not exist. */
-async function noteMissing({ ctx, status, signal }: Look, children: readonly Job[], told: Told[]): Promise<void> {
+async function removeMissingJobs(
+  { ctx, status, signal }: CronJobSync,
+  children: readonly Job[],
+  pendingEvents: PendingEvent[],
+): Promise<void> {
   const known = new Set(children.map(({ metadata }) => metadata.uid));
   for (const { uid, namespace, name = "" } of [...(status.active ?? [])]) {
     if (known.has(uid)) continue;
@@ -120,31 +124,31 @@ async function noteMissing({ ctx, status, signal }: Look, children: readonly Job
     } catch (err) {
       if (!isNotFound(err)) throw err;
       removeActive(status, uid);
-      told.push(["Normal", "MissingJob", `Active job went missing: ${name}`]);
+      pendingEvents.push(["Normal", "MissingJob", `Active job went missing: ${name}`]);
     }
   }
 }
 
-async function act(look: Look, children: readonly Job[]): Promise<Result> {
-  const { ctx, cronJob, status } = look;
+async function applyPlan(sync: CronJobSync, children: readonly Job[]): Promise<Result> {
+  const { ctx, cronJob, status } = sync;
   const { clock, recorder } = ctx;
-  const { start, schedule, events } = decide({ ...cronJob, status }, clock.now());
+  const { start, schedule, events } = planCronJob({ ...cronJob, status }, clock.now());
   for (const event of events) recorder.event(cronJob, ...event);
   if (start !== undefined) {
-    if (cronJob.spec.concurrencyPolicy === "Replace") await deleteActive(look);
-    const reference = await startJob(look, start);
+    if (cronJob.spec.concurrencyPolicy === "Replace") await deleteActive(sync);
+    const reference = await startJob(sync, start);
     if (reference !== undefined) {
       if (reference !== "over") status.active = [...(status.active ?? []), reference];
       status.lastScheduleTime = formatTime(start);
     }
   }
-  for (const uid of await deleteSurplusJobs(look, children)) removeActive(status, uid);
+  for (const uid of await deleteSurplusJobs(sync, children)) removeActive(status, uid);
   const delayMs = schedule && untilNextMs({ ...cronJob, status }, schedule, clock.now());
   return delayMs === undefined ? done : { requeueAfterMs: delayMs };
 }
 
-async function deleteActive(look: Look): Promise<void> {
-  const { ctx, cronJob, status, signal } = look;
+async function deleteActive(sync: CronJobSync): Promise<void> {
+  const { ctx, cronJob, status, signal } = sync;
   for (const { namespace, name = "" } of [...(status.active ?? [])]) {
     let job: Job;
     try {
@@ -153,12 +157,12 @@ async function deleteActive(look: Look): Promise<void> {
       ctx.recorder.event(cronJob, "Warning", "FailedGet", `Get job: ${messageOf(err)}`);
       throw err;
     }
-    if (!(await deleteJob(look, job))) throw new Error(`could not replace job ${namespace}/${name}`);
+    if (!(await deleteJob(sync, job))) throw new Error(`could not replace job ${namespace}/${name}`);
     removeActive(status, job.metadata.uid);
   }
 }
 
-async function storeStatus({ ctx, cronJob, status, signal }: Look, told: readonly Told[]): Promise<void> {
+async function storeStatus({ ctx, cronJob, status, signal }: CronJobSync, pendingEvents: readonly PendingEvent[]): Promise<void> {
   const { client, recorder } = ctx;
   const before = cronJob.status ?? {};
   const changed =
@@ -172,7 +176,7 @@ async function storeStatus({ ctx, cronJob, status, signal }: Look, told: readonl
     if (!isNotFound(err)) throw err; // deleted in the meantime
   }
   // Recorded after the status is stored: recorded earlier, a conflict would duplicate the Events.
-  for (const event of told) recorder.event(cronJob, ...event);
+  for (const event of pendingEvents) recorder.event(cronJob, ...event);
 }
 
 function isListed(status: CronJobStatus | undefined, { metadata }: Job): boolean {
@@ -185,6 +189,6 @@ function removeActive(status: CronJobStatus, uid: string | undefined): void {
   else delete status.active;
 }
 
-function isLater(time: string, than: string | null | undefined): boolean {
+function isAfter(time: string, than: string | null | undefined): boolean {
   return !than || (parseTime(time) ?? 0) > (parseTime(than) ?? 0);
 }

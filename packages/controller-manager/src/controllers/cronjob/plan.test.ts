@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { CronJobSpec, CronJobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { aCronJob } from "../../testing/jobs.ts";
-import { decide } from "./plan.ts";
+import { planCronJob } from "./plan.ts";
 import { untilNextMs } from "./schedule-times.ts";
 
 // Schedules are evaluated in the time zone of the process.
@@ -97,7 +97,7 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
   waits?: boolean;
 }[]) {
   test(`a cron job ${name}`, () => {
-    const decision = decide(aCronJob({ spec, status }), Date.parse(now));
+    const decision = planCronJob(aCronJob({ spec, status }), Date.parse(now));
     assert.equal(decision.start, start === undefined ? undefined : Date.parse(start));
     assert.deepEqual(
       decision.events.map((event) => event.join(" ")),
@@ -108,7 +108,7 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
 }
 
 test("is being deleted, and starts nothing", () => {
-  const decision = decide(aCronJob({ deletedAt: "2022-01-01T00:00:30Z" }), Date.parse("2022-01-01T00:01:30Z"));
+  const decision = planCronJob(aCronJob({ deletedAt: "2022-01-01T00:00:30Z" }), Date.parse("2022-01-01T00:01:30Z"));
   assert.deepEqual(decision, { events: [] });
 });
 

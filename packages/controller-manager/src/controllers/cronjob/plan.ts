@@ -6,10 +6,10 @@ import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { type Due, lastDue, untilNextMs } from "./schedule-times.ts";
 
-export type Told = readonly [type: "Normal" | "Warning", reason: string, message: string];
+export type PendingEvent = readonly [type: "Normal" | "Warning", reason: string, message: string];
 
 /** Action for a CronJob at the current time. */
-export interface Decision {
+export interface CronJobPlan {
   /** Scheduled time of the Job to create, in ms since the epoch. */
   readonly start?: number;
   /**
@@ -17,7 +17,7 @@ export interface Decision {
    * a change requeues.
    */
   readonly schedule?: Schedule;
-  readonly events: readonly Told[];
+  readonly events: readonly PendingEvent[];
 }
 
 /** Number of missed times above which a warning Event is recorded. */
@@ -28,9 +28,9 @@ const tooManyMissed = 100;
  * @param cronJob `status.active` must contain only Jobs that are not finished
  * Source: pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob
  */
-export function decide(cronJob: CronJob, now: number): Decision {
+export function planCronJob(cronJob: CronJob, now: number): CronJobPlan {
   const { metadata, spec, status } = cronJob;
-  const events: Told[] = [];
+  const events: PendingEvent[] = [];
   if (metadata.deletionTimestamp || spec.suspend === true) return { events };
   let schedule: Schedule;
   try {
@@ -47,7 +47,7 @@ export function decide(cronJob: CronJob, now: number): Decision {
     return { events: [...events, ["Warning", "InvalidSchedule", `invalid schedule: ${spec.schedule} : ${messageOf(err)}`]] };
   }
   if (due.missed > tooManyMissed) events.push(["Warning", "TooManyMissedTimes", tooManyText(due.missed)]);
-  const wait: Decision = { schedule, events };
+  const wait: CronJobPlan = { schedule, events };
   const { time } = due;
   if (time === undefined) return wait;
 
@@ -69,7 +69,7 @@ export function jobName({ metadata }: CronJob, time: number): string {
  * Delay in ms until the next time of a changed schedule.
  * @throws Error when the schedule cannot be parsed
  */
-export function untilNextOf(cronJob: CronJob, now: number): number | undefined {
+export function untilNextScheduled(cronJob: CronJob, now: number): number | undefined {
   return untilNextMs(cronJob, parseSchedule(cronJob.spec.schedule), now);
 }
 

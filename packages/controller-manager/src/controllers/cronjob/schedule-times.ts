@@ -27,7 +27,7 @@ export function lastDue(cronJob: CronJob, schedule: Schedule, now: number): Due 
 /** Delay in ms until the next scheduled time; undefined when there is none. */
 export function untilNextMs(cronJob: CronJob, schedule: Schedule, now: number): number | undefined {
   // Computed from the last scheduled time, because intervals such as `@every 1h` are relative to it.
-  const next = schedule.next(lastOf(cronJob, schedule, now));
+  const next = schedule.next(lastScheduled(cronJob, schedule, now));
   const due = next !== undefined && next > now ? next : schedule.next(now);
   return due === undefined ? undefined : due + marginMs - now;
 }
@@ -35,7 +35,7 @@ export function untilNextMs(cronJob: CronJob, schedule: Schedule, now: number): 
 /** Small margin against clock adjustments, so that the requeue is not too early. Source: nextScheduleDelta */
 const marginMs = 100;
 
-function lastOf(cronJob: CronJob, schedule: Schedule, now: number): number {
+function lastScheduled(cronJob: CronJob, schedule: Schedule, now: number): number {
   const since = lastKnown(cronJob);
   try {
     return mostRecent(schedule, since, now).time ?? since;

@@ -7,7 +7,7 @@ import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1"
 import type { ObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
-import type { Look } from "./context.ts";
+import type { CronJobSync } from "./context.ts";
 import { jobName } from "./plan.ts";
 
 /**
@@ -16,8 +16,8 @@ import { jobName } from "./plan.ts";
  * @returns a reference to the Job; `over` when it is finished already; undefined when it is not owned by the CronJob
  * or the namespace is terminating
  */
-export async function startJob(look: Look, time: number): Promise<ObjectReference | "over" | undefined> {
-  const { ctx, cronJob, signal } = look;
+export async function startJob(sync: CronJobSync, time: number): Promise<ObjectReference | "over" | undefined> {
+  const { ctx, cronJob, signal } = sync;
   const { client, recorder } = ctx;
   const job = jobOf(cronJob, time);
   const { namespace, name = "" } = job.metadata;
@@ -66,18 +66,18 @@ function referenceTo({ metadata }: Job): ObjectReference {
  * Deletes finished Jobs beyond the history limits, oldest first.
  * @returns uids of the deleted Jobs
  */
-export async function deleteSurplusJobs(look: Look, children: readonly Job[]): Promise<string[]> {
-  const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = look.cronJob.spec;
+export async function deleteSurplusJobs(sync: CronJobSync, children: readonly Job[]): Promise<string[]> {
+  const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = sync.cronJob.spec;
   const surplus = [
-    ...beyond(successfulJobsHistoryLimit, children, "Complete"),
-    ...beyond(failedJobsHistoryLimit, children, "Failed"),
+    ...beyondLimit(successfulJobsHistoryLimit, children, "Complete"),
+    ...beyondLimit(failedJobsHistoryLimit, children, "Failed"),
   ];
-  const gone: string[] = [];
-  for (const job of surplus) if (await deleteJob(look, job)) gone.push(job.metadata.uid ?? "");
-  return gone;
+  const deleted: string[] = [];
+  for (const job of surplus) if (await deleteJob(sync, job)) deleted.push(job.metadata.uid ?? "");
+  return deleted;
 }
 
-function beyond(limit: number | undefined, children: readonly Job[], end: "Complete" | "Failed"): Job[] {
+function beyondLimit(limit: number | undefined, children: readonly Job[], end: "Complete" | "Failed"): Job[] {
   if (limit == null) return [];
   const ended = children.filter((job) => finishedConditionOf(job)?.type === end && !job.metadata.deletionTimestamp);
   return ended.toSorted(byStart).slice(0, Math.max(0, ended.length - limit));
@@ -94,7 +94,7 @@ function byStart(a: Job, b: Job): number {
  * Deletes the Job in the background; a failure is recorded as an Event.
  * @returns whether the Job is deleted
  */
-export async function deleteJob({ ctx, cronJob, signal }: Look, { metadata }: Job): Promise<boolean> {
+export async function deleteJob({ ctx, cronJob, signal }: CronJobSync, { metadata }: Job): Promise<boolean> {
   const { client, recorder } = ctx;
   const { namespace, name = "" } = metadata;
   try {

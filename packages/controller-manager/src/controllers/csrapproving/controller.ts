@@ -36,7 +36,7 @@ async function reconcile(ctx: ApprovingContext, csr: CertificateSigningRequest, 
   const { request } = await readRequest(csr);
   const recognized = recognizers.filter(({ recognizes }) => recognizes(csr, request));
   for (const { subresource, message } of recognized) {
-    if (!(await mayCreate(ctx, csr, subresource, signal))) continue;
+    if (!(await isAllowedToCreate(ctx, csr, subresource, signal))) continue;
     const approval = { type: "Approved", status: "True" as const, reason: "AutoApproved", message };
     await ctx.client.update(certificateSigningRequests, withCondition(csr, approval), { subresource: "approval", signal });
     ctx.refused.forget(name);
@@ -78,7 +78,7 @@ function isNodeClient({ spec }: CertificateSigningRequest, request: CertificateR
   );
 }
 
-async function mayCreate(
+async function isAllowedToCreate(
   ctx: ControllerContext,
   { spec }: CertificateSigningRequest,
   subresource: string,

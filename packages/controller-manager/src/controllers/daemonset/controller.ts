@@ -11,8 +11,8 @@ import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachi
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { changePods } from "../../pods/apply-pod-changes.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
+import { applyPodChanges } from "../../pods/apply-pod-changes.ts";
+import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { eligibilityFor } from "./eligibility.ts";
@@ -50,8 +50,8 @@ export function newDaemonSetController(base: ControllerContext): Controller {
     name: "daemonset",
     sources: [
       enqueueSelf(ctx.daemonSets),
-      enqueueBy(ctx.pods, (queue) => ownedHandlers(podOwnership(ctx), queue)),
-      enqueueBy(ctx.revisions, (queue) => ownedHandlers(ownership, queue)),
+      enqueueBy(ctx.pods, (queue) => ownerEventHandlers(podOwnership(ctx), queue)),
+      enqueueBy(ctx.revisions, (queue) => ownerEventHandlers(ownership, queue)),
       enqueueBy(ctx.nodes, (queue) => nodeHandlers(ctx, queue)),
     ],
     reconcile,
@@ -85,23 +85,23 @@ function podOwnership(ctx: DaemonSetContext): Ownership<DaemonSet, Pod> {
     selectorOf,
     created: (key) => expectations.creationObserved(key),
     removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
-    changed: wakeWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
+    changed: enqueueWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
   };
 }
 
 /** Node status updates are frequent; a DaemonSet is enqueued only when its eligibility for the node changes. */
 function nodeHandlers(ctx: DaemonSetContext, queue: SourceQueue) {
   const { daemonSets: owners } = ctx;
-  const wake = (differs: (daemonSet: DaemonSet) => boolean): void => {
+  const enqueueWhere = (differs: (daemonSet: DaemonSet) => boolean): void => {
     for (const daemonSet of owners.lister.list()) if (differs(daemonSet)) queue.enqueue(keyOf(daemonSet));
   };
-  const fits = (node: Node) => wake((daemonSet) => eligibilityFor(daemonSet)(node).shouldContinue);
+  const fits = (node: Node) => enqueueWhere((daemonSet) => eligibilityFor(daemonSet)(node).shouldContinue);
   return {
     added: fits,
     updated(old: Node, now: Node) {
       const same = semanticEqual(old.metadata.labels, now.metadata.labels) && semanticEqual(old.spec?.taints, now.spec?.taints);
       if (same) return;
-      wake((daemonSet) => {
+      enqueueWhere((daemonSet) => {
         const eligibility = eligibilityFor(daemonSet);
         return !semanticEqual(eligibility(old), eligibility(now));
       });
@@ -152,7 +152,7 @@ async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet,
   let retryAfterMs: number | undefined;
   if (mayAct) {
     try {
-      retryAfterMs = await bringAbout(ctx, view, signal);
+      retryAfterMs = await applyPlan(ctx, view, signal);
       await cleanUpHistory(ctx, daemonSet, history, own, signal);
     } catch (error) {
       failure = { error };
@@ -186,7 +186,7 @@ function claimPods(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSig
  * Executes the plan for all nodes.
  * @returns delay in ms until the next failed Pod in backoff may be deleted; undefined without one
  */
-async function bringAbout(ctx: DaemonSetContext, view: View, signal: AbortSignal): Promise<number | undefined> {
+async function applyPlan(ctx: DaemonSetContext, view: View, signal: AbortSignal): Promise<number | undefined> {
   const { backoff } = ctx;
   const { daemonSet } = view;
   const { uid } = daemonSet.metadata;
@@ -200,13 +200,13 @@ async function bringAbout(ctx: DaemonSetContext, view: View, signal: AbortSignal
     ctx.recorder.event(daemonSet, "Warning", "FailedDaemonPod", message);
   }
   const settled = plan.create.length === 0 && plan.delete.length === 0;
-  const rolls = settled && daemonSet.spec.updateStrategy?.type === "RollingUpdate";
-  await apply(ctx, view, rolls ? planRollingUpdate(view) : plan, signal);
+  const isRolling = settled && daemonSet.spec.updateStrategy?.type === "RollingUpdate";
+  await writeChanges(ctx, view, isRolling ? planRollingUpdate(view) : plan, signal);
   return plan.retryAfterMs;
 }
 
 /** @throws the first failure, after all requests were attempted */
-async function apply(ctx: DaemonSetContext, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
+async function writeChanges(ctx: DaemonSetContext, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
   const { expectations } = ctx;
   const template = podTemplateOf(daemonSet, hash);
   const changes = {
@@ -215,7 +215,7 @@ async function apply(ctx: DaemonSetContext, { daemonSet, hash }: View, plan: Pla
     create: plan.create.slice(0, burstReplicas).map((nodeName) => pinnedTo(template, nodeName)),
     delete: plan.delete.slice(0, burstReplicas),
   };
-  const { creating, deleting } = await changePods(ctx, expectations, changes, signal);
+  const { creating, deleting } = await applyPodChanges(ctx, expectations, changes, signal);
   if (creating !== undefined) throw creating;
   if (deleting !== undefined) throw deleting;
 }

@@ -30,23 +30,23 @@ export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
   let retryAfterMs: number | undefined;
   const surges = surgeCount(view, 1) > 0;
   for (const { name: nodeName, shouldRun, shouldContinue } of nodes) {
-    const there = pods.get(nodeName) ?? [];
-    const staying = there.filter((pod) => !isTerminating(pod));
+    const existing = pods.get(nodeName) ?? [];
+    const remaining = existing.filter((pod) => !isTerminating(pod));
     if (!shouldContinue) {
-      surplus.push(...staying);
+      surplus.push(...remaining);
       continue;
     }
-    if (there.length === 0) {
+    if (existing.length === 0) {
       if (shouldRun) create.push(nodeName);
       continue;
     }
-    const running = staying.filter(({ status }) => status?.phase !== "Failed");
-    const waitMs = running.length < staying.length ? waitMsOf(nodeName) : 0;
+    const running = remaining.filter(({ status }) => status?.phase !== "Failed");
+    const waitMs = running.length < remaining.length ? waitMsOf(nodeName) : 0;
     if (waitMs > 0) retryAfterMs = Math.min(waitMs, retryAfterMs ?? waitMs);
     // One at a time, because the backoff grows with each deletion.
     else
       failed.push(
-        ...staying
+        ...remaining
           .filter((pod) => !running.includes(pod))
           .slice(0, 1)
           .map((pod) => ({ pod, nodeName })),
@@ -55,7 +55,12 @@ export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
     else if (running.length === 0 && shouldRun && waitMs === 0) create.push(nodeName);
     else surplus.push(...surplusWhileSurging(view, running));
   }
-  return { create, delete: [...surplus, ...failed.map(({ pod }) => pod), ...strayed(view)], failed, retryAfterMs };
+  return {
+    create,
+    delete: [...surplus, ...failed.map(({ pod }) => pod), ...unscheduledOnDeletedNodes(view)],
+    failed,
+    retryAfterMs,
+  };
 }
 
 /** Keeps the oldest Pod of each template; the old one only while it is ready and the new one is not available. */
@@ -71,7 +76,7 @@ function surplusWhileSurging({ daemonSet, hash, now }: View, running: readonly P
 }
 
 /** Unscheduled Pods pinned to deleted nodes; they would stay pending forever. */
-function strayed({ nodes, pods }: View): Pod[] {
+function unscheduledOnDeletedNodes({ nodes, pods }: View): Pod[] {
   const known = new Set(nodes.map(({ name }) => name));
-  return [...pods].flatMap(([nodeName, there]) => (known.has(nodeName) ? [] : there.filter(({ spec }) => !spec.nodeName)));
+  return [...pods].flatMap(([nodeName, existing]) => (known.has(nodeName) ? [] : existing.filter(({ spec }) => !spec.nodeName)));
 }

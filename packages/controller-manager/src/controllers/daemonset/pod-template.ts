@@ -59,7 +59,7 @@ export function targetNodeOf({ spec }: Pod): string | undefined {
   return pin?.values?.length === 1 ? pin.values[0] : undefined;
 }
 
-const troubles: readonly (readonly [condition: string, effect: "NoExecute" | "NoSchedule"])[] = [
+const tolerated: readonly (readonly [condition: string, effect: "NoExecute" | "NoSchedule"])[] = [
   ["not-ready", "NoExecute"],
   ["unreachable", "NoExecute"],
   ["disk-pressure", "NoSchedule"],
@@ -68,7 +68,7 @@ const troubles: readonly (readonly [condition: string, effect: "NoExecute" | "No
   ["unschedulable", "NoSchedule"],
 ];
 /** Pods with hostNetwork do not need the Pod network. */
-const withoutNetwork = ["network-unavailable", "NoSchedule"] as const;
+const toleratedWithHostNetwork = ["network-unavailable", "NoSchedule"] as const;
 
 /**
  * Returns the Pod spec with the tolerations of DaemonSet Pods, replacing time-limited ones.
@@ -76,7 +76,7 @@ const withoutNetwork = ["network-unavailable", "NoSchedule"] as const;
  */
 export function withDaemonTolerations(spec: PodSpec): PodSpec {
   const own = [...(spec.tolerations ?? [])];
-  for (const [condition, effect] of spec.hostNetwork === true ? [...troubles, withoutNetwork] : troubles) {
+  for (const [condition, effect] of spec.hostNetwork === true ? [...tolerated, toleratedWithHostNetwork] : tolerated) {
     const toleration: Toleration = { key: `node.kubernetes.io/${condition}`, operator: "Exists", effect };
     const at = own.findIndex((had) => sameButForTime(had, toleration));
     if (at < 0) own.push(toleration);

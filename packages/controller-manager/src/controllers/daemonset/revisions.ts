@@ -31,14 +31,14 @@ export interface History {
  */
 export async function syncHistory(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
   const all: ControllerRevision[] = [];
-  for (const revision of await claimRevisions(ctx, daemonSet, signal)) all.push(await labelled(ctx, revision, signal));
+  for (const revision of await claimRevisions(ctx, daemonSet, signal)) all.push(await withHashLabel(ctx, revision, signal));
   const data = revisionData(daemonSet.spec.template);
   const present = all.filter((revision) => sameData(revision.data, data)).toSorted(byRevision);
   const old = all.filter((revision) => !present.includes(revision));
   const number = nextRevision(old);
   const newest = present.pop();
   if (newest === undefined) return { hash: hashOf(await snapshot(ctx, daemonSet, number, signal)), old };
-  if (present.length > 0) await mergeInto(ctx, daemonSet, newest, present, signal);
+  if (present.length > 0) await mergeDuplicates(ctx, daemonSet, newest, present, signal);
   if (newest.revision < number) await renumber(ctx.client, newest, number, signal);
   return { hash: hashOf(newest), old };
 }
@@ -74,7 +74,11 @@ function claimRevisions(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: Abo
 }
 
 /** Adds a missing hash label; uses the revision's name, which is unique. */
-async function labelled(ctx: ControllerContext, revision: ControllerRevision, signal: AbortSignal): Promise<ControllerRevision> {
+async function withHashLabel(
+  ctx: ControllerContext,
+  revision: ControllerRevision,
+  signal: AbortSignal,
+): Promise<ControllerRevision> {
   const { metadata } = revision;
   if (metadata.labels?.[hashLabel] !== undefined) return revision;
   const labels = { ...metadata.labels, [hashLabel]: metadata.name ?? "" };
@@ -117,7 +121,7 @@ async function countCollision(ctx: ControllerContext, { metadata, status }: Daem
 }
 
 /** Merges duplicate revisions of one template and relabels their Pods. */
-async function mergeInto(
+async function mergeDuplicates(
   ctx: DaemonSetContext,
   daemonSet: DaemonSet,
   kept: ControllerRevision,

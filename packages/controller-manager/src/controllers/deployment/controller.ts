@@ -9,7 +9,7 @@ import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/ki
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { controllingOwner, ownedHandlers } from "../../pods/owner-event-handlers.ts";
+import { controllingOwner, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
 import { findNewSet, planCleanup } from "./history.ts";
@@ -38,7 +38,7 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
     name: "deployment",
     sources: [
       enqueueSelf(owners),
-      enqueueBy(sets, (queue) => ownedHandlers({ owners, selectorOf }, queue)),
+      enqueueBy(sets, (queue) => ownerEventHandlers({ owners, selectorOf }, queue)),
       enqueueBy(ctx.informers.for<Pod>(pods), (queue) => podHandlers(ctx, queue)),
     ],
     reconcile,
@@ -69,16 +69,16 @@ async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSi
   if (deployment === undefined) return done; // deleted since it was queued
   const rollout: Rollout = { ctx, signal, deployment };
   const selector = LabelSelector.fromObject(deployment.spec.selector);
-  if (selector.empty) return refuseToSelectAll(rollout);
+  if (selector.empty) return rejectEmptySelector(rollout);
   try {
-    return await roll(rollout, await claimSets(rollout, selector));
+    return await syncRollout(rollout, await claimSets(rollout, selector));
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return done; // retrying cannot succeed
     throw err;
   }
 }
 
-async function roll(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Result> {
+async function syncRollout(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Result> {
   const newSet = findNewSet(rollout.deployment, sets);
   const oldSets = sets.filter(({ metadata }) => metadata.uid !== newSet?.metadata.uid);
   if (rollout.deployment.metadata.deletionTimestamp) return updateStatus(rollout, newSet, oldSets, false);
@@ -194,7 +194,7 @@ function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector
   });
 }
 
-async function refuseToSelectAll(rollout: Rollout): Promise<Result> {
+async function rejectEmptySelector(rollout: Rollout): Promise<Result> {
   const { ctx, deployment } = rollout;
   const message = "This deployment is selecting all pods. A non-empty selector is required.";
   ctx.recorder.event(deploymentRef(deployment), "Warning", "SelectingAll", message);

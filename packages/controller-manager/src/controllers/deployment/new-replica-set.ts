@@ -48,7 +48,7 @@ async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: bigi
           ctx.clock.now(),
         )
       : undefined;
-  await noteRevision(rollout, annotations[revisionAnnotation] ?? "", condition);
+  await recordRevision(rollout, annotations[revisionAnnotation] ?? "", condition);
   return found;
 }
 
@@ -80,7 +80,7 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
           ctx.clock.now(),
         )
       : undefined;
-  await noteRevision(rollout, String(revision), condition);
+  await recordRevision(rollout, String(revision), condition);
   return created;
 }
 
@@ -143,7 +143,7 @@ async function reportFailure(rollout: Rollout, name: string, err: unknown): Prom
 }
 
 /** Sets the revision annotation of the Deployment to that of its newest ReplicaSet. */
-async function noteRevision(
+async function recordRevision(
   rollout: Rollout,
   revision: string,
   condition: ReturnType<typeof newCondition> | undefined,

@@ -24,19 +24,19 @@ export function wantedRollback({ metadata }: Deployment): bigint | undefined {
 export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[], wanted: bigint): Rollback {
   const { name } = deployment.metadata;
   const revision = wanted === 0n ? lastRevision(sets) : wanted;
-  const giveUp = (reason: string, message: string): Rollback => ({
-    deployment: withoutWish(deployment),
+  const rejected = (reason: string, message: string): Rollback => ({
+    deployment: withoutRollbackAnnotation(deployment),
     event: ["Warning", reason, message],
   });
-  if (revision === 0n) return giveUp("DeploymentRollbackRevisionNotFound", "Unable to find last revision.");
+  if (revision === 0n) return rejected("DeploymentRollbackRevisionNotFound", "Unable to find last revision.");
   const target = sets.find((set) => revisionOf(set) === revision);
-  if (target === undefined) return giveUp("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.");
+  if (target === undefined) return rejected("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.");
   if (sameTemplate(target.spec.template, deployment.spec.template)) {
     const message = `The rollback revision contains the same template as current deployment "${name}"`;
-    return giveUp("DeploymentRollbackTemplateUnchanged", message);
+    return rejected("DeploymentRollbackTemplateUnchanged", message);
   }
   return {
-    deployment: withoutWish(asOf(deployment, target)),
+    deployment: withoutRollbackAnnotation(withTemplateOf(deployment, target)),
     event: ["Normal", "DeploymentRollback", `Rolled back deployment "${name}" to revision ${revision}`],
   };
 }
@@ -48,7 +48,7 @@ function lastRevision(sets: readonly ReplicaSet[]): bigint {
 }
 
 /** Replaces the template and the copied annotations by those of the ReplicaSet; annotations that are never copied are kept. */
-function asOf(deployment: Deployment, { metadata, spec }: ReplicaSet): Deployment {
+function withTemplateOf(deployment: Deployment, { metadata, spec }: ReplicaSet): Deployment {
   const { metadata: templateMetadata, spec: podSpec } = deepClone(spec.template ?? emptyTemplate);
   const { [hashLabel]: _, ...labels } = templateMetadata?.labels ?? {};
   const own = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !isCopied(key));
@@ -62,7 +62,7 @@ function asOf(deployment: Deployment, { metadata, spec }: ReplicaSet): Deploymen
 
 const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } };
 
-function withoutWish(deployment: Deployment): Deployment {
+function withoutRollbackAnnotation(deployment: Deployment): Deployment {
   const { [rollbackAnnotation]: _, ...annotations } = deployment.metadata.annotations ?? {};
   return { ...deployment, metadata: { ...deployment.metadata, annotations } };
 }

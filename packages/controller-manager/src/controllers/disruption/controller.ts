@@ -92,7 +92,7 @@ async function reconcile(ctx: DisruptionContext, key: ObjectKey, signal: AbortSi
   const budget = ctx.budgets.lister.get(key);
   if (budget === undefined) return done;
   try {
-    return await count(ctx, budget, signal);
+    return await sync(ctx, budget, signal);
   } catch (err) {
     if (isConflict(err) || signal.aborted) throw err;
     ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
@@ -101,16 +101,16 @@ async function reconcile(ctx: DisruptionContext, key: ObjectKey, signal: AbortSi
   }
 }
 
-async function count(ctx: DisruptionContext, budget: PodDisruptionBudget, signal: AbortSignal): Promise<Result> {
-  const tell = (type: "Normal" | "Warning", reason: string, message: string): void =>
+async function sync(ctx: DisruptionContext, budget: PodDisruptionBudget, signal: AbortSignal): Promise<Result> {
+  const recordEvent = (type: "Normal" | "Warning", reason: string, message: string): void =>
     ctx.recorder.event({ ...budget, apiVersion: "policy/v1", kind: "PodDisruptionBudget" }, type, reason, message);
-  const selected = selectedPods(ctx, budget, tell);
-  if (selected.length === 0) tell("Normal", "NoPods", "No matching pods found");
+  const selected = selectedPods(ctx, budget, recordEvent);
+  if (selected.length === 0) recordEvent("Normal", "NoPods", "No matching pods found");
   const scaleOf = (controller: OwnerReference) => findScale(ctx, controller, budget.metadata.namespace, signal);
   const expected = await expectedPods(budget.spec, selected, scaleOf).catch((err) => {
-    if (err instanceof NoControllerError) tell("Warning", "NoControllers", err.message);
+    if (err instanceof NoControllerError) recordEvent("Warning", "NoControllers", err.message);
     const message = `Failed to calculate the number of expected pods: ${messageOf(err)}`;
-    tell("Warning", "CalculateExpectedPodCountFailed", message);
+    recordEvent("Warning", "CalculateExpectedPodCountFailed", message);
     throw err;
   });
   if (expected.unmanaged.length > 0)
@@ -134,13 +134,13 @@ async function count(ctx: DisruptionContext, budget: PodDisruptionBudget, signal
 function selectedPods(
   ctx: DisruptionContext,
   { metadata, spec }: PodDisruptionBudget,
-  tell: (type: "Normal" | "Warning", reason: string, message: string) => void,
+  recordEvent: (type: "Normal" | "Warning", reason: string, message: string) => void,
 ): Pod[] {
   const { pods: podInformer } = ctx;
   try {
     return podInformer.lister.select(LabelSelector.fromObject(spec?.selector), metadata.namespace);
   } catch (err) {
-    tell("Warning", "NoPods", `Failed to get pods: ${messageOf(err)}`);
+    recordEvent("Warning", "NoPods", `Failed to get pods: ${messageOf(err)}`);
     throw err;
   }
 }

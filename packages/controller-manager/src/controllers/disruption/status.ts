@@ -28,14 +28,14 @@ export interface Disruptions {
  * Source: disruption.go buildDisruptedPodMap
  */
 export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[], now: number): Disruptions {
-  const noted = budget.status?.disruptedPods ?? {};
+  const recorded = budget.status?.disruptedPods ?? {};
   const pending: [string, string][] = [];
   const overdue: Pod[] = [];
   let recheckAt: number | undefined;
   for (const pod of pods) {
     const { name = "", deletionTimestamp } = pod.metadata;
-    if (deletionTimestamp || !Object.hasOwn(noted, name)) continue;
-    const at = noted[name] as string;
+    if (deletionTimestamp || !Object.hasOwn(recorded, name)) continue;
+    const at = recorded[name] as string;
     const dueAt = (parseTime(at) ?? 0) + deletionTimeoutMs;
     if (dueAt < now) {
       overdue.push(pod);
@@ -49,9 +49,9 @@ export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[],
 
 /** Pure: counts ready Pods that are neither terminating nor evicted. Source: disruption.go countHealthyPods */
 export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending"], now: number): number {
-  const isGoing = (name: string): boolean =>
+  const isDisrupted = (name: string): boolean =>
     Object.hasOwn(pending, name) && (parseTime(pending[name] as string) ?? 0) + deletionTimeoutMs > now;
-  return pods.filter((pod) => !pod.metadata.deletionTimestamp && !isGoing(pod.metadata.name ?? "") && isReady(pod)).length;
+  return pods.filter((pod) => !pod.metadata.deletionTimestamp && !isDisrupted(pod.metadata.name ?? "") && isReady(pod)).length;
 }
 
 /**

@@ -28,7 +28,7 @@ export function newEndpointController(base: ControllerContext): Controller {
   };
   return defineController(ctx, {
     name: "endpoint",
-    sources: [...serviceSources(ctx.informers), leftAndLost(ctx.endpoints)],
+    sources: [...serviceSources(ctx.informers), existingAndDeleted(ctx.endpoints)],
     reconcile,
     workers: ctx.config.concurrency.endpoint,
     maxRetries: 15,
@@ -47,7 +47,7 @@ interface EndpointContext extends ControllerContext {
  * Endpoints. Endpoints created or changed by users are not reconciled until the Service or its Pods change.
  * Source: checkLeftoverEndpoints, onEndpointsDelete
  */
-function leftAndLost(informer: SharedInformer<Endpoints>): Source {
+function existingAndDeleted(informer: SharedInformer<Endpoints>): Source {
   let enqueue: SourceQueue["enqueue"] = () => {};
   return {
     start(queue) {
@@ -72,12 +72,12 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   const current = ctx.endpoints.lister.get(key);
   if (service === undefined) {
     triggers.forget(key);
-    return removeLeftover(ctx, current, signal);
+    return deleteLeftover(ctx, current, signal);
   }
   // Endpoints of a Service without a selector are managed by users; an ExternalName Service has no Pods.
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
   const selected = podsOf(ctx.informers, service);
-  const time = triggers.look(service, selected);
+  const time = triggers.update(service, selected);
   const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, selected)));
   const wanted = wantedEndpoints(service, current, subsets, truncated);
   if (current !== undefined && isSame(current, wanted)) return done;
@@ -100,7 +100,7 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
 }
 
 /** Deletes the Endpoints of a deleted Service, unless they are a leader election lock. */
-async function removeLeftover(ctx: ControllerContext, current: Endpoints | undefined, signal: AbortSignal): Promise<Result> {
+async function deleteLeftover(ctx: ControllerContext, current: Endpoints | undefined, signal: AbortSignal): Promise<Result> {
   if (current === undefined || current.metadata.annotations?.[leaderAnnotation] !== undefined) return done;
   const { namespace, name = "", uid } = current.metadata;
   try {

@@ -16,7 +16,7 @@ import { withHints } from "./hints.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
 import { type EndpointSliceMetrics, newEndpointSliceMetrics } from "./metrics.ts";
 import { planSlices } from "./plan.ts";
-import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
+import { changesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
 /**
  * endpointslice-controller: maintains the EndpointSlices of each Service with a selector, with a limited number of endpoints
@@ -42,7 +42,7 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
     sources: [
       ...serviceSources(ctx.informers),
       ctx.featureGates.enabled("TopologyAwareHints")
-        ? enqueueMapped(nodeInformer, hinted, movesShares)
+        ? enqueueMapped(nodeInformer, hinted, changesShares)
         : needsSynced(nodeInformer),
       enqueueBy(slices, (queue) => {
         const enqueue = (slice: EndpointSlice): void => {
@@ -50,14 +50,14 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
         };
         return {
           added: (slice: EndpointSlice) => {
-            if (tracker.isNews(slice)) enqueue(slice);
+            if (tracker.isForeignChange(slice)) enqueue(slice);
           },
           updated: (old: EndpointSlice, slice: EndpointSlice) => {
             if (serviceOf(old) !== serviceOf(slice)) enqueue(old); // relabeled to another service or manager
-            if (tracker.isNews(slice)) enqueue(slice);
+            if (tracker.isForeignChange(slice)) enqueue(slice);
           },
           deleted: (slice: EndpointSlice) => {
-            if (!tracker.sawDeletion(slice)) enqueue(slice);
+            if (!tracker.deletionObserved(slice)) enqueue(slice);
           },
         };
       }),
@@ -116,7 +116,7 @@ async function reconcile(ctx: EndpointSliceContext, key: ObjectKey, signal: Abor
   if (tracker.isStale(key, existing)) return stale;
 
   const selected = podsOf(ctx.informers, service);
-  const time = triggers.look(service, selected);
+  const time = triggers.update(service, selected);
   const plan = planSlices({
     service,
     existing,
@@ -156,32 +156,32 @@ async function apply(
     ...slice,
     metadata: { ...slice.metadata, annotations: withTriggerTime(slice.metadata.annotations, time) },
   });
-  let doing = "";
+  let action = "";
   try {
     if (!service.metadata.deletionTimestamp) {
       for (const slice of plan.create) {
-        doing = "create EndpointSlice";
-        tracker.wrote(key, await ctx.client.create<EndpointSlice>(endpointSlices, timed(slice), { signal }));
+        action = "create EndpointSlice";
+        tracker.recordWrite(key, await ctx.client.create<EndpointSlice>(endpointSlices, timed(slice), { signal }));
         metrics.changed("create");
       }
     }
     for (const slice of plan.update) {
-      doing = `update ${slice.metadata.name} EndpointSlice`;
-      tracker.wrote(key, await ctx.client.update<EndpointSlice>(endpointSlices, timed(slice), { signal }));
+      action = `update ${slice.metadata.name} EndpointSlice`;
+      tracker.recordWrite(key, await ctx.client.update<EndpointSlice>(endpointSlices, timed(slice), { signal }));
       metrics.changed("update");
     }
     for (const slice of plan.delete) {
       const { name: sliceName = "" } = slice.metadata;
-      doing = `delete ${sliceName} EndpointSlice`;
+      action = `delete ${sliceName} EndpointSlice`;
       await ctx.client.delete(endpointSlices, { namespace, name: sliceName }, { signal }).catch((err) => {
         if (!isNotFound(err)) throw err;
       });
-      tracker.deleted(key, slice);
+      tracker.recordDeletion(key, slice);
       metrics.changed("delete");
     }
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return;
-    const message = `Error updating Endpoint Slices for Service ${key}: failed to ${doing} for Service ${key}: ${messageOf(err)}`;
+    const message = `Error updating Endpoint Slices for Service ${key}: failed to ${action} for Service ${key}: ${messageOf(err)}`;
     ctx.recorder.event({ ...service, apiVersion: "v1", kind: "Service" }, "Warning", "FailedToUpdateEndpointSlices", message);
     throw err;
   }

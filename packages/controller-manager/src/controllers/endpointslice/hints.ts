@@ -64,7 +64,7 @@ function hint(
     endpoint.hints = { forZones: [{ name: endpoint.zone as string }] };
     add(counts, endpoint.zone as string, 1);
   }
-  lend(endpoints, allocations, counts);
+  redistribute(endpoints, allocations, counts);
   return invalid;
 }
 
@@ -93,35 +93,35 @@ function countsOf(slice: EndpointSlice, before: Counts, allocations: Allocations
 }
 
 /** Assigns surplus endpoints of overprovisioned zones to underprovisioned ones. */
-function lend(endpoints: readonly Endpoint[], allocations: Allocations, counts: Counts): void {
+function redistribute(endpoints: readonly Endpoint[], allocations: Allocations, counts: Counts): void {
   const surplus = new Map<string, number>();
   for (const [zone, { desired }] of allocations) surplus.set(zone, (counts.get(zone) ?? 0) - desired);
   for (const [zone, count] of counts) if (!allocations.has(zone)) surplus.set(zone, count);
-  const giving: Counts = new Map();
-  const receiving: Counts = new Map();
+  const donors: Counts = new Map();
+  const recipients: Counts = new Map();
   for (;;) {
-    const [from, spare] = farthest(surplus, 1);
-    const [to, lack] = farthest(surplus, -1);
+    const [from, spare] = extremeZone(surplus, 1);
+    const [to, lack] = extremeZone(surplus, -1);
     if (spare < 0.5 || lack < 0.5 || (spare < 1 && lack < 1)) break;
     add(surplus, from, -1);
     add(surplus, to, 1);
-    add(giving, from, 1);
-    add(receiving, to, 1);
+    add(donors, from, 1);
+    add(recipients, to, 1);
   }
   for (const endpoint of endpoints) {
-    const [to] = receiving.keys();
+    const [to] = recipients.keys();
     const zone = endpoint.zone as string;
-    if (to === undefined || !giving.has(zone)) continue;
+    if (to === undefined || !donors.has(zone)) continue;
     endpoint.hints = { forZones: [{ name: to }] };
-    take(giving, zone);
-    take(receiving, to);
+    decrement(donors, zone);
+    decrement(recipients, to);
   }
 }
 
 /** The zone with the largest surplus (sign 1) or deficit (sign -1), and its amount. */
-function farthest(surplus: ReadonlyMap<string, number>, sign: 1 | -1): [zone: string, much: number] {
+function extremeZone(surplus: ReadonlyMap<string, number>, sign: 1 | -1): [zone: string, amount: number] {
   let most: [string, number] = ["", 0];
-  for (const [zone, much] of surplus) if (much * sign > most[1]) most = [zone, much * sign];
+  for (const [zone, amount] of surplus) if (amount * sign > most[1]) most = [zone, amount * sign];
   return most;
 }
 
@@ -129,7 +129,7 @@ function add(counts: Map<string, number>, zone: string, count: number): void {
   counts.set(zone, (counts.get(zone) ?? 0) + count);
 }
 
-function take(counts: Counts, zone: string): void {
+function decrement(counts: Counts, zone: string): void {
   const left = (counts.get(zone) ?? 0) - 1;
   if (left > 0) counts.set(zone, left);
   else counts.delete(zone);

@@ -37,7 +37,7 @@ export function zoneShares(nodes: readonly Node[]): ZoneShares | undefined {
 }
 
 /** Whether the change of a node may change the shares. */
-export function movesShares(old: Node, now: Node): boolean {
+export function changesShares(old: Node, now: Node): boolean {
   return cpuOf(old) !== cpuOf(now) || zoneOf(old) !== zoneOf(now);
 }
 

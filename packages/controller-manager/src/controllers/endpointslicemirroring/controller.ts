@@ -29,7 +29,7 @@ export function newEndpointSliceMirroringController(base: ControllerContext): Co
     tracker: newSliceTracker(base.clock),
     metrics: newMirrorMetrics(base.registry, mirroring.maxEndpointsPerSubset),
   };
-  ctx.slices.addIndex(mirroredIndex, (slice) => (isMirrored(slice) ? [serviceKeyOf(slice)] : []));
+  ctx.slices.addIndex(mirroredIndex, mirroredService);
   return defineController(ctx, {
     name: "endpoint_slice_mirroring",
     sources: [
@@ -70,43 +70,47 @@ function serviceKeyOf({ metadata }: EndpointSlice): ObjectKey {
   return toKey(metadata.namespace, metadata.labels?.[serviceNameLabel] ?? "");
 }
 
+function mirroredService(slice: EndpointSlice): ObjectKey[] {
+  return isMirrored(slice) ? [serviceKeyOf(slice)] : [];
+}
+
 function endpointsHandlers({ enqueue }: SourceQueue) {
-  const look = (...versions: Endpoints[]): void => {
+  const enqueueChanged = (...versions: Endpoints[]): void => {
     if (versions.some(isToMirror)) enqueue(keyOf(versions[0] as Endpoints));
   };
-  return { added: look, updated: look, deleted: look };
+  return { added: enqueueChanged, updated: enqueueChanged, deleted: enqueueChanged };
 }
 
 function serviceHandlers({ enqueue }: SourceQueue) {
   const hasSelector = ({ spec }: Service): boolean => spec?.selector !== undefined;
-  const look = (service: Service): void => {
+  const enqueueChanged = (service: Service): void => {
     if (!hasSelector(service)) enqueue(keyOf(service));
   };
   return {
-    added: look,
+    added: enqueueChanged,
     updated(old: Service, now: Service) {
       if (hasSelector(old) !== hasSelector(now)) enqueue(keyOf(now));
     },
-    deleted: look,
+    deleted: enqueueChanged,
   };
 }
 
 /** Events of slices are batched; those of Endpoints and Services are not. */
 function sliceHandlers(ctx: MirroringContext, queue: SourceQueue) {
   const { tracker } = ctx;
-  const look = (slice: EndpointSlice): void => {
+  const enqueueChanged = (slice: EndpointSlice): void => {
     if (isMirrored(slice)) queue.enqueueAfter(serviceKeyOf(slice), ctx.config.mirroring.updatesBatchMs);
   };
   return {
     added: (slice: EndpointSlice) => {
-      if (tracker.isNews(slice)) look(slice);
+      if (tracker.isForeignChange(slice)) enqueueChanged(slice);
     },
     updated: (old: EndpointSlice, slice: EndpointSlice) => {
-      if (isMirrored(old) && (!isMirrored(slice) || serviceKeyOf(old) !== serviceKeyOf(slice))) look(old);
-      if (tracker.isNews(slice) || !isMirrored(old)) look(slice);
+      if (isMirrored(old) && (!isMirrored(slice) || serviceKeyOf(old) !== serviceKeyOf(slice))) enqueueChanged(old);
+      if (tracker.isForeignChange(slice) || !isMirrored(old)) enqueueChanged(slice);
     },
     deleted: (slice: EndpointSlice) => {
-      if (!tracker.sawDeletion(slice)) look(slice);
+      if (!tracker.deletionObserved(slice)) enqueueChanged(slice);
     },
   };
 }
@@ -169,18 +173,18 @@ async function apply(ctx: MirroringContext, source: Endpoints, plan: SlicePlan, 
         return hasCause(err, "NamespaceTerminating") ? undefined : failed("create")(err);
       });
       if (made === undefined) return;
-      tracker.wrote(key, made);
+      tracker.recordWrite(key, made);
       metrics.changed("create");
     }
   }
   for (const slice of plan.update) {
     const writing = client.update<EndpointSlice>(endpointSlices, slice, { signal });
-    tracker.wrote(key, await writing.catch(failed(`update ${slice.metadata.name}`)));
+    tracker.recordWrite(key, await writing.catch(failed(`update ${slice.metadata.name}`)));
     metrics.changed("update");
   }
   for (const slice of plan.delete) {
     await deleteSlice(ctx, slice, signal).catch(failed(`delete ${slice.metadata.name}`));
-    tracker.deleted(key, slice);
+    tracker.recordDeletion(key, slice);
     metrics.changed("delete");
   }
 }

@@ -50,7 +50,7 @@ export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlic
     for (const slice of unwanted) totals.removed += slice.endpoints?.length ?? 0;
     plan.delete.push(...unwanted);
   }
-  return { ...reusing(plan), ...totals, invalid, skipped, groups: sizes };
+  return { ...withReusedSlices(plan), ...totals, invalid, skipped, groups: sizes };
 }
 
 interface Group {
@@ -172,7 +172,7 @@ function named(slice: EndpointSlice, { metadata: { name = "" } }: EndpointSlice)
 }
 
 /** Reuses slices that would be deleted, which saves a create and a delete. Source: recycleSlices */
-function reusing({ create, update, delete: unwanted }: SlicePlan): SlicePlan {
+function withReusedSlices({ create, update, delete: unwanted }: SlicePlan): SlicePlan {
   const left = [...unwanted];
   const made: EndpointSlice[] = [];
   const rewritten: EndpointSlice[] = [];

@@ -8,7 +8,7 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { type GarbageCollectorContext, newGarbageCollectorContext } from "./context.ts";
 import { blockingDependents, type GraphNode, type Identity } from "./graph.ts";
-import { decide, type OwnerState } from "./plan.ts";
+import { decideDeletion, type OwnerState } from "./plan.ts";
 import { getLive, patchMetadata, removeFinalizer } from "./writes.ts";
 
 /**
@@ -70,9 +70,9 @@ async function attemptToDelete(ctx: GarbageCollectorContext, uid: string, signal
   if (latest === undefined) {
     const absent = coordinates(ref, identity);
     ctx.absentOwners.add(absenceKey(absent));
-    const { askAgain, ...effects } = builder.graph.absent(absent);
+    const { lookupAgain, ...effects } = builder.graph.absent(absent);
     onEffects(effects);
-    return askAgain ? { requeueAfterMs: unobservedRetryMs } : done;
+    return lookupAgain ? { requeueAfterMs: unobservedRetryMs } : done;
   }
   if (node.virtual) return { requeueAfterMs: unobservedRetryMs }; // it exists; its watch event will follow
   if (node.deletingDependents) return finishForeground(ctx, node, ref, signal);
@@ -84,15 +84,15 @@ async function attemptToDelete(ctx: GarbageCollectorContext, uid: string, signal
     if (state === "unknowable") return done;
     states.push([owner, state]);
   }
-  const verdict = decide(node, latest.metadata, states);
+  const decision = decideDeletion(node, latest.metadata, states);
   const { namespace, name } = node.identity;
-  if (verdict.do === "drop-owners") {
+  if (decision.do === "drop-owners") {
     ctx.log
       .v(2)
       ?.info("object has at least one existing owner; it loses those that are gone", { object: describe(node.identity) });
-    await patchMetadata(ctx, ref, latest, { ownerReferences: verdict.owners }, signal);
-  } else if (verdict.do === "delete") {
-    if (verdict.unblock) {
+    await patchMetadata(ctx, ref, latest, { ownerReferences: decision.owners }, signal);
+  } else if (decision.do === "delete") {
+    if (decision.unblock) {
       await patchMetadata(
         ctx,
         ref,
@@ -101,8 +101,8 @@ async function attemptToDelete(ctx: GarbageCollectorContext, uid: string, signal
         signal,
       );
     }
-    ctx.log.v(2)?.info("Deleting object", { object: describe(node.identity), propagationPolicy: verdict.policy });
-    const options = { preconditions: { uid }, propagationPolicy: verdict.policy, signal };
+    ctx.log.v(2)?.info("Deleting object", { object: describe(node.identity), propagationPolicy: decision.policy });
+    const options = { preconditions: { uid }, propagationPolicy: decision.policy, signal };
     await ctx.client.delete(ref, { namespace, name }, options).catch((err) => {
       if (!isNotFound(err)) throw err;
     });

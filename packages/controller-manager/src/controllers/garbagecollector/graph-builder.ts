@@ -41,7 +41,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       log,
       ref: resource,
       metadataOnly: true,
-      transform: onlyWhatOwnersNeed,
+      transform: ownershipMetadata,
     });
     const apiVersion = formatGroupVersion(resource);
     const observe = ({ metadata }: KubeObject): void => {
@@ -84,11 +84,11 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       return [...monitors.values()].every(({ informer }) => informer.synced);
     },
     async waitForSync(signal) {
-      const isSeen = ({ informer }: { informer: SharedInformer<KubeObject> }): Promise<void> =>
+      const waitForInformer = ({ informer }: { informer: SharedInformer<KubeObject> }): Promise<void> =>
         informer.waitForSync(signal).catch((err) => {
           if (signal.aborted) throw err; // otherwise the watch was stopped because its resource is no longer served
         });
-      await Promise.all([...monitors.values()].map(isSeen));
+      await Promise.all([...monitors.values()].map(waitForInformer));
     },
     resourceOf: (apiVersion, kind) => known.get(kindId(parseGroupVersion(apiVersion)?.group ?? "", kind)),
   };
@@ -107,7 +107,7 @@ function kindId(group: string, kind: string): string {
 }
 
 /** Drops all other metadata, because the cache holds every object of the cluster. */
-function onlyWhatOwnersNeed({ metadata }: KubeObject): KubeObject {
+function ownershipMetadata({ metadata }: KubeObject): KubeObject {
   const { namespace, name, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata;
   return {
     metadata: {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
 import { blockingDependents, type GraphNode, newOwnerGraph, type OwnerGraph } from "./graph.ts";
-import { decide, type OwnerState } from "./plan.ts";
+import { decideDeletion, type OwnerState } from "./plan.ts";
 
 const reference = (uid: string, extra: Partial<OwnerReference> = {}): OwnerReference => ({
   apiVersion: "apps/v1",
@@ -162,6 +162,6 @@ for (const { name, states, finalizers, dependents, want } of [
     });
     const node = { ...nodeOf(false), dependents: new Set((dependents ?? []).map(nodeOf)) };
     const owners = states.map((state, i) => [reference(String(i)), state] as const);
-    assert.deepEqual(decide(node, { finalizers: finalizers ?? [] }, owners), want);
+    assert.deepEqual(decideDeletion(node, { finalizers: finalizers ?? [] }, owners), want);
   });
 }

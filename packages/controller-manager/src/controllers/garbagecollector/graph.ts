@@ -55,7 +55,7 @@ export interface OwnerGraph {
    * @param absent with namespace `""` for a cluster-scoped kind
    * @returns `askAgain` when the owner has to be looked up later under other coordinates
    */
-  absent(absent: Identity): Effects & { readonly askAgain: boolean };
+  absent(absent: Identity): Effects & { readonly lookupAgain: boolean };
   readonly size: number;
 }
 
@@ -74,7 +74,7 @@ export function newOwnerGraph(): OwnerGraph {
         found.attemptToDelete.add(uid);
       } else if (!ownerNode.virtual && !isNamedBy(owner, node, ownerNode)) {
         found.attemptToDelete.add(node.identity.uid); // no such owner exists at these coordinates
-        if (isElsewhere(ownerNode, node)) found.misplaced.push({ dependent: node.identity, owner });
+        if (isInOtherNamespace(ownerNode, node)) found.misplaced.push({ dependent: node.identity, owner });
       }
       ownerNode.dependents.add(node);
     }
@@ -87,15 +87,16 @@ export function newOwnerGraph(): OwnerGraph {
     }
   };
   /** Enqueues the dependents of an owner whose coordinates differ from their references. */
-  const lookAtDependents = (node: GraphNode, found: EffectsBuilder): void => {
+  const enqueueDependents = (node: GraphNode, found: EffectsBuilder): void => {
     for (const dependent of node.dependents) {
       found.attemptToDelete.add(dependent.identity.uid);
       const owner = dependent.owners.find(({ uid }) => uid === node.identity.uid);
-      if (owner !== undefined && isElsewhere(node, dependent)) found.misplaced.push({ dependent: dependent.identity, owner });
+      if (owner !== undefined && isInOtherNamespace(node, dependent))
+        found.misplaced.push({ dependent: dependent.identity, owner });
     }
   };
   /** Enqueues owners that this node no longer blocks. */
-  const wakeUnblockedOwners = (
+  const enqueueUnblockedOwners = (
     before: readonly OwnerReference[],
     now: readonly OwnerReference[],
     found: EffectsBuilder,
@@ -138,12 +139,12 @@ export function newOwnerGraph(): OwnerGraph {
         const renamed = !sameCoordinates(node.identity, identity);
         node.virtual = false;
         node.identity = identity;
-        if (renamed) lookAtDependents(node, found);
+        if (renamed) enqueueDependents(node, found);
       }
       if (!deepEqual(node.owners, owners)) {
         const before = node.owners;
         node.owners = owners;
-        wakeUnblockedOwners(before, owners, found);
+        enqueueUnblockedOwners(before, owners, found);
         const uids = new Set(owners.map(({ uid }) => uid));
         unlink(
           node,
@@ -158,16 +159,16 @@ export function newOwnerGraph(): OwnerGraph {
     absent(absent) {
       const found = newEffects();
       const node = nodes.get(absent.uid);
-      if (node === undefined) return { ...found.build(), askAgain: false };
-      const others = otherNames(node, absent);
+      if (node === undefined) return { ...found.build(), lookupAgain: false };
+      const others = otherCoordinates(node, absent);
       const isIt = sameCoordinates(node.identity, absent);
-      if (node.virtual ? others.length === 0 : isIt) return { ...forget(absent.uid), askAgain: false };
+      if (node.virtual ? others.length === 0 : isIt) return { ...forget(absent.uid), lookupAgain: false };
       for (const dependent of node.dependents) {
-        if (namesOf(dependent, absent.uid).some((name) => sameCoordinates(name, absent)))
+        if (coordinatesOf(dependent, absent.uid).some((name) => sameCoordinates(name, absent)))
           found.attemptToDelete.add(dependent.identity.uid);
       }
-      if (isIt) node.identity = nextName(others, absent);
-      return { ...found.build(), askAgain: isIt };
+      if (isIt) node.identity = nextCoordinates(others, absent);
+      return { ...found.build(), lookupAgain: isIt };
     },
     get size() {
       return nodes.size;
@@ -183,19 +184,21 @@ export function blockingDependents(node: GraphNode): GraphNode[] {
 }
 
 /** Coordinates by which an object references the owner of this uid. */
-function namesOf({ owners, identity: { namespace } }: GraphNode, uid: string): Identity[] {
+function coordinatesOf({ owners, identity: { namespace } }: GraphNode, uid: string): Identity[] {
   return owners
     .filter((owner) => owner.uid === uid)
     .map(({ apiVersion, kind, name }) => ({ apiVersion, kind, name, namespace, uid }));
 }
 
 /** Other coordinates by which dependents reference the owner. */
-function otherNames({ dependents }: GraphNode, known: Identity): Identity[] {
-  return [...dependents].flatMap((dependent) => namesOf(dependent, known.uid).filter((name) => !sameCoordinates(name, known)));
+function otherCoordinates({ dependents }: GraphNode, known: Identity): Identity[] {
+  return [...dependents].flatMap((dependent) =>
+    coordinatesOf(dependent, known.uid).filter((name) => !sameCoordinates(name, known)),
+  );
 }
 
 /** The next coordinates in sorted order, cycling through all of them. */
-function nextName(names: readonly Identity[], last: Identity): Identity {
+function nextCoordinates(names: readonly Identity[], last: Identity): Identity {
   const textOf = ({ apiVersion, kind, namespace, name }: Identity): string => [apiVersion, kind, namespace, name].join("/");
   const sorted = names.toSorted((a, b) => (textOf(a) < textOf(b) ? -1 : 1));
   return sorted.find((name) => textOf(name) > textOf(last)) ?? (sorted[0] as Identity);
@@ -221,7 +224,7 @@ function isNamedBy({ apiVersion, kind, name, uid }: OwnerReference, dependent: G
 }
 
 /** Whether the owner is in another namespace than the dependent; false for cluster-scoped owners. */
-function isElsewhere({ identity: { namespace } }: GraphNode, dependent: GraphNode): boolean {
+function isInOtherNamespace({ identity: { namespace } }: GraphNode, dependent: GraphNode): boolean {
   return namespace !== "" && namespace !== dependent.identity.namespace;
 }
 

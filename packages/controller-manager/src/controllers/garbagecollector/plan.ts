@@ -6,7 +6,7 @@ import type { GraphNode } from "./graph.ts";
 export type OwnerState = "solid" | "absent" | "waiting-for-dependents";
 
 /** Action for an object with owners. */
-export type Verdict =
+export type Decision =
   | { readonly do: "keep" }
   /** Some owners are deleted or being deleted; only `owners` remain. */
   | { readonly do: "drop-owners"; readonly owners: readonly OwnerReference[] }
@@ -18,7 +18,11 @@ export type Verdict =
  * the cycle is broken by removing blockOwnerDeletion.
  * Source: pkg/controller/garbagecollector/garbagecollector.go attemptToDeleteItem
  */
-export function decide(node: GraphNode, latest: ObjectMeta, owners: readonly (readonly [OwnerReference, OwnerState])[]): Verdict {
+export function decideDeletion(
+  node: GraphNode,
+  latest: ObjectMeta,
+  owners: readonly (readonly [OwnerReference, OwnerState])[],
+): Decision {
   if (owners.length === 0) return { do: "keep" };
   const solid = owners.filter(([, state]) => state === "solid").map(([owner]) => owner);
   if (solid.length > 0) return solid.length === owners.length ? { do: "keep" } : { do: "drop-owners", owners: solid };

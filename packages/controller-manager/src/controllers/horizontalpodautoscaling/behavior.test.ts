@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 import fc from "fast-check";
-import { newHistory, type SmoothingOptions, smooth, withScaleEvent } from "./behavior.ts";
+import { type NormalizationOptions, newHistory, normalizeReplicas, withScaleEvent } from "./behavior.ts";
 
 const second = 1000;
 const now = 1_000_000 * second;
@@ -25,8 +25,8 @@ const behavior = (scaleUp: HPAScalingRules = {}, scaleDown: HPAScalingRules = {}
   scaleUp: up(scaleUp),
   scaleDown: down(scaleDown),
 });
-const smoothed = (options: Partial<SmoothingOptions> & Pick<SmoothingOptions, "current" | "desired">) =>
-  smooth({
+const smoothed = (options: Partial<NormalizationOptions> & Pick<NormalizationOptions, "current" | "desired">) =>
+  normalizeReplicas({
     behavior: undefined,
     history: { ...newHistory(options.current, now - 3600 * second), recommendations: [] },
     minReplicas: 2,

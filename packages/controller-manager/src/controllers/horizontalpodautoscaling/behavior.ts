@@ -22,23 +22,23 @@ export const newHistory = (replicas: number, now: number): History => ({
 });
 
 /** Status, reason and message of a condition. */
-export interface Verdict {
+export interface ConditionState {
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
 }
 
 /** Result of `smooth`. */
-export interface Smoothed {
+export interface NormalizedReplicas {
   readonly replicas: number;
-  readonly ableToScale: Verdict;
-  readonly scalingLimited: Verdict;
+  readonly ableToScale: ConditionState;
+  readonly scalingLimited: ConditionState;
   /** Including the new recommendation, without expired ones. */
   readonly recommendations: History["recommendations"];
 }
 
 /** Input of `smooth`; times are in ms. */
-export interface SmoothingOptions {
+export interface NormalizationOptions {
   readonly behavior: HorizontalPodAutoscalerBehavior | undefined;
   readonly history: History;
   readonly current: number;
@@ -55,7 +55,7 @@ export interface SmoothingOptions {
  * Pure: applies stabilization windows, scaling policies and the replica bounds to the recommendation.
  * Source: pkg/controller/podautoscaler/horizontal.go normalizeDesiredReplicas, normalizeDesiredReplicasWithBehaviors
  */
-export function smooth(options: SmoothingOptions): Smoothed {
+export function normalizeReplicas(options: NormalizationOptions): NormalizedReplicas {
   const { behavior, history, desired, now, downscaleStabilizationMs } = options;
   const upMs = (behavior?.scaleUp?.stabilizationWindowSeconds ?? 0) * 1000;
   const downSeconds = behavior?.scaleDown?.stabilizationWindowSeconds;
@@ -65,20 +65,20 @@ export function smooth(options: SmoothingOptions): Smoothed {
   const oldest = now - Math.max(upMs, downMs);
   return {
     replicas: limited.replicas,
-    ableToScale: stabilizedVerdict(options, stable),
+    ableToScale: ableToScaleState(options, stable),
     scalingLimited: { status: limited.replicas === stable ? "False" : "True", reason: limited.reason, message: limited.message },
     recommendations: [...history.recommendations.filter(({ at }) => at >= oldest), { replicas: desired, at: now }],
   };
 }
 
 /** Without `spec.behavior` only scaling down is stabilized. */
-function highestRecent({ history, desired, now }: SmoothingOptions, windowMs: number): number {
+function highestRecent({ history, desired, now }: NormalizationOptions, windowMs: number): number {
   const recent = history.recommendations.filter(({ at }) => at >= now - windowMs);
   return Math.max(desired, ...recent.map(({ replicas }) => replicas));
 }
 
 /** Keeps the current count unless all recommendations in the window are higher, or all are lower. */
-function withinRecent({ history, desired, current, now }: SmoothingOptions, upMs: number, downMs: number): number {
+function withinRecent({ history, desired, current, now }: NormalizationOptions, upMs: number, downMs: number): number {
   const since = (windowMs: number): number[] =>
     history.recommendations.filter(({ at }) => at > now - windowMs).map(({ replicas }) => replicas);
   const least = Math.min(desired, ...since(upMs));
@@ -86,7 +86,7 @@ function withinRecent({ history, desired, current, now }: SmoothingOptions, upMs
   return Math.min(Math.max(current, least), most);
 }
 
-function stabilizedVerdict({ behavior, desired, current }: SmoothingOptions, stable: number): Verdict {
+function ableToScaleState({ behavior, desired, current }: NormalizationOptions, stable: number): ConditionState {
   if (stable === desired) return { status: "True", reason: "ReadyForNewScale", message: "recommended size matches current size" };
   if (behavior !== undefined && desired >= current) {
     return {
@@ -132,7 +132,7 @@ const tooFastDown = {
 };
 
 /** Default scale-up limit: double the current count, at least 4. */
-function limitByDefault({ current, minReplicas, maxReplicas }: SmoothingOptions, desired: number): Limited {
+function limitByDefault({ current, minReplicas, maxReplicas }: NormalizationOptions, desired: number): Limited {
   const fastest = Math.max(2 * current, 4);
   if (desired < minReplicas) return { replicas: minReplicas, ...tooFew };
   if (desired > Math.min(fastest, maxReplicas))
@@ -141,7 +141,7 @@ function limitByDefault({ current, minReplicas, maxReplicas }: SmoothingOptions,
 }
 
 function limitByRules(
-  { current, minReplicas, maxReplicas, history, now }: SmoothingOptions,
+  { current, minReplicas, maxReplicas, history, now }: NormalizationOptions,
   desired: number,
   { scaleUp, scaleDown }: HorizontalPodAutoscalerBehavior,
 ): Limited {

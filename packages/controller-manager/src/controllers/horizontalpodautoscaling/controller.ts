@@ -19,7 +19,7 @@ import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
-import { type History, newHistory, smooth, withScaleEvent } from "./behavior.ts";
+import { type History, newHistory, normalizeReplicas, withScaleEvent } from "./behavior.ts";
 import { type MetricsClient, newMetricsClient } from "./metrics-client.ts";
 import { MetricError, type MetricProposal, proposalOf } from "./proposals.ts";
 import { newStatus, type StatusDraft } from "./status.ts";
@@ -39,7 +39,7 @@ export function newHorizontalPodAutoscalerController(base: ControllerContext): C
     autoscalers: base.informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers),
     pods: base.informers.for<Pod>(pods),
     scales,
-    metrics: newMetricsClient({ client, scales, clock, believedForMs: syncPeriodMs }),
+    metrics: newMetricsClient({ client, scales, clock, cacheMs: syncPeriodMs }),
     histories: new Map(),
   };
   return defineController(ctx, {
@@ -99,21 +99,21 @@ async function scaleTarget(
   if (!histories.has(key)) histories.set(key, newHistory(current, at));
   draft.currentReplicas(current);
 
-  const decision = await decide(ctx, key, autoscaler, scale, draft, reference, signal);
+  const decision = await decideReplicas(ctx, key, autoscaler, scale, draft, reference, signal);
   if (decision.replicas !== current) {
-    const tell = tellOf(ctx, autoscaler);
+    const recordEvent = eventsFor(ctx, autoscaler);
     const what = `New size: ${decision.replicas}; reason: ${decision.reason}`;
     try {
       await scales.update(ref, { ...scale, spec: { ...scale.spec, replicas: decision.replicas } }, signal);
     } catch (err) {
-      tell("Warning", "FailedRescale", `${what}; error: ${messageOf(err)}`);
+      recordEvent("Warning", "FailedRescale", `${what}; error: ${messageOf(err)}`);
       const message = `the HPA controller was unable to update the target scale: ${messageOf(err)}`;
       draft.condition("AbleToScale", "False", "FailedUpdateScale", message);
       throw new Error(`failed to rescale ${reference}`, { cause: err });
     }
     const message = `the HPA controller was able to update the target scale to ${decision.replicas}`;
     draft.condition("AbleToScale", "True", "SucceededRescale", message);
-    tell("Normal", "SuccessfulRescale", what);
+    recordEvent("Normal", "SuccessfulRescale", what);
     const history = histories.get(key) as History;
     histories.set(key, withScaleEvent(history, spec.behavior, current, decision.replicas, at));
     ctx.log.info("Successful rescale", { hpa: key, from: current, to: decision.replicas, reason: decision.reason });
@@ -131,16 +131,16 @@ async function readScale(
 ): Promise<{ ref: ResourceRef; scale: Scale }> {
   const { scales } = ctx;
   const { apiVersion = "", kind, name } = autoscaler.spec.scaleTargetRef;
-  let doing = "unable to determine resource for scale target reference";
+  let action = "unable to determine resource for scale target reference";
   try {
     const ref = await scales.resourceOf(apiVersion, kind, "any version");
-    doing = `failed to query scale subresource for ${reference}`;
+    action = `failed to query scale subresource for ${reference}`;
     return { ref, scale: await scales.get(ref, { namespace: autoscaler.metadata.namespace, name }, signal) };
   } catch (err) {
-    tellOf(ctx, autoscaler)("Warning", "FailedGetScale", messageOf(err));
+    eventsFor(ctx, autoscaler)("Warning", "FailedGetScale", messageOf(err));
     const message = `the HPA controller was unable to get the target's current scale: ${messageOf(err)}`;
     draft.condition("AbleToScale", "False", "FailedGetScale", message);
-    throw new Error(doing, { cause: err });
+    throw new Error(action, { cause: err });
   }
 }
 
@@ -151,7 +151,7 @@ interface Decision {
   readonly metrics: readonly MetricStatus[];
 }
 
-async function decide(
+async function decideReplicas(
   ctx: AutoscalerContext,
   key: ObjectKey,
   autoscaler: HorizontalPodAutoscaler,
@@ -176,12 +176,12 @@ async function decide(
     replicas: desired,
     name,
     statuses,
-  } = await askMetrics(ctx, autoscaler, scale, draft, signal).catch((err) => {
-    tellOf(ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
+  } = await computeReplicas(ctx, autoscaler, scale, draft, signal).catch((err) => {
+    eventsFor(ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
     throw new Error(`failed to compute desired number of replicas based on listed metrics for ${reference}`, { cause: err });
   });
   const history = ctx.histories.get(key) as History;
-  const smoothed = smooth({
+  const normalized = normalizeReplicas({
     behavior,
     history,
     current,
@@ -191,21 +191,21 @@ async function decide(
     downscaleStabilizationMs: ctx.config.horizontalPodAutoscaler.downscaleStabilizationMs,
     now: ctx.clock.monotonic(),
   });
-  ctx.histories.set(key, { ...history, recommendations: smoothed.recommendations });
+  ctx.histories.set(key, { ...history, recommendations: normalized.recommendations });
   for (const [type, { status, reason, message }] of [
-    ["AbleToScale", smoothed.ableToScale],
-    ["ScalingLimited", smoothed.scalingLimited],
+    ["AbleToScale", normalized.ableToScale],
+    ["ScalingLimited", normalized.scalingLimited],
   ] as const)
     draft.condition(type, status, reason, message);
   const reason = desired > current ? `${name} above target` : desired < current ? "All metrics below target" : "";
-  return { replicas: smoothed.replicas, reason, metrics: statuses };
+  return { replicas: normalized.replicas, reason, metrics: statuses };
 }
 
 /**
  * Computes the highest replica count of all metrics. A failing metric prevents scaling down.
  * @throws Error when no metric is valid, or when one is invalid and the others propose scaling down
  */
-async function askMetrics(
+async function computeReplicas(
   ctx: AutoscalerContext,
   autoscaler: HorizontalPodAutoscaler,
   scale: Scale,
@@ -215,8 +215,8 @@ async function askMetrics(
   const { metrics: client } = ctx;
   const { horizontalPodAutoscaler: config } = ctx.config;
   const { namespace = "" } = autoscaler.metadata;
-  const tell = tellOf(ctx, autoscaler);
-  const selector = selectorOf(scale, draft, tell);
+  const recordEvent = eventsFor(ctx, autoscaler);
+  const selector = selectorOf(scale, draft, recordEvent);
   const specReplicas = scale.spec.replicas ?? 0;
   const target = {
     namespace,
@@ -237,7 +237,7 @@ async function askMetrics(
       if (best === undefined || best.replicas === 0 || proposal.replicas > best.replicas) best = proposal;
     } catch (err) {
       if (!(err instanceof MetricError)) throw err;
-      tell("Warning", err.reason, err.shown);
+      recordEvent("Warning", err.reason, err.shown);
       failures.push(err);
       statuses.push({ type: "" }); // placeholder: the status lists the metrics in the order of the spec
     }
@@ -256,10 +256,10 @@ async function askMetrics(
   return { replicas: best.replicas, name: best.name, statuses };
 }
 
-function selectorOf(scale: Scale, draft: StatusDraft, tell: ReturnType<typeof tellOf>): LabelSelector {
+function selectorOf(scale: Scale, draft: StatusDraft, recordEvent: ReturnType<typeof eventsFor>): LabelSelector {
   const text = scale.status?.selector ?? "";
   if (text === "") {
-    tell("Warning", "SelectorRequired", "selector is required");
+    recordEvent("Warning", "SelectorRequired", "selector is required");
     draft.condition("ScalingActive", "False", "InvalidSelector", "the HPA target's scale is missing a selector");
     throw new Error("selector is required");
   }
@@ -267,13 +267,13 @@ function selectorOf(scale: Scale, draft: StatusDraft, tell: ReturnType<typeof te
     return LabelSelector.parse(text);
   } catch (err) {
     const message = `couldn't convert selector into a corresponding internal selector object: ${messageOf(err)}`;
-    tell("Warning", "InvalidSelector", message);
+    recordEvent("Warning", "InvalidSelector", message);
     draft.condition("ScalingActive", "False", "InvalidSelector", message);
     throw new Error(message, { cause: err });
   }
 }
 
-function tellOf({ recorder }: ControllerContext, autoscaler: HorizontalPodAutoscaler) {
+function eventsFor({ recorder }: ControllerContext, autoscaler: HorizontalPodAutoscaler) {
   return (type: "Normal" | "Warning", reason: string, message: string): void =>
     recorder.event({ ...autoscaler, apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler" }, type, reason, message);
 }
@@ -290,7 +290,7 @@ async function writeStatus(
     const changed = { ...autoscaler, status };
     await ctx.client.update<HorizontalPodAutoscaler>(horizontalPodAutoscalers, changed, { subresource: "status", signal });
   } catch (err) {
-    tellOf(ctx, autoscaler)("Warning", "FailedUpdateStatus", messageOf(err));
+    eventsFor(ctx, autoscaler)("Warning", "FailedUpdateStatus", messageOf(err));
     throw new Error(`failed to update status for ${autoscaler.metadata.name}`, { cause: err });
   }
 }

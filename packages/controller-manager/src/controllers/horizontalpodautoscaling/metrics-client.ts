@@ -54,18 +54,18 @@ export interface MetricsClientOptions {
   readonly scales: ScaleClient;
   readonly clock: Clock;
   /** How long the discovered version of the custom metrics API is cached. */
-  readonly believedForMs: number;
+  readonly cacheMs: number;
 }
 
-export function newMetricsClient({ client, scales, clock, believedForMs }: MetricsClientOptions): MetricsClient {
+export function newMetricsClient({ client, scales, clock, cacheMs }: MetricsClientOptions): MetricsClient {
   const get = async <T>(path: string, query: Record<string, string>, of: GroupResource, signal: AbortSignal): Promise<T> => {
-    const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
-    const response = await client.raw("GET", asked === "" ? path : `${path}?${asked}`, { signal });
+    const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
+    const response = await client.raw("GET", search === "" ? path : `${path}?${search}`, { signal });
     const text = response.body.toString("utf8");
     if (response.status >= 200 && response.status < 300) return parseWire(text) as T;
     throw statusIn(text) ?? genericServerResponse(response.status, "get", of, "", text, 0, true);
   };
-  const customBase = customMetricsPath(client, clock, believedForMs);
+  const customBase = customMetricsPath(client, clock, cacheMs);
   const custom = async (
     pathOf: () => Promise<readonly string[]>,
     metric: MetricQuery,
@@ -91,7 +91,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
     async resource(resource, { namespace, selector }, container, signal) {
       const path = `/apis/metrics.k8s.io/v1beta1/namespaces/${encodeURIComponent(namespace)}/pods`;
       const of = { group: "metrics.k8s.io", resource: "pods" };
-      const { items } = await fetching(
+      const { items } = await nonEmptyList(
         "resource metrics API",
         get<{ items: PodUsage[] }>(path, { labelSelector: String(selector) }, of, signal),
       );
@@ -99,7 +99,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
     },
     async pods(metric, { namespace, selector }, signal) {
       const pathOf = async () => ["namespaces", namespace, "pods", "*"];
-      const { items } = await fetching("custom metrics API", custom(pathOf, metric, String(selector), signal));
+      const { items } = await nonEmptyList("custom metrics API", custom(pathOf, metric, String(selector), signal));
       return new Map(
         items.map(({ describedObject, value, timestamp, windowSeconds, window }) => [
           describedObject.name,
@@ -116,7 +116,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
       const pathOf = async () =>
         // As upstream, a described Namespace is always the autoscaler's own.
         isNamespace ? ["namespaces", namespace, "metrics"] : ["namespaces", namespace, await resourceOf(apiVersion, kind), name];
-      const { items } = await asking("custom metrics API", custom(pathOf, metric, "", signal));
+      const { items } = await withApiError("custom metrics API", custom(pathOf, metric, "", signal));
       if (items.length !== 1) {
         const text = `the custom metrics API server returned ${items.length} results when we asked for exactly one`;
         throw new Error(`unable to fetch metrics from custom metrics API: ${text}`);
@@ -127,7 +127,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
       const parts = ["namespaces", namespace, metric.name].map(encodeURIComponent);
       const path = `/apis/external.metrics.k8s.io/v1beta1/${parts.join("/")}`;
       const of = { group: "external.metrics.k8s.io", resource: metric.name };
-      const { items } = await fetching(
+      const { items } = await nonEmptyList(
         "external metrics API",
         get<{ items: { value: string }[] }>(path, { labelSelector: String(metric.selector) }, of, signal),
       );
@@ -181,7 +181,7 @@ function usageOf(items: readonly PodUsage[], resource: string, container: string
   return result;
 }
 
-async function asking<T>(api: string, answer: Promise<T>): Promise<T> {
+async function withApiError<T>(api: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (err) {
@@ -189,8 +189,8 @@ async function asking<T>(api: string, answer: Promise<T>): Promise<T> {
   }
 }
 
-async function fetching<T extends { items: readonly unknown[] }>(api: string, answer: Promise<T>): Promise<T> {
-  const list = await asking(api, answer);
+async function nonEmptyList<T extends { items: readonly unknown[] }>(api: string, answer: Promise<T>): Promise<T> {
+  const list = await withApiError(api, answer);
   if (list.items.length === 0) throw new Error(`no metrics returned from ${api}`);
   return list;
 }
@@ -209,10 +209,10 @@ const customGroup = "custom.metrics.k8s.io";
 const customVersions = ["v1beta2", "v1beta1"];
 
 /** Base path of the custom metrics API: the server's preferred version if supported, otherwise the best version both support. */
-function customMetricsPath(client: Client, clock: Clock, believedForMs: number): (signal: AbortSignal) => Promise<string> {
+function customMetricsPath(client: Client, clock: Clock, cacheMs: number): (signal: AbortSignal) => Promise<string> {
   let known: { readonly at: number; readonly path: string } | undefined;
   return async (signal) => {
-    if (known !== undefined && clock.monotonic() - known.at < believedForMs) return known.path;
+    if (known !== undefined && clock.monotonic() - known.at < cacheMs) return known.path;
     const group = (await discoverGroups(client, { signal })).find(({ name }) => name === customGroup);
     if (group === undefined) throw new Error(`no custom metrics API (${customGroup}) registered`);
     const preferred = group.versions.slice(0, 1).find((version) => customVersions.includes(version));

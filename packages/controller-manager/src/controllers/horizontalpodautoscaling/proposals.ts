@@ -89,7 +89,7 @@ const sources: Readonly<Record<string, Source>> = {
     reason: "FailedGetResourceMetric",
     subject: ({ resource }) => `${resource?.name} resource metric value`,
     async propose({ resource }, workload, metrics, signal) {
-      const { name, target } = given(resource);
+      const { name, target } = required(resource);
       const { current, ...proposal } = await proposeForResource(name, undefined, target, workload, metrics, signal);
       return { ...proposal, status: { type: "Resource", resource: { name, current } } };
     },
@@ -98,7 +98,7 @@ const sources: Readonly<Record<string, Source>> = {
     reason: "FailedGetContainerResourceMetric",
     subject: ({ containerResource }) => `${containerResource?.container} container metric value`,
     async propose({ containerResource }, workload, metrics, signal) {
-      const { name, container, target } = given(containerResource);
+      const { name, container, target } = required(containerResource);
       const { current, ...proposal } = await proposeForResource(name, container, target, workload, metrics, signal);
       return { ...proposal, status: { type: "ContainerResource", containerResource: { name, container, current } } };
     },
@@ -107,9 +107,9 @@ const sources: Readonly<Record<string, Source>> = {
     reason: "FailedGetPodsMetric",
     subject: () => "pods metric value",
     async propose({ pods }, workload, { client, rules }, signal) {
-      const { metric, target } = given(pods);
+      const { metric, target } = required(pods);
       const { pods: selected, specReplicas: current } = workload;
-      const values = await told(`unable to get metric ${metric.name}`, client.pods(queryOf(metric), workload, signal));
+      const values = await withErrorPrefix(`unable to get metric ${metric.name}`, client.pods(queryOf(metric), workload, signal));
       const wanted = milliOf(target.averageValue);
       const proposal = replicasForAverage({
         pods: selected,
@@ -129,15 +129,15 @@ const sources: Readonly<Record<string, Source>> = {
   Object: {
     reason: "FailedGetObjectMetric",
     subject: ({ object }) =>
-      object !== undefined && isShared(object.target)
+      object !== undefined && isAverageOfTotal(object.target)
         ? `object metric value: failed to get ${object.metric.name} object metric`
         : "object metric value",
     async propose({ object }, workload, metrics, signal) {
-      const { metric, target, describedObject } = given(object);
+      const { metric, target, describedObject } = required(object);
       const measure = () => objectValue(metric, describedObject, workload.namespace, metrics, signal);
       const { replicas, current } = await proposeForValue("object", target, measure, workload, metrics.rules);
       // As upstream, an AverageValue target is reported as an external metric without the described object.
-      const shared = isShared(target);
+      const shared = isAverageOfTotal(target);
       const described = shared ? { kind: "", name: "" } : describedObject;
       return {
         replicas,
@@ -151,11 +151,11 @@ const sources: Readonly<Record<string, Source>> = {
     subject: ({ external }) =>
       `${external?.metric.name} external metric value: failed to get ${external?.metric.name} external metric`,
     async propose({ external }, workload, { client, rules }, signal) {
-      const { metric, target } = given(external);
+      const { metric, target } = required(external);
       const { namespace } = workload;
       const text = `unable to get external metric ${namespace}/${metric.name}/${selectorText(metric.selector)}`;
       const measure = async (): Promise<number> => {
-        const values = await told(text, client.external(queryOf(metric), namespace, signal));
+        const values = await withErrorPrefix(text, client.external(queryOf(metric), namespace, signal));
         return values.reduce((sum, value) => sum + value, 0);
       };
       const { replicas, current } = await proposeForValue("external", target, measure, workload, rules);
@@ -177,14 +177,14 @@ async function proposeForResource(
   if (averageValue === undefined && averageUtilization === undefined)
     throw new Error("invalid resource metric source: neither a utilization target nor a value target was set");
   const compute = async (): Promise<Proposal> => {
-    const asked = client.resource(resource, workload, container, signal);
-    const metrics = await told(`unable to get metrics for resource ${resource}`, asked);
+    const response = client.resource(resource, workload, container, signal);
+    const metrics = await withErrorPrefix(`unable to get metrics for resource ${resource}`, response);
     if (averageValue !== undefined)
       return replicasForAverage({ pods, metrics, resource, target: milliOf(averageValue), current, rules });
     const percent = averageUtilization as number;
     return replicasForUtilization({ pods, metrics, resource, container, target: percent, current, rules });
   };
-  const { replicas, utilization, value } = await told(`failed to get ${resource} utilization`, compute());
+  const { replicas, utilization, value } = await withErrorPrefix(`failed to get ${resource} utilization`, compute());
   return {
     replicas,
     name: averageValue === undefined ? `${resource} resource utilization (percentage of request)` : `${resource} resource`,
@@ -206,25 +206,25 @@ async function proposeForValue(
   { pods, specReplicas, statusReplicas }: Target,
   rules: Rules,
 ): Promise<{ replicas: number; current: MetricValueStatus }> {
-  const { averageValue, value: whole } = target;
-  if (isShared(target)) {
+  const { averageValue, value: totalValue } = target;
+  if (isAverageOfTotal(target)) {
     const share = { value: await measure(), target: milliOf(averageValue), current: statusReplicas, rules };
     const { replicas, value } = replicasForShare(share);
     return { replicas, current: { averageValue: quantity(value) } };
   }
-  if (whole === undefined)
+  if (totalValue === undefined)
     throw new Error(`invalid ${kind} metric source: neither a value target nor an average value target was set`);
   const { replicas, value } = replicasForValue({
     pods,
     value: await measure(),
-    target: milliOf(whole),
+    target: milliOf(totalValue),
     current: specReplicas,
     rules,
   });
   return { replicas, current: { value: quantity(value) } };
 }
 
-function isShared({ type, averageValue }: MetricTarget): boolean {
+function isAverageOfTotal({ type, averageValue }: MetricTarget): boolean {
   return averageValue !== undefined && type !== "Value";
 }
 
@@ -243,7 +243,7 @@ async function objectValue(
   }
 }
 
-async function told<T>(text: string, work: Promise<T>): Promise<T> {
+async function withErrorPrefix<T>(text: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (err) {
@@ -251,7 +251,7 @@ async function told<T>(text: string, work: Promise<T>): Promise<T> {
   }
 }
 
-function given<T>(source: T | undefined): T {
+function required<T>(source: T | undefined): T {
   if (source === undefined) throw new Error("the metric's source is missing"); // rejected by validation
   return source;
 }

@@ -3,38 +3,38 @@ import type { Job, JobCondition, JobStatus } from "@coxswain/apimachinery/schema
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /** A Job condition and the Event that is recorded when it is set. */
-export interface Announced {
+export interface ConditionWithEvent {
   readonly condition: Omit<JobCondition, "lastProbeTime" | "lastTransitionTime">;
   readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
 }
 
-const announced = (
+const withEvent = (
   type: string,
   status: "True" | "False",
   [reason, message]: readonly [string, string],
-  event: Announced["event"],
-): Announced => ({ condition: { type, status, ...(reason !== "" && { reason, message }) }, event });
+  event: ConditionWithEvent["event"],
+): ConditionWithEvent => ({ condition: { type, status, ...(reason !== "" && { reason, message }) }, event });
 
-const failed = (reason: string, message: string): Announced =>
-  announced("Failed", "True", [reason, message], ["Warning", reason, message]);
+const failed = (reason: string, message: string): ConditionWithEvent =>
+  withEvent("Failed", "True", [reason, message], ["Warning", reason, message]);
 
 /** Source: pkg/controller/job/job_controller.go, syncJob */
-export const complete = announced("Complete", "True", ["", ""], ["Normal", "Completed", "Job completed"]);
+export const complete = withEvent("Complete", "True", ["", ""], ["Normal", "Completed", "Job completed"]);
 export const backoffLimitExceeded = failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
 export const deadlineExceeded = failed("DeadlineExceeded", "Job was active longer than specified deadline");
-export const suspended = announced(
+export const suspended = withEvent(
   "Suspended",
   "True",
   ["JobSuspended", "Job suspended"],
   ["Normal", "Suspended", "Job suspended"],
 );
-export const resumed = announced("Suspended", "False", ["JobResumed", "Job resumed"], ["Normal", "Resumed", "Job resumed"]);
+export const resumed = withEvent("Suspended", "False", ["JobResumed", "Job resumed"], ["Normal", "Resumed", "Job resumed"]);
 
 /**
  * Returns the status with the condition of the same type added or replaced.
  * @returns `status` itself when the condition is already as wanted, or when it would be added with status False
  */
-export function withCondition(status: JobStatus, { condition }: Announced, now: number): JobStatus {
+export function withCondition(status: JobStatus, { condition }: ConditionWithEvent, now: number): JobStatus {
   const conditions = status.conditions ?? [];
   const index = conditions.findIndex(({ type }) => type === condition.type);
   if (index < 0 && condition.status === "False") return status;

@@ -8,9 +8,9 @@ import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
 import { type FailureBackoff, newFailureBackoff } from "./failure-backoff.ts";
-import { type LetGoExpectations, newLetGoExpectations } from "./finalizer-expectations.ts";
+import { type FinalizerExpectations, newFinalizerExpectations } from "./finalizer-expectations.ts";
 import { type JobMetrics, newJobMetrics } from "./metrics.ts";
-import { isHeld } from "./tracking-finalizer.ts";
+import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
 
 /** Dependencies and state shared by all reconciliations of Jobs. */
 export interface JobContext extends ControllerContext {
@@ -21,11 +21,11 @@ export interface JobContext extends ControllerContext {
    */
   readonly newest: Newest<Job>;
   /** Keys of Jobs whose last status write has an unknown outcome (the request failed without a response). */
-  readonly unsure: Set<ObjectKey>;
+  readonly uncertainWrites: Set<ObjectKey>;
   readonly pods: SharedInformer<Pod>;
   /** Creations and deletions of Pods that the cache does not show yet. */
   readonly expectations: Expectations;
-  readonly letGo: LetGoExpectations;
+  readonly finalizerExpectations: FinalizerExpectations;
   readonly failures: FailureBackoff;
   readonly metrics: JobMetrics;
   enqueueAfter(key: ObjectKey, delayMs: number): void;
@@ -39,7 +39,7 @@ export function newJobContext(base: ControllerContext, queues: Pick<JobContext, 
   podInformer.addIndex(orphanIndex, byOrphan);
   jobInformer.addHandler({
     deleted(job) {
-      for (const pod of podInformer.lister.controlledBy(job)) if (isHeld(pod)) queues.enqueueOrphan(pod);
+      for (const pod of podInformer.lister.controlledBy(job)) if (hasTrackingFinalizer(pod)) queues.enqueueOrphan(pod);
     },
   });
   return {
@@ -48,16 +48,16 @@ export function newJobContext(base: ControllerContext, queues: Pick<JobContext, 
     jobs: jobInformer,
     pods: podInformer,
     expectations: newExpectations(base.clock),
-    letGo: newLetGoExpectations(),
+    finalizerExpectations: newFinalizerExpectations(),
     newest: newNewest(jobInformer),
-    unsure: new Set(),
+    uncertainWrites: new Set(),
     failures: newFailureBackoff(),
     metrics: newJobMetrics(base.registry),
   };
 }
 
 /** Context of one reconciliation of one Job. */
-export interface Sync {
+export interface JobSync {
   readonly ctx: JobContext;
   readonly key: ObjectKey;
   /** Private copy; its status is the stored one. */

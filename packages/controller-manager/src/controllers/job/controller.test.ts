@@ -278,7 +278,7 @@ for (const { name, status, held, want } of [
     const job = aJob({ status: { ...status, startTime: "2022-01-01T00:00:00Z" } });
     const context = newTestContext(t);
     context.client.put(jobs, job);
-    context.client.put(pods, aJobPod(job, "p", { phase: "Succeeded", held }));
+    context.client.put(pods, aJobPod(job, "p", { phase: "Succeeded", withFinalizer: held }));
     await context.run(newJobController(context.ctx));
     const stored = context.client.object<Job>(jobs, "default/work")?.status;
     assert.equal(stored?.succeeded, want);

@@ -14,13 +14,13 @@ import { defineController, runTogether } from "../../define-controller.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
-import { type JobContext, newJobContext, type Sync } from "./context.ts";
+import { type JobContext, type JobSync, newJobContext } from "./context.ts";
 import { jobRateLimiter } from "./failure-backoff.ts";
-import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
 import type { SyncAction } from "./metrics.ts";
+import { type JobState, planJob, planStatus } from "./plan.ts";
 import { jobOfPod, podHandlers } from "./pod-handlers.ts";
 import { type Counters, storeCounted, storeTracked } from "./status.ts";
-import { hasTrackingAnnotation, isHeld, letGoPatch, trackingName } from "./tracking-finalizer.ts";
+import { hasTrackingAnnotation, hasTrackingFinalizer, removeFinalizerPatch, trackingName } from "./tracking-finalizer.ts";
 import { applyPlan, deleteAll } from "./writes.ts";
 
 /**
@@ -57,10 +57,10 @@ const workers = 5;
 
 /** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
 async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { expectations, letGo, unsure, failures, metrics } = ctx;
-  const job = unsure.has(key) ? await readAnew(ctx, key, signal) : ctx.newest.get(key);
+  const { expectations, finalizerExpectations, uncertainWrites, failures, metrics } = ctx;
+  const job = uncertainWrites.has(key) ? await readLive(ctx, key, signal) : ctx.newest.get(key);
   if (job === undefined) {
-    for (const kept of [expectations, letGo, failures]) kept.forget(key);
+    for (const records of [expectations, finalizerExpectations, failures]) records.forget(key);
     return done;
   }
   if (isJobFinished(job)) {
@@ -68,42 +68,42 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
     return done;
   }
   const { completionMode: mode = "NonIndexed" } = job.spec;
-  const skipped = whySkipped(mode, ctx.featureGates);
+  const skipped = skipReason(mode, ctx.featureGates);
   if (skipped !== undefined) {
     ctx.recorder.event(job, "Warning", ...skipped);
     return done;
   }
   const start = ctx.clock.monotonic();
-  const metered: { action: SyncAction } = { action: "reconciling" };
+  const measured: { action: SyncAction } = { action: "reconciling" };
   let result: "success" | "error" = "error";
   try {
     const tracked = ctx.featureGates.enabled("JobTrackingWithFinalizers") && hasTrackingAnnotation(job);
-    const copy = tracked ? deepClone(job) : await withoutAnnotation(ctx, job, signal);
+    const copy = tracked ? deepClone(job) : await withoutTrackingAnnotation(ctx, job, signal);
     if (!ctx.featureGates.enabled("SuspendJob")) copy.spec.suspend = false;
-    const failing = await syncJob({ ctx, key, job: copy, tracked, signal }, metered);
+    const failing = await syncJob({ ctx, key, job: copy, tracked, signal }, measured);
     if (!failing) result = "success";
     return done;
   } finally {
-    metrics.synced(mode, result, metered.action, (ctx.clock.monotonic() - start) / 1000);
+    metrics.synced(mode, result, measured.action, (ctx.clock.monotonic() - start) / 1000);
   }
 }
 
 /** Reads the Job from the API server after a status write of unknown outcome; undefined when it does not exist. */
-async function readAnew(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Job | undefined> {
-  const { newest, unsure } = ctx;
+async function readLive(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Job | undefined> {
+  const { newest, uncertainWrites } = ctx;
   try {
     newest.written(await ctx.client.get<Job>(jobs, splitKey(key), { signal }));
-    unsure.delete(key);
+    uncertainWrites.delete(key);
     return newest.get(key);
   } catch (err) {
     if (!isNotFound(err)) throw err;
-    unsure.delete(key);
+    uncertainWrites.delete(key);
     return undefined;
   }
 }
 
 /** Reason and message of the Event for a Job that is not reconciled; undefined otherwise. */
-function whySkipped(mode: string, gates: FeatureGates): [reason: string, message: string] | undefined {
+function skipReason(mode: string, gates: FeatureGates): [reason: string, message: string] | undefined {
   if (mode === "NonIndexed") return undefined;
   if (mode !== "Indexed") return ["UnknownCompletionMode", "Skipped Job sync because completion mode is unknown"];
   if (gates.enabled("IndexedJob")) return undefined;
@@ -114,7 +114,7 @@ function whySkipped(mode: string, gates: FeatureGates): [reason: string, message
  * Removes the tracking annotation. Once tracking is off, Pods have no finalizers, and the Job must not be treated as
  * tracked later.
  */
-async function withoutAnnotation(ctx: JobContext, job: Job, signal: AbortSignal): Promise<Job> {
+async function withoutTrackingAnnotation(ctx: JobContext, job: Job, signal: AbortSignal): Promise<Job> {
   const copy = deepClone(job);
   if (!hasTrackingAnnotation(job)) return copy;
   delete copy.metadata.annotations?.[trackingName];
@@ -125,18 +125,18 @@ async function withoutAnnotation(ctx: JobContext, job: Job, signal: AbortSignal)
  * Reconciles one Job.
  * @returns whether new Pod failures were found and the Job is not finished
  */
-async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boolean> {
+async function syncJob(sync: JobSync, measured: { action: SyncAction }): Promise<boolean> {
   const { ctx, key, job, tracked } = sync;
   const { expectations, failures } = ctx;
-  const letGo = tracked ? ctx.letGo.of(key) : undefined;
+  const expectedRemovals = tracked ? ctx.finalizerExpectations.of(key) : undefined;
   // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const satisfied = expectations.satisfied(key);
   const pods = await claimPods(sync);
   const active = pods.filter(isActive);
-  const seen: Seen = { job, pods, active, letGo, satisfied, now: ctx.clock.now() };
-  const judged = judgeJob(seen);
-  const { failure, plan, failing, succeeded, remainingMs } = judged;
-  metered.action = plan?.action ?? "reconciling";
+  const state: JobState = { job, pods, active, expectedRemovals, satisfied, now: ctx.clock.now() };
+  const jobPlan = planJob(state);
+  const { failure, plan, failing, succeeded, remainingMs } = jobPlan;
+  measured.action = plan?.action ?? "reconciling";
   if (failure === undefined && remainingMs !== undefined) ctx.enqueueAfter(key, remainingMs);
 
   const { change, error } = failure !== undefined ? await deleteAll(sync, active) : await applyPlan(sync, plan);
@@ -144,24 +144,31 @@ async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boo
   const deleted = failure === undefined ? 0 : tracked ? -change : active.length;
   const running = active.length + (failure === undefined ? change : -deleted);
 
-  const { status, ending, told } = concludeJob(seen, judged, running);
+  const { status, finalCondition, suspendedCondition } = planStatus(state, jobPlan, running);
   const ready = ctx.featureGates.enabled("JobReadyPods") ? active.filter(isReady).length : undefined;
-  const counters: Counters = { ...judged, failed: judged.failed + deleted, running, ready, ending, told };
-  const finished = await (letGo === undefined
+  const counters: Counters = {
+    ...jobPlan,
+    failed: jobPlan.failed + deleted,
+    running,
+    ready,
+    finalCondition,
+    suspendedCondition,
+  };
+  const finished = await (expectedRemovals === undefined
     ? storeCounted(sync, status, pods, counters)
-    : storeTracked(sync, status, pods, { ...counters, letGo }));
-  const goesOnFailing = failing && !finished;
-  if (goesOnFailing) ctx.enqueueAfter(key, failures.failed(key));
-  else if (succeeded > (job.status?.succeeded ?? 0) || told !== undefined) failures.forget(key);
+    : storeTracked(sync, status, pods, { ...counters, expectedRemovals }));
+  const stillFailing = failing && !finished;
+  if (stillFailing) ctx.enqueueAfter(key, failures.failed(key));
+  else if (succeeded > (job.status?.succeeded ?? 0) || suspendedCondition !== undefined) failures.forget(key);
   if (error !== undefined) throw error;
-  return goesOnFailing;
+  return stillFailing;
 }
 
 /**
  * Adopts and releases Pods. Newly adopted Pods are returned with the finalizer that the adoption added, which the
  * cache does not show yet.
  */
-async function claimPods({ ctx, job, tracked, signal }: Sync): Promise<Pod[]> {
+async function claimPods({ ctx, job, tracked, signal }: JobSync): Promise<Pod[]> {
   const claimed = await claimObjects<Pod>({
     client: ctx.client,
     ref: podsResource,
@@ -174,7 +181,7 @@ async function claimPods({ ctx, job, tracked, signal }: Sync): Promise<Pod[]> {
   });
   if (!tracked) return claimed;
   return claimed.map((pod) => {
-    if (isControlledBy(pod, job) || isHeld(pod)) return pod;
+    if (isControlledBy(pod, job) || hasTrackingFinalizer(pod)) return pod;
     const { metadata } = pod;
     return { ...pod, metadata: { ...metadata, finalizers: [...(metadata.finalizers ?? []), trackingName] } };
   });
@@ -183,11 +190,11 @@ async function claimPods({ ctx, job, tracked, signal }: Sync): Promise<Pod[]> {
 /** Removes the tracking finalizer of a Pod that no Job will count. */
 async function reconcileOrphan(ctx: JobContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const pod = ctx.pods.lister.get(key);
-  if (pod === undefined || !isHeld(pod)) return done;
+  if (pod === undefined || !hasTrackingFinalizer(pod)) return done;
   const job = jobOfPod(ctx, pod);
   if (job !== undefined && !isJobFinished(job)) return done; // adopted in the meantime; the new Job counts the Pod
   try {
-    await ctx.client.patch(podsResource, splitKey(key), { type: "strategic", body: letGoPatch }, { signal });
+    await ctx.client.patch(podsResource, splitKey(key), { type: "strategic", body: removeFinalizerPatch }, { signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }

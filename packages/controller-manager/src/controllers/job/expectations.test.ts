@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFailureBackoff } from "./failure-backoff.ts";
-import { newLetGoExpectations } from "./finalizer-expectations.ts";
+import { newFinalizerExpectations } from "./finalizer-expectations.ts";
 
 test("what was let go is expected until each is seen, once, and more is added to it", () => {
-  const expectations = newLetGoExpectations();
+  const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1", "2"]);
   expectations.expect("a", ["2", "3"]);
   expectations.expect("b", ["1"]);
@@ -22,7 +22,7 @@ test("what was let go is expected until each is seen, once, and more is added to
 });
 
 test("what was asked for does not change with what is seen later", () => {
-  const expectations = newLetGoExpectations();
+  const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1"]);
   const asked = expectations.of("a");
   expectations.observed("a", "1");

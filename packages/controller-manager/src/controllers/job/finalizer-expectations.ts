@@ -5,7 +5,7 @@ import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
  * would otherwise be counted twice.
  * Source: pkg/controller/job/tracking_utils.go
  */
-export interface LetGoExpectations {
+export interface FinalizerExpectations {
   of(key: ObjectKey): ReadonlySet<string>;
   /** Adds to the existing expectations of the key. */
   expect(key: ObjectKey, uids: readonly string[]): void;
@@ -17,7 +17,7 @@ export interface LetGoExpectations {
   forget(key: ObjectKey): void;
 }
 
-export function newLetGoExpectations(): LetGoExpectations {
+export function newFinalizerExpectations(): FinalizerExpectations {
   const all = new Map<ObjectKey, Set<string>>();
   return {
     of: (key) => new Set(all.get(key)),

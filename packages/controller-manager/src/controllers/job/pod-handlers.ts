@@ -8,7 +8,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import type { JobContext } from "./context.ts";
-import { isHeld } from "./tracking-finalizer.ts";
+import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
 
 /** The Job that controls the Pod; undefined when the Job of that name has a different uid. */
 export function jobOfPod(ctx: Pick<JobContext, "jobs">, pod: Pod): Job | undefined {
@@ -21,7 +21,7 @@ export function jobOfPod(ctx: Pick<JobContext, "jobs">, pod: Pod): Job | undefin
 
 /** Pod event handler: enqueues the affected Jobs and updates their expectations. */
 export function podHandlers(ctx: JobContext, queue: SourceQueue): InformerHandler<Pod> {
-  const { jobs, expectations, letGo, failures } = ctx;
+  const { jobs, expectations, finalizerExpectations, failures } = ctx;
   const enqueueMatching = (pod: Pod): void => {
     for (const job of jobs.lister.inNamespace(pod.metadata.namespace ?? "")) {
       const selector = LabelSelector.fromObject(job.spec.selector ?? {});
@@ -39,50 +39,51 @@ export function podHandlers(ctx: JobContext, queue: SourceQueue): InformerHandle
    * Returns true when the missing finalizer is this controller's own removal: the Pod is counted already and the Job
    * need not be enqueued.
    */
-  const noteLetGo = (job: Job, pod: Pod): boolean => !isHeld(pod) && letGo.observed(keyOf(job), pod.metadata.uid ?? "");
+  const removalObserved = (job: Job, pod: Pod): boolean =>
+    !hasTrackingFinalizer(pod) && finalizerExpectations.observed(keyOf(job), pod.metadata.uid ?? "");
   /** True when the Pod's Job is deleted or finished. Queues the Pod for removal of its finalizer if it has one. */
-  const isAbandoned = (pod: Pod, job: Job | undefined): boolean => {
+  const isOrphaned = (pod: Pod, job: Job | undefined): boolean => {
     if (job !== undefined && !isJobFinished(job)) return false;
-    if (isHeld(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") ctx.enqueueOrphan(pod);
+    if (hasTrackingFinalizer(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") ctx.enqueueOrphan(pod);
     return true;
   };
-  const leaving = (pod: Pod, gone: boolean): void => {
+  const podDeleting = (pod: Pod, deleted: boolean): void => {
     const job = jobOfPod(ctx, pod);
-    if (isAbandoned(pod, job) || job === undefined) return;
+    if (isOrphaned(pod, job) || job === undefined) return;
     expectations.deletionObserved(keyOf(job), pod.metadata.uid ?? "");
-    if (gone) letGo.observed(keyOf(job), pod.metadata.uid ?? "");
-    else noteLetGo(job, pod);
+    if (deleted) finalizerExpectations.observed(keyOf(job), pod.metadata.uid ?? "");
+    else removalObserved(job, pod);
     queue.enqueue(keyOf(job));
   };
   return {
     added(pod) {
       // first seen while terminating, e.g. after a restart of the controller
-      if (pod.metadata.deletionTimestamp) return leaving(pod, false);
+      if (pod.metadata.deletionTimestamp) return podDeleting(pod, false);
       const job = jobOfPod(ctx, pod);
-      const abandoned = isAbandoned(pod, job);
+      const orphaned = isOrphaned(pod, job);
       if (controllerOf(pod) === undefined) return enqueueMatching(pod);
-      if (abandoned || job === undefined) return;
+      if (orphaned || job === undefined) return;
       expectations.creationObserved(keyOf(job));
       queue.enqueue(keyOf(job));
     },
     updated(old, pod) {
       if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
-      if (pod.metadata.deletionTimestamp) return leaving(pod, false);
+      if (pod.metadata.deletionTimestamp) return podDeleting(pod, false);
       const moved = !deepEqual(controllerOf(old), controllerOf(pod));
       const before = moved ? jobOfPod(ctx, old) : undefined;
       if (before !== undefined) {
-        noteLetGo(before, pod);
+        removalObserved(before, pod);
         enqueue(before, pod);
       }
       const job = jobOfPod(ctx, pod);
-      const abandoned = isAbandoned(pod, job);
+      const orphaned = isOrphaned(pod, job);
       if (controllerOf(pod) === undefined) {
         if (moved || !deepEqual(old.metadata.labels ?? {}, pod.metadata.labels ?? {})) enqueueMatching(pod);
         return;
       }
-      if (abandoned || job === undefined) return;
-      if (!noteLetGo(job, pod)) enqueue(job, pod);
+      if (orphaned || job === undefined) return;
+      if (!removalObserved(job, pod)) enqueue(job, pod);
     },
-    deleted: (pod) => leaving(pod, true),
+    deleted: (pod) => podDeleting(pod, true),
   };
 }

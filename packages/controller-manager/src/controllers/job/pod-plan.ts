@@ -26,8 +26,8 @@ const burstPods = 500;
  */
 export function planPods(job: Job, active: readonly Pod[], state: { succeeded: number; completed: Intervals }): PodPlan {
   if (job.spec.suspend === true) return { action: "pods_deleted", delete: active, create: [] };
-  const wanted = wantedActive(job, active.length, state.succeeded);
-  const surplus = removals(job, active, Math.max(0, active.length - wanted)).slice(0, burstPods);
+  const wanted = desiredActive(job, active.length, state.succeeded);
+  const surplus = podsToDelete(job, active, Math.max(0, active.length - wanted)).slice(0, burstPods);
   if (surplus.length > 0) return { action: "pods_deleted", delete: surplus, create: [] };
   const missing = Math.min(wanted - active.length, burstPods);
   if (missing <= 0) return { action: "tracking", delete: [], create: [] };
@@ -38,7 +38,7 @@ export function planPods(job: Job, active: readonly Pod[], state: { succeeded: n
  * Without `completions` the Pods work on one queue: after the first success no new Pods start, and running Pods are
  * left to finish.
  */
-function wantedActive({ spec }: Job, active: number, succeeded: number): number {
+function desiredActive({ spec }: Job, active: number, succeeded: number): number {
   const parallelism = spec.parallelism ?? 1;
   if (spec.completions == null) return succeeded > 0 ? active : parallelism;
   return Math.max(0, Math.min(parallelism, spec.completions - succeeded));
@@ -48,14 +48,14 @@ function wantedActive({ spec }: Job, active: number, succeeded: number): number 
  * Selects at least `count` Pods to delete; Pods with an invalid, missing or duplicate index come first and are always
  * included.
  */
-function removals(job: Job, active: readonly Pod[], count: number): Pod[] {
-  const useless = isIndexed(job) ? withoutOwnIndex(job, active) : new Set<Pod>();
-  const more = count - useless.size;
-  if (more <= 0) return [...useless];
-  return [...useless, ...inRemovalOrder(active.filter((pod) => !useless.has(pod))).slice(0, more)];
+function podsToDelete(job: Job, active: readonly Pod[], count: number): Pod[] {
+  const invalid = isIndexed(job) ? withoutUniqueIndex(job, active) : new Set<Pod>();
+  const more = count - invalid.size;
+  if (more <= 0) return [...invalid];
+  return [...invalid, ...inRemovalOrder(active.filter((pod) => !invalid.has(pod))).slice(0, more)];
 }
 
-function withoutOwnIndex(job: Job, active: readonly Pod[]): Set<Pod> {
+function withoutUniqueIndex(job: Job, active: readonly Pod[]): Set<Pod> {
   const byIndex = Map.groupBy(active, (pod) => (hasValidIndex(job, pod) ? completionIndexOf(pod) : undefined));
   return new Set([...byIndex].flatMap(([index, pods]) => (index === undefined ? pods : inRemovalOrder(pods).slice(0, -1))));
 }

@@ -25,7 +25,7 @@ export function hasValidIndex(job: Job, pod: Pod): boolean {
 }
 
 /** Input for the creation of one Pod. */
-export interface PodRecipe {
+export interface PodToCreate {
   readonly template: PodTemplateSpec;
   /** `metadata.generateName` of the Pod; defaults to the Job's name and a dash. */
   readonly generateName?: string;
@@ -35,7 +35,7 @@ export interface PodRecipe {
  * Prepares the Pod template of a Job.
  * @returns function from a completion index (undefined for a Job that is not indexed) to the template of that Pod
  */
-export function podRecipes(job: Job, tracked: boolean): (index: number | undefined) => PodRecipe {
+export function podBuilder(job: Job, tracked: boolean): (index: number | undefined) => PodToCreate {
   const { name = "" } = job.metadata;
   const { metadata = {}, spec = { containers: [] } } = job.spec.template;
   const finalizers = metadata.finalizers ?? [];

@@ -4,13 +4,13 @@ import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { formatIndexes } from "./completion-indexes.ts";
-import { type Announced, complete, withCondition } from "./conditions.ts";
-import type { Sync } from "./context.ts";
-import type { Judgement } from "./judgement.ts";
+import { type ConditionWithEvent, complete, withCondition } from "./conditions.ts";
+import type { JobSync } from "./context.ts";
+import type { JobPlan } from "./plan.ts";
 import { completionIndexOf, isIndexed } from "./pods.ts";
-import { allCounted, noteEnded, settleCounters } from "./tracking.ts";
-import { isHeld } from "./tracking-finalizer.ts";
-import { letGoOf } from "./writes.ts";
+import { allCounted, moveToCounters, recordFinishedPods } from "./tracking.ts";
+import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
+import { removeFinalizers } from "./writes.ts";
 
 /** Counts and conditions of one reconciliation. */
 export interface Counters {
@@ -20,11 +20,11 @@ export interface Counters {
   readonly ready: number | undefined;
   readonly succeeded: number;
   readonly failed: number;
-  readonly completed: Judgement["completed"];
+  readonly completed: JobPlan["completed"];
   /** Final condition, when the Job is finished. */
-  readonly ending: Announced | undefined;
+  readonly finalCondition: ConditionWithEvent | undefined;
   /** Condition that is part of the status; its Event is recorded after the status is stored. */
-  readonly told: Announced | undefined;
+  readonly suspendedCondition: ConditionWithEvent | undefined;
 }
 
 /**
@@ -35,32 +35,43 @@ export interface Counters {
  * @returns whether the Job is finished
  */
 export async function storeTracked(
-  sync: Sync,
+  sync: JobSync,
   status: JobStatus,
   pods: readonly Pod[],
-  { letGo, running, ready, completed, ending, told }: Counters & { letGo: ReadonlySet<string> },
+  {
+    expectedRemovals,
+    running,
+    ready,
+    completed,
+    finalCondition,
+    suspendedCondition,
+  }: Counters & { expectedRemovals: ReadonlySet<string> },
 ): Promise<boolean> {
   const { job } = sync;
   const ordered = isIndexed(job) ? pods.toSorted((a, b) => (completionIndexOf(a) ?? -1) - (completionIndexOf(b) ?? -1)) : pods;
   const current = withCounts({ uncountedTerminatedPods: {}, ...status }, { active: running, ready });
-  const noted = noteEnded(job, current, ordered, { letGo, completed: completed?.before ?? [], finishing: ending !== undefined });
+  const recorded = recordFinishedPods(job, current, ordered, {
+    expectedRemovals,
+    completed: completed?.before ?? [],
+    finishing: finalCondition !== undefined,
+  });
   const write = newStatusWriter(sync);
 
   // A new start time alone does not cause a write; it is stored together with the first Pods.
-  const changed = noted.status !== current || told !== undefined || !sameCounts(job.status, running, ready);
-  let stored = changed ? await write(noted.status) : noted.status;
-  if (told !== undefined) sync.ctx.recorder.event(job, ...told.event);
+  const changed = recorded.status !== current || suspendedCondition !== undefined || !sameCounts(job.status, running, ready);
+  let stored = changed ? await write(recorded.status) : recorded.status;
+  if (suspendedCondition !== undefined) sync.ctx.recorder.event(job, ...suspendedCondition.event);
 
-  const released = noted.release.length > 0 ? await letGoOf(sync, noted.release) : { uids: new Set<string>() };
-  const settled = settleCounters(stored, noted.held.difference(released.uids));
+  const released = recorded.release.length > 0 ? await removeFinalizers(sync, recorded.release) : { uids: new Set<string>() };
+  const counted = moveToCounters(stored, recorded.withFinalizer.difference(released.uids));
   if (released.error !== undefined) {
-    if (settled !== stored) await write(settled);
+    if (counted !== stored) await write(counted);
     throw released.error;
   }
-  const finished = ending !== undefined && allCounted(settled);
-  if (!finished && settled === stored) return false;
-  stored = await write(finished ? ended(sync, settled, ending) : settled);
-  if (finished) tellEnd(sync, stored, ending);
+  const finished = finalCondition !== undefined && allCounted(counted);
+  if (!finished && counted === stored) return false;
+  stored = await write(finished ? withFinalCondition(sync, counted, finalCondition) : counted);
+  if (finished) recordFinished(sync, stored, finalCondition);
   return finished;
 }
 
@@ -69,48 +80,50 @@ export async function storeTracked(
  * @returns whether the Job is finished
  */
 export async function storeCounted(
-  sync: Sync,
+  sync: JobSync,
   status: JobStatus,
   pods: readonly Pod[],
-  { running, ready, succeeded, failed, completed, ending, told }: Counters,
+  { running, ready, succeeded, failed, completed, finalCondition, suspendedCondition }: Counters,
 ): Promise<boolean> {
   const { job } = sync;
-  const { error } = await letGoOf(sync, pods.filter(isHeld)); // left over from the time when the Job was tracked
+  const { error } = await removeFinalizers(sync, pods.filter(hasTrackingFinalizer)); // left over from the time when the Job was tracked
   if (error !== undefined) throw error;
   const { uncountedTerminatedPods: _, ...rest } = status;
   const { succeeded: before = 0, failed: failedBefore = 0 } = job.status ?? {};
   const same = sameCounts(job.status, running, ready) && before === succeeded && failedBefore === failed;
-  if (same && told === undefined && ending === undefined) return false;
+  if (same && suspendedCondition === undefined && finalCondition === undefined) return false;
   const counted: JobStatus = {
     ...withCounts(rest, { active: running, ready, succeeded, failed }),
     ...(completed && { completedIndexes: formatIndexes(completed.now) }),
   };
-  const stored = await newStatusWriter(sync)(ending === undefined ? counted : ended(sync, counted, ending));
-  if (told !== undefined) sync.ctx.recorder.event(job, ...told.event);
-  if (ending !== undefined) tellEnd(sync, stored, ending);
-  return ending !== undefined;
+  const stored = await newStatusWriter(sync)(
+    finalCondition === undefined ? counted : withFinalCondition(sync, counted, finalCondition),
+  );
+  if (suspendedCondition !== undefined) sync.ctx.recorder.event(job, ...suspendedCondition.event);
+  if (finalCondition !== undefined) recordFinished(sync, stored, finalCondition);
+  return finalCondition !== undefined;
 }
 
-function ended({ ctx }: Sync, status: JobStatus, ending: Announced): JobStatus {
-  const next = withCondition(status, ending, ctx.clock.now());
+function withFinalCondition({ ctx }: JobSync, status: JobStatus, finalCondition: ConditionWithEvent): JobStatus {
+  const next = withCondition(status, finalCondition, ctx.clock.now());
   const time = next.conditions?.at(-1)?.lastTransitionTime;
-  return ending === complete && time ? { ...next, completionTime: time } : next;
+  return finalCondition === complete && time ? { ...next, completionTime: time } : next;
 }
 
 /** Called after the status is stored: recorded earlier, a conflict would duplicate the Events. */
-function tellEnd({ ctx, job }: Sync, status: JobStatus, ending: Announced): void {
+function recordFinished({ ctx, job }: JobSync, status: JobStatus, finalCondition: ConditionWithEvent): void {
   const { recorder } = ctx;
   const { completions, completionMode = "NonIndexed" } = job.spec;
-  if (ending === complete && completions != null && (status.succeeded ?? 0) > completions) {
+  if (finalCondition === complete && completions != null && (status.succeeded ?? 0) > completions) {
     const message = "Too many succeeded pods running after completion count reached";
     recorder.event(job, "Warning", "TooManySucceededPods", message);
   }
-  recorder.event(job, ...ending.event);
-  ctx.metrics.finished(completionMode, ending === complete ? "succeeded" : "failed");
+  recorder.event(job, ...finalCondition.event);
+  ctx.metrics.finished(completionMode, finalCondition === complete ? "succeeded" : "failed");
 }
 
 /** Returns a function that writes the status repeatedly, each time based on the object returned by the previous write. */
-function newStatusWriter({ ctx, key, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
+function newStatusWriter({ ctx, key, job, tracked, signal }: JobSync): (status: JobStatus) => Promise<JobStatus> {
   const { completionMode = "NonIndexed" } = job.spec;
   let last: Job = job;
   return async (status) => {
@@ -118,7 +131,7 @@ function newStatusWriter({ ctx, key, job, tracked, signal }: Sync): (status: Job
     try {
       last = await ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
     } catch (err) {
-      if (!isConflict(err)) ctx.unsure.add(key);
+      if (!isConflict(err)) ctx.uncertainWrites.add(key);
       throw err;
     }
     ctx.newest.written(last);

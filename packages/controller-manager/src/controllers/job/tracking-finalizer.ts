@@ -9,9 +9,9 @@ export function hasTrackingAnnotation({ metadata }: Job): boolean {
 }
 
 /** Whether the Pod has the tracking finalizer. */
-export function isHeld({ metadata }: Pod): boolean {
+export function hasTrackingFinalizer({ metadata }: Pod): boolean {
   return metadata.finalizers?.includes(trackingName) === true;
 }
 
 /** Strategic merge patch that removes the tracking finalizer. */
-export const letGoPatch = { metadata: { "$deleteFromPrimitiveList/finalizers": [trackingName] } };
+export const removeFinalizerPatch = { metadata: { "$deleteFromPrimitiveList/finalizers": [trackingName] } };

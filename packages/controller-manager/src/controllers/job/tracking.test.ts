@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { parseIndexes } from "./completion-indexes.ts";
-import { maxUncounted, noteEnded, settleCounters, tallyPods } from "./tracking.ts";
+import { countFinishedPods, maxUncounted, moveToCounters, recordFinishedPods } from "./tracking.ts";
 
 const deletedAt = "2022-01-01T00:00:00Z";
 const none: ReadonlySet<string> = new Set();
@@ -14,16 +14,16 @@ test("tallies counters, uids and held pods, each once", () => {
   const job = aJob({ status });
   const pods = [
     aJobPod(job, "a", { phase: "Succeeded" }), // its uid is recorded
-    aJobPod(job, "b", { phase: "Failed", held: false }), // recorded, finalizer removed
-    aJobPod(job, "c", { phase: "Succeeded", held: false }), // counted already
+    aJobPod(job, "b", { phase: "Failed", withFinalizer: false }), // recorded, finalizer removed
+    aJobPod(job, "c", { phase: "Succeeded", withFinalizer: false }), // counted already
     aJobPod(job, "d", { phase: "Succeeded" }),
     aJobPod(job, "e", { phase: "Failed" }), // finalizer removed, not shown by the cache yet
     aJobPod(job, "f", { phase: "Running", deletedAt }),
     aJobPod(job, "g", { phase: "Succeeded", deletedAt }),
     aJobPod(job, "h"),
   ];
-  assert.deepEqual(tallyPods(job, pods, new Set(["e-uid"])), { succeeded: 2 + 1 + 2, failed: 1 + 1 + 1 });
-  assert.deepEqual(tallyPods(job, pods, undefined), { succeeded: 4, failed: 2 });
+  assert.deepEqual(countFinishedPods(job, pods, new Set(["e-uid"])), { succeeded: 2 + 1 + 2, failed: 1 + 1 + 1 });
+  assert.deepEqual(countFinishedPods(job, pods, undefined), { succeeded: 4, failed: 2 });
 });
 
 test("an indexed job counts valid indexes only", () => {
@@ -33,7 +33,7 @@ test("an indexed job counts valid indexes only", () => {
     aJobPod(job, "b", { phase: "Succeeded", index: 3 }),
     aJobPod(job, "c", { phase: "Failed" }),
   ];
-  assert.deepEqual(tallyPods(job, pods, none), { succeeded: 1, failed: 0 });
+  assert.deepEqual(countFinishedPods(job, pods, none), { succeeded: 1, failed: 0 });
 });
 
 test("notes the uids of what ended and lets go of it, not of what runs", () => {
@@ -43,25 +43,33 @@ test("notes the uids of what ended and lets go of it, not of what runs", () => {
     aJobPod(job, "b", { phase: "Failed" }),
     aJobPod(job, "c"),
     aJobPod(job, "d", { deletedAt }),
-    aJobPod(job, "e", { phase: "Failed", held: false }),
+    aJobPod(job, "e", { phase: "Failed", withFinalizer: false }),
   ];
-  const { status, release, held } = noteEnded(job, {}, pods, { letGo: none, completed: [], finishing: false });
+  const { status, release, withFinalizer } = recordFinishedPods(job, {}, pods, {
+    expectedRemovals: none,
+    completed: [],
+    finishing: false,
+  });
   assert.deepEqual(status, { uncountedTerminatedPods: { succeeded: ["a-uid"], failed: ["b-uid", "d-uid"] } });
   assert.deepEqual(
     release.map(({ metadata }) => metadata.name),
     ["a", "b", "d"],
   );
-  const settled = settleCounters(status, held.difference(new Set(["a-uid", "b-uid"])));
+  const settled = moveToCounters(status, withFinalizer.difference(new Set(["a-uid", "b-uid"])));
   assert.deepEqual(settled, { succeeded: 1, failed: 1, uncountedTerminatedPods: { failed: ["d-uid"] } });
-  assert.deepEqual(settleCounters(settled, none), { succeeded: 1, failed: 2, uncountedTerminatedPods: {} });
+  assert.deepEqual(moveToCounters(settled, none), { succeeded: 1, failed: 2, uncountedTerminatedPods: {} });
 });
 
 test("what runs when its job ends has failed; what runs when its job is deleted is only let go of", () => {
   const [job, deleted] = [aJob(), aJob({ deletedAt })];
-  const ending = noteEnded(job, {}, [aJobPod(job, "a")], { letGo: none, completed: [], finishing: true });
+  const ending = recordFinishedPods(job, {}, [aJobPod(job, "a")], { expectedRemovals: none, completed: [], finishing: true });
   assert.deepEqual(ending.status.uncountedTerminatedPods, { failed: ["a-uid"] });
   const status: JobStatus = {};
-  const leaving = noteEnded(deleted, status, [aJobPod(deleted, "a")], { letGo: none, completed: [], finishing: false });
+  const leaving = recordFinishedPods(deleted, status, [aJobPod(deleted, "a")], {
+    expectedRemovals: none,
+    completed: [],
+    finishing: false,
+  });
   assert.equal(leaving.status, status);
   assert.equal(leaving.release.length, 1);
 });
@@ -75,8 +83,8 @@ test("an index that succeeded is counted at once, and once", () => {
     aJobPod(job, "d", { phase: "Succeeded", index: 7 }),
     aJobPod(job, "e", { phase: "Failed", index: 1 }),
   ];
-  const options = { letGo: none, completed: parseIndexes("0", 3), finishing: false };
-  const { status, release } = noteEnded(job, { succeeded: 1, completedIndexes: "0" }, pods, options);
+  const options = { expectedRemovals: none, completed: parseIndexes("0", 3), finishing: false };
+  const { status, release } = recordFinishedPods(job, { succeeded: 1, completedIndexes: "0" }, pods, options);
   assert.deepEqual(status, { succeeded: 2, completedIndexes: "0,2", uncountedTerminatedPods: { failed: ["e-uid"] } });
   assert.equal(release.length, 5);
 });
@@ -84,7 +92,7 @@ test("an index that succeeded is counted at once, and once", () => {
 test(`notes ${maxUncounted} at once at most`, () => {
   const job = aJob();
   const pods = Array.from({ length: maxUncounted + 100 }, (_, i) => aJobPod(job, `p${i}`, { phase: "Failed" }));
-  const { status, release } = noteEnded(job, {}, pods, { letGo: none, completed: [], finishing: false });
+  const { status, release } = recordFinishedPods(job, {}, pods, { expectedRemovals: none, completed: [], finishing: false });
   assert.equal(status.uncountedTerminatedPods?.failed?.length, maxUncounted);
   assert.equal(release.length, maxUncounted);
 });

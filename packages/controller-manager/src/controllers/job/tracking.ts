@@ -3,7 +3,7 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isFinished } from "../../pods/pod-state.ts";
 import { countIndexes, formatIndexes, hasIndex, type Intervals, withIndexes } from "./completion-indexes.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
-import { isHeld } from "./tracking-finalizer.ts";
+import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
 
 /**
  * Counts each Pod exactly once although a finished Pod can be deleted at any time. A finalizer keeps the Pod until its
@@ -19,24 +19,29 @@ import { isHeld } from "./tracking-finalizer.ts";
 export const maxUncounted = 500;
 
 /** Numbers of finished Pods, including those that the stored counters do not contain yet. */
-export interface Tally {
+export interface FinishedCounts {
   readonly succeeded: number;
   readonly failed: number;
 }
 
 /**
  * Counts the Pods that have succeeded and failed since the Job started.
- * @param letGo uids of Pods whose finalizer was removed although the cache still shows it; undefined for a Job without
+ * @param expectedRemovals uids of Pods whose finalizer was removed although the cache still shows it; undefined for a Job without
  * tracking, which counts the existing Pods
  */
-export function tallyPods(job: Job, pods: readonly Pod[], letGo: ReadonlySet<string> | undefined): Tally {
+export function countFinishedPods(
+  job: Job,
+  pods: readonly Pod[],
+  expectedRemovals: ReadonlySet<string> | undefined,
+): FinishedCounts {
   const { succeeded = 0, failed = 0, uncountedTerminatedPods: uncounted = {} } = job.status ?? {};
-  const known = new Set([...(uncounted.succeeded ?? []), ...(uncounted.failed ?? []), ...(letGo ?? [])]);
+  const known = new Set([...(uncounted.succeeded ?? []), ...(uncounted.failed ?? []), ...(expectedRemovals ?? [])]);
   const valid = pods.filter((pod) => hasValidIndex(job, pod));
-  const uncountedPods = letGo === undefined ? valid : valid.filter((pod) => isHeld(pod) && !known.has(uidOf(pod)));
+  const uncountedPods =
+    expectedRemovals === undefined ? valid : valid.filter((pod) => hasTrackingFinalizer(pod) && !known.has(uidOf(pod)));
   const succeededPods = uncountedPods.filter(({ status }) => status?.phase === "Succeeded").length;
-  const failedPods = uncountedPods.filter((pod) => hasFailed(pod, letGo !== undefined)).length;
-  if (letGo === undefined) return { succeeded: succeededPods, failed: failedPods };
+  const failedPods = uncountedPods.filter((pod) => hasFailed(pod, expectedRemovals !== undefined)).length;
+  if (expectedRemovals === undefined) return { succeeded: succeededPods, failed: failedPods };
   return {
     succeeded: succeeded + (uncounted.succeeded?.length ?? 0) + succeededPods,
     failed: failed + (uncounted.failed?.length ?? 0) + failedPods,
@@ -50,13 +55,13 @@ function hasFailed({ metadata, status }: Pod, tracked: boolean): boolean {
 }
 
 /** Result of `noteEnded`. */
-export interface Noted {
+export interface RecordedPods {
   /** Status with the uids and indexes of newly finished Pods; the argument itself when there are none. */
   readonly status: JobStatus;
   /** Pods whose finalizer is removed once the status is stored. */
   readonly release: readonly Pod[];
   /** Uids of Pods that still have the finalizer. */
-  readonly held: ReadonlySet<string>;
+  readonly withFinalizer: ReadonlySet<string>;
 }
 
 /**
@@ -64,49 +69,49 @@ export interface Noted {
  * @param pods for an indexed Job, in the order of their indexes
  * @param options.finishing the Job is about to finish: Pods that still run count as failed
  */
-export function noteEnded(
+export function recordFinishedPods(
   job: Job,
   status: JobStatus,
   pods: readonly Pod[],
-  options: { letGo: ReadonlySet<string>; completed: Intervals; finishing: boolean },
-): Noted {
-  const { letGo, completed, finishing } = options;
-  const heldPods = pods.filter((pod) => isHeld(pod) && !letGo.has(uidOf(pod)));
-  const held = new Set(heldPods.map(uidOf));
-  const settled = settleCounters(status, held);
-  const succeeded = new Set(settled.uncountedTerminatedPods?.succeeded);
-  const failed = new Set(settled.uncountedTerminatedPods?.failed);
+  options: { expectedRemovals: ReadonlySet<string>; completed: Intervals; finishing: boolean },
+): RecordedPods {
+  const { expectedRemovals, completed, finishing } = options;
+  const podsWithFinalizer = pods.filter((pod) => hasTrackingFinalizer(pod) && !expectedRemovals.has(uidOf(pod)));
+  const withFinalizer = new Set(podsWithFinalizer.map(uidOf));
+  const counted = moveToCounters(status, withFinalizer);
+  const succeeded = new Set(counted.uncountedTerminatedPods?.succeeded);
+  const failed = new Set(counted.uncountedTerminatedPods?.failed);
   const before = succeeded.size + failed.size;
   const indexes = new Set<number>();
   const release: Pod[] = [];
-  for (const pod of heldPods) {
+  for (const pod of podsWithFinalizer) {
     const phase = pod.status?.phase;
-    const ending = finishing || Boolean(pod.metadata.deletionTimestamp);
-    if (isFinished(phase) || ending || job.metadata.deletionTimestamp) release.push(pod);
+    const terminating = finishing || Boolean(pod.metadata.deletionTimestamp);
+    if (isFinished(phase) || terminating || job.metadata.deletionTimestamp) release.push(pod);
     if (phase === "Succeeded") {
       const index = completionIndexOf(pod);
       if (!isIndexed(job)) succeeded.add(uidOf(pod));
       else if (index !== undefined && hasValidIndex(job, pod) && !hasIndex(completed, index)) indexes.add(index);
-    } else if ((phase === "Failed" || ending) && hasValidIndex(job, pod)) failed.add(uidOf(pod));
+    } else if ((phase === "Failed" || terminating) && hasValidIndex(job, pod)) failed.add(uidOf(pod));
     if (indexes.size + succeeded.size + failed.size >= maxUncounted) break; // the rest follows in the next reconciliation
   }
-  if (indexes.size === 0 && succeeded.size + failed.size === before) return { status: settled, release, held };
+  if (indexes.size === 0 && succeeded.size + failed.size === before) return { status: counted, release, withFinalizer };
   const all = withIndexes(completed, [...indexes].toSorted(ascending));
   return {
     status: {
-      ...settled,
+      ...counted,
       ...(indexes.size > 0 && { succeeded: countIndexes(all), completedIndexes: formatIndexes(all) }),
       uncountedTerminatedPods: uncountedOf([...succeeded], [...failed]),
     },
     release,
-    held,
+    withFinalizer,
   };
 }
 
 /** Moves the uids of Pods without the finalizer into the counters; returns the argument itself when there are none. */
-export function settleCounters(status: JobStatus, held: ReadonlySet<string>): JobStatus {
+export function moveToCounters(status: JobStatus, withFinalizer: ReadonlySet<string>): JobStatus {
   const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {};
-  const [stillSucceeded, stillFailed] = [succeeded, failed].map((uids) => uids.filter((uid) => held.has(uid))) as [
+  const [stillSucceeded, stillFailed] = [succeeded, failed].map((uids) => uids.filter((uid) => withFinalizer.has(uid))) as [
     string[],
     string[],
   ];

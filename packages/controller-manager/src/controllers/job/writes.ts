@@ -2,13 +2,13 @@ import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { deleteExpected } from "../../pods/apply-pod-changes.ts";
+import { deleteExpectedPod } from "../../pods/apply-pod-changes.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
-import type { Sync } from "./context.ts";
+import type { JobSync } from "./context.ts";
 import type { PodPlan } from "./pod-plan.ts";
-import { podRecipes } from "./pods.ts";
+import { podBuilder } from "./pods.ts";
 import { uidOf } from "./tracking.ts";
-import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
+import { hasTrackingFinalizer, removeFinalizerPatch } from "./tracking-finalizer.ts";
 
 /** Result of creating or deleting Pods. */
 export interface Outcome {
@@ -19,7 +19,7 @@ export interface Outcome {
 }
 
 /** Creates or deletes the Pods of the plan. Failures do not stop the other requests; the first one is returned. */
-export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<Outcome> {
+export async function applyPlan(sync: JobSync, plan: PodPlan | undefined): Promise<Outcome> {
   if (plan === undefined) return { change: 0 };
   if (plan.create.length > 0) return createPods(sync, plan.create);
   if (plan.delete.length === 0) return { change: 0 };
@@ -27,27 +27,27 @@ export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<
   const { expectations } = ctx;
   expectations.expectDeletions(sync.key, plan.delete.map(uidOf));
   ctx.log.v(4)?.info("Too many pods running for job", { job: sync.key, deleting: plan.delete.length });
-  const { count, error } = await eachOf(plan.delete, async (pod) => {
+  const { count, error } = await forEachPod(plan.delete, async (pod) => {
     try {
       // The finalizer is removed before the deletion so that a surplus Pod is not counted as failed.
-      if (isHeld(pod)) await letGo(sync, pod);
+      if (hasTrackingFinalizer(pod)) await removeFinalizer(sync, pod);
     } catch (err) {
       expectations.deletionObserved(sync.key, uidOf(pod));
       throw err;
     }
-    await deleteExpected(ctx, expectations, sync.job, pod, sync.signal);
+    await deleteExpectedPod(ctx, expectations, sync.job, pod, sync.signal);
   });
   return { change: -count, error };
 }
 
-async function createPods({ ctx, key, job, tracked, signal }: Sync, indexes: PodPlan["create"]): Promise<Outcome> {
+async function createPods({ ctx, key, job, tracked, signal }: JobSync, indexes: PodPlan["create"]): Promise<Outcome> {
   const { expectations } = ctx;
   expectations.expectCreations(key, indexes.length);
   ctx.log.v(4)?.info("Too few pods running", { job: key, creating: indexes.length });
-  const recipeOf = podRecipes(job, tracked);
+  const podFor = podBuilder(job, tracked);
   const ref = newControllerRef(job, jobs);
   const { succeeded, error } = await slowStartBatch(indexes.length, async (i) => {
-    const { template, generateName } = recipeOf(indexes[i]);
+    const { template, generateName } = podFor(indexes[i]);
     try {
       await createPod(ctx, job, template, ref, signal, generateName);
     } catch (err) {
@@ -61,8 +61,8 @@ async function createPods({ ctx, key, job, tracked, signal }: Sync, indexes: Pod
 }
 
 /** Deletes the active Pods of a failed Job. Their finalizers stay until the Pods are counted. */
-export async function deleteAll({ ctx, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
-  const { count, error } = await eachOf(active, async (pod) => void (await deletePod(ctx, job, pod, signal)));
+export async function deleteAll({ ctx, job, signal }: JobSync, active: readonly Pod[]): Promise<Outcome> {
+  const { count, error } = await forEachPod(active, async (pod) => void (await deletePod(ctx, job, pod, signal)));
   return { change: -count, error };
 }
 
@@ -71,15 +71,18 @@ export async function deleteAll({ ctx, job, signal }: Sync, active: readonly Pod
  * the informer cache shows them.
  * @returns uids of the Pods without the finalizer, and the first failure
  */
-export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids: ReadonlySet<string>; error?: unknown }> {
+export async function removeFinalizers(
+  sync: JobSync,
+  podsWithFinalizer: readonly Pod[],
+): Promise<{ uids: ReadonlySet<string>; error?: unknown }> {
   const { ctx, key } = sync;
   const uids = new Set<string>();
-  if (sync.tracked) ctx.letGo.expect(key, held.map(uidOf));
-  const { error } = await eachOf(held, async (pod) => {
+  if (sync.tracked) ctx.finalizerExpectations.expect(key, podsWithFinalizer.map(uidOf));
+  const { error } = await forEachPod(podsWithFinalizer, async (pod) => {
     try {
-      await letGo(sync, pod);
+      await removeFinalizer(sync, pod);
     } catch (err) {
-      ctx.letGo.observed(key, uidOf(pod)); // no watch event will follow
+      ctx.finalizerExpectations.observed(key, uidOf(pod)); // no watch event will follow
       throw err;
     }
     uids.add(uidOf(pod));
@@ -87,17 +90,17 @@ export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids:
   return { uids, error };
 }
 
-async function letGo({ ctx, signal }: Sync, { metadata }: Pod): Promise<void> {
+async function removeFinalizer({ ctx, signal }: JobSync, { metadata }: Pod): Promise<void> {
   const { namespace, name = "" } = metadata;
   try {
-    await ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: letGoPatch }, { signal });
+    await ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: removeFinalizerPatch }, { signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
     // The Pod has been deleted already.
   }
 }
 
-async function eachOf(all: readonly Pod[], work: (pod: Pod) => Promise<void>): Promise<{ count: number; error?: unknown }> {
+async function forEachPod(all: readonly Pod[], work: (pod: Pod) => Promise<void>): Promise<{ count: number; error?: unknown }> {
   const results = await Promise.allSettled(all.map(work));
   const count = results.filter(({ status }) => status === "fulfilled").length;
   const failed = results.find((result) => result.status === "rejected");

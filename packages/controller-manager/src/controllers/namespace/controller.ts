@@ -25,12 +25,12 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
     name: "namespace",
     sources: [
       enqueueBy(informer, (queue) => {
-        const look = (namespace: Namespace): void => {
-          if (!isLeaving(namespace)) return;
+        const enqueueDelayed = (namespace: Namespace): void => {
+          if (!needsFinalization(namespace)) return;
           // All API servers have to observe the deletion first, so that no objects are created afterwards.
           queue.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
         };
-        return { added: look, updated: (_old: Namespace, now: Namespace) => look(now) };
+        return { added: enqueueDelayed, updated: (_old: Namespace, now: Namespace) => enqueueDelayed(now) };
       }),
     ],
     reconcile,
@@ -44,14 +44,14 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
     synced: [informer],
     async work() {
       for (const namespace of informer.lister.list()) {
-        if (isLeaving(namespace)) controller.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
+        if (needsFinalization(namespace)) controller.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
       }
     },
   });
   return runTogether(controller, resync);
 }
 
-function isLeaving({ metadata, spec }: Namespace): boolean {
+function needsFinalization({ metadata, spec }: Namespace): boolean {
   return Boolean(metadata.deletionTimestamp) && (spec?.finalizers ?? []).length > 0;
 }
 
@@ -73,8 +73,8 @@ async function reconcile(ctx: ControllerContext, name: ObjectKey, signal: AbortS
     const status = { ...namespace.status, phase: "Terminating" };
     namespace = await client.update<Namespace>(namespaces, { ...namespace, status }, { subresource: "status", signal });
   }
-  const leaving = { name, forMs: clock.now() - (parseTime(namespace.metadata.deletionTimestamp ?? "") ?? clock.now()) };
-  const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), leaving, signal);
+  const terminating = { name, forMs: clock.now() - (parseTime(namespace.metadata.deletionTimestamp ?? "") ?? clock.now()) };
+  const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), terminating, signal);
   namespace = await writeConditions(ctx, namespace, outcome, signal);
   const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
   if (failure !== undefined) throw new Error(`cannot empty namespace ${name}`, { cause: failure });

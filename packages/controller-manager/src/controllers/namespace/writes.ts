@@ -19,7 +19,7 @@ export interface DeletionOutcome {
 }
 
 /** A terminating namespace. */
-export interface Leaving {
+export interface TerminatingNamespace {
   readonly name: string;
   /** Time since its deletion, in ms. */
   readonly forMs: number;
@@ -32,7 +32,7 @@ export interface Leaving {
 export async function deleteContents(
   client: Client,
   discovered: Discovered,
-  namespace: Leaving,
+  namespace: TerminatingNamespace,
   signal: AbortSignal,
 ): Promise<DeletionOutcome> {
   const remaining = new Map<string, number>();
@@ -42,13 +42,13 @@ export async function deleteContents(
   for (const resource of discovered.resources) {
     if (!resource.namespaced || !resource.verbs.includes("delete")) continue;
     try {
-      const left = await deleteAllOf(client, resource, namespace, signal);
-      estimateSeconds = Math.max(estimateSeconds, left.estimateSeconds);
-      if (left.objects.length > 0) remaining.set(`${resource.resource}.${resource.group}`, left.objects.length);
-      for (const { metadata } of left.objects) {
+      const result = await deleteAllOf(client, resource, namespace, signal);
+      estimateSeconds = Math.max(estimateSeconds, result.estimateSeconds);
+      if (result.objects.length > 0) remaining.set(`${resource.resource}.${resource.group}`, result.objects.length);
+      for (const { metadata } of result.objects) {
         for (const name of metadata.finalizers ?? []) finalizers.set(name, (finalizers.get(name) ?? 0) + 1);
       }
-      if (left.failure !== undefined) failures.push(left.failure);
+      if (result.failure !== undefined) failures.push(result.failure);
     } catch (err) {
       signal.throwIfAborted();
       failures.push(err instanceof Error ? err : new Error(String(err)));
@@ -57,7 +57,7 @@ export async function deleteContents(
   return { estimateSeconds, discoveryFailures: discovered.failed, failures, remaining, finalizers };
 }
 
-interface Left {
+interface RemainingObjects {
   readonly objects: readonly KubeObject[];
   readonly estimateSeconds: number;
   readonly failure?: Error;
@@ -66,11 +66,11 @@ interface Left {
 async function deleteAllOf(
   client: Client,
   resource: DiscoveredResource,
-  { name: namespace, forMs }: Leaving,
+  { name: namespace, forMs }: TerminatingNamespace,
   signal: AbortSignal,
-): Promise<Left> {
+): Promise<RemainingObjects> {
   const isPods = resource.group === pods.group && resource.resource === pods.resource;
-  const graceSeconds = isPods ? await longestGrace(client, namespace, signal) : 0;
+  const graceSeconds = isPods ? await longestGracePeriod(client, namespace, signal) : 0;
   if (!resource.verbs.includes("list")) return { objects: [], estimateSeconds: 0 };
   if (!(await deleteCollection(client, resource, namespace, signal))) await deleteEach(client, resource, namespace, signal);
 
@@ -91,7 +91,7 @@ async function deleteAllOf(
 
 const finalizerEstimateSeconds = 15;
 
-async function longestGrace(client: Client, namespace: string, signal: AbortSignal): Promise<number> {
+async function longestGracePeriod(client: Client, namespace: string, signal: AbortSignal): Promise<number> {
   const { items } = await client.list<Pod>(pods, { namespace }, { signal });
   let longest = 0;
   for (const { spec, status } of items) {

@@ -21,11 +21,11 @@ export interface CidrSet {
 }
 
 /** Maximum difference of the mask sizes. Upstream keeps a bitmap and checks the limit only for IPv6. */
-const mostBits = 16;
+const maxBits = 16;
 
 /** Whether the range has too many subnets to be allocated from. */
 export function tooLarge(family: 4 | 6, bits: number, maskSize: number): boolean {
-  return family === 6 && maskSize - bits > mostBits;
+  return family === 6 && maskSize - bits > maxBits;
 }
 
 /**
@@ -33,21 +33,22 @@ export function tooLarge(family: 4 | 6, bits: number, maskSize: number): boolean
  * @param maskSize mask size of the subnets, at least that of `cidr`
  */
 export function newCidrSet(cidr: string, maskSize: number, registry: MetricsRegistry): CidrSet {
-  const whole = rangeOf(cidr);
-  const { family } = whole;
+  const clusterRange = rangeOf(cidr);
+  const { family } = clusterRange;
   const shift = BigInt((family === 4 ? 32 : 128) - maskSize);
-  const size = 2 ** (maskSize - whole.bits);
-  const text = `${bigIntToIp(whole.first, family)}/${whole.bits}`;
+  const size = 2 ** (maskSize - clusterRange.bits);
+  const text = `${bigIntToIp(clusterRange.first, family)}/${clusterRange.bits}`;
   const metrics = metricsOf(registry, text);
   const used = new Set<number>();
   let next = 0;
 
-  const within = (address: bigint): bigint => (address < whole.first ? whole.first : address > whole.last ? whole.last : address);
-  const indexOf = (address: bigint): number => Number((address - whole.first) >> shift);
+  const within = (address: bigint): bigint =>
+    address < clusterRange.first ? clusterRange.first : address > clusterRange.last ? clusterRange.last : address;
+  const indexOf = (address: bigint): number => Number((address - clusterRange.first) >> shift);
   /** Indexes of the first and last subnet that overlap a range. */
   const partsOf = (other: string): [number, number] => {
     const range = rangeOf(other);
-    if (range.family !== family || range.last < whole.first || range.first > whole.last)
+    if (range.family !== family || range.last < clusterRange.first || range.first > clusterRange.last)
       throw new Error(`cidr ${other} is out the range of cluster cidr ${text}`);
     return [indexOf(within(range.first)), indexOf(within(range.last))];
   };
@@ -61,7 +62,7 @@ export function newCidrSet(cidr: string, maskSize: number, registry: MetricsRegi
       metrics.allocations.inc();
       metrics.tries.observe(tries);
       metrics.usage.set(used.size / size);
-      const part = `${bigIntToIp(whole.first + (BigInt(next) << shift), family)}/${maskSize}`;
+      const part = `${bigIntToIp(clusterRange.first + (BigInt(next) << shift), family)}/${maskSize}`;
       next = (next + 1) % size;
       return part;
     },

@@ -20,7 +20,7 @@ export function newNodeIpamController(base: ControllerContext): Runnable | undef
   const informer = base.informers.for<Node>(nodes);
   const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, base.registry));
   for (const cidr of serviceCidrs) filterOut(base, sets, cidr);
-  const ctx: NodeIpamContext = { ...base, sets, given: new Map(), refused: new Map() };
+  const ctx: NodeIpamContext = { ...base, sets, assigned: new Map(), reported: new Map() };
   informer.addHandler({ deleted: (node) => release(ctx, node) });
   const controller = defineController(ctx, {
     name: "cidrallocator",
@@ -44,9 +44,9 @@ interface NodeIpamContext extends ControllerContext {
   /** In the order of the cluster CIDRs. */
   readonly sets: readonly CidrSet[];
   /** CIDRs assigned to nodes that the cache does not show yet, by node uid. */
-  readonly given: Map<string, readonly string[]>;
+  readonly assigned: Map<string, readonly string[]>;
   /** CIDRs of nodes that were reported as outside the cluster CIDRs, by node uid. */
-  readonly refused: Map<string, string>;
+  readonly reported: Map<string, string>;
 }
 
 /** Reserves the part of the Pod CIDRs that overlaps the service CIDR. */
@@ -73,12 +73,12 @@ function rangesOf({ spec }: Node): readonly string[] {
  * startup instead, here the other nodes still get theirs.
  */
 function occupy(ctx: NodeIpamContext, node: Node): void {
-  const { refused } = ctx;
+  const { reported } = ctx;
   const { name, uid = "" } = node.metadata;
   const cidrs = rangesOf(node);
   const problems = cidrs.flatMap((cidr, i) => problemOf(ctx, node, cidr, i) ?? []);
-  if (problems.length === 0 || refused.get(uid) === cidrs.join()) return;
-  refused.set(uid, cidrs.join());
+  if (problems.length === 0 || reported.get(uid) === cidrs.join()) return;
+  reported.set(uid, cidrs.join());
   ctx.log.error("cannot occupy the node's CIDRs", new Error(problems.join("; ")), { node: name });
   nodeEvent(ctx, node, "CIDRNotInRange");
 }
@@ -105,12 +105,12 @@ function problemOf(ctx: NodeIpamContext, node: Node, cidr: string, i: number): s
 function release(ctx: NodeIpamContext, node: Node): void {
   const { uid = "" } = node.metadata;
   const shown = rangesOf(node);
-  giveBack(ctx, shown.length > 0 ? shown : (ctx.given.get(uid) ?? []), node);
-  ctx.given.delete(uid);
-  ctx.refused.delete(uid);
+  releaseAll(ctx, shown.length > 0 ? shown : (ctx.assigned.get(uid) ?? []), node);
+  ctx.assigned.delete(uid);
+  ctx.reported.delete(uid);
 }
 
-function giveBack(ctx: NodeIpamContext, cidrs: readonly string[], { metadata }: Node): void {
+function releaseAll(ctx: NodeIpamContext, cidrs: readonly string[], { metadata }: Node): void {
   const { sets } = ctx;
   for (const [i, cidr] of cidrs.entries()) {
     try {
@@ -122,24 +122,24 @@ function giveBack(ctx: NodeIpamContext, cidrs: readonly string[], { metadata }: 
 }
 
 async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal): Promise<Result> {
-  const { given } = ctx;
+  const { assigned } = ctx;
   const node = ctx.informers.for<Node>(nodes).lister.get(name);
   if (node === undefined) return done;
   const { uid = "" } = node.metadata;
   if (rangesOf(node).length > 0) {
-    takeOver(ctx, node);
+    observeAssigned(ctx, node);
     return done;
   }
-  if (given.has(uid)) return done; // assigned; the cache does not show it yet
+  if (assigned.has(uid)) return done; // assigned; the cache does not show it yet
   const cidrs = allocate(ctx, node);
-  given.set(uid, cidrs);
+  assigned.set(uid, cidrs);
   try {
     await assign(ctx, name, cidrs, signal);
   } catch (err) {
     nodeEvent(ctx, node, "CIDRAssignmentFailed");
-    given.delete(uid);
+    assigned.delete(uid);
     // After a timeout the assignment may have succeeded. The CIDR is leaked until the next restart rather than assigned twice.
-    if (!isServerTimeout(err)) giveBack(ctx, cidrs, node);
+    if (!isServerTimeout(err)) releaseAll(ctx, cidrs, node);
     throw err;
   }
   ctx.log.info("Set Node PodCIDR", { node: name, cidrs: cidrs.join(",") });
@@ -147,12 +147,12 @@ async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal
 }
 
 /** A node that has CIDRs keeps them, regardless of who assigned them. */
-function takeOver(ctx: NodeIpamContext, node: Node): void {
-  const { given } = ctx;
+function observeAssigned(ctx: NodeIpamContext, node: Node): void {
+  const { assigned } = ctx;
   const { uid = "" } = node.metadata;
-  const own = given.get(uid);
-  given.delete(uid);
-  if (own !== undefined && own.join() !== rangesOf(node).join()) giveBack(ctx, own, node);
+  const own = assigned.get(uid);
+  assigned.delete(uid);
+  if (own !== undefined && own.join() !== rangesOf(node).join()) releaseAll(ctx, own, node);
   occupy(ctx, node);
 }
 
@@ -166,7 +166,7 @@ function allocate(ctx: NodeIpamContext, node: Node): string[] {
     try {
       cidrs.push(set.allocateNext());
     } catch (err) {
-      giveBack(ctx, cidrs, node);
+      releaseAll(ctx, cidrs, node);
       nodeEvent(ctx, node, "CIDRNotAvailable");
       throw new Error(`failed to allocate cidr from cluster cidr at idx:${i}`, { cause: err });
     }
@@ -181,12 +181,12 @@ async function assign({ client }: ControllerContext, name: string, cidrs: readon
       await client.patch(nodes, { name }, { type: "strategic", body }, { signal });
       return;
     } catch (err) {
-      if (signal.aborted || tries >= mostTries) throw err;
+      if (signal.aborted || tries >= maxTries) throw err;
     }
   }
 }
 
-const mostTries = 3;
+const maxTries = 3;
 
 function nodeEvent({ recorder }: ControllerContext, { metadata }: Node, reason: string): void {
   const { name = "", uid } = metadata;

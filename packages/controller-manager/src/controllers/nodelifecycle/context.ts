@@ -4,6 +4,7 @@ import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1"
 import type { Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
+import { podsByNode } from "../../pods/pods-by-node.ts";
 import type { EvictionQueue } from "./eviction-queue.ts";
 import type { NodeHealth } from "./health.ts";
 import type { ZoneState } from "./zones.ts";
@@ -12,6 +13,8 @@ import type { ZoneState } from "./zones.ts";
 export interface NodeLifecycleContext extends ControllerContext {
   readonly nodes: SharedInformer<Node>;
   readonly pods: SharedInformer<Pod>;
+  /** Pods bound to a node. */
+  readonly podsOn: (node: string) => Pod[];
   readonly leases: SharedInformer<Lease>;
   readonly health: Map<string, NodeHealth>;
   /** Eviction queues by zone. */
@@ -23,10 +26,12 @@ export interface NodeLifecycleContext extends ControllerContext {
 }
 
 export function newNodeLifecycleContext(base: ControllerContext): NodeLifecycleContext {
-  const ctx: NodeLifecycleContext = {
+  const podInformer = base.informers.for<Pod>(pods);
+  return {
     ...base,
     nodes: base.informers.for<Node>(nodes),
-    pods: base.informers.for<Pod>(pods),
+    pods: podInformer,
+    podsOn: podsByNode(podInformer),
     leases: base.informers.for<Lease>(leases),
     health: new Map(),
     evictions: new Map(),
@@ -34,11 +39,7 @@ export function newNodeLifecycleContext(base: ControllerContext): NodeLifecycleC
     marksToRetry: new Set(),
     allFullyDisrupted: false,
   };
-  ctx.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
-  return ctx;
 }
-
-export const nodeIndex = "spec.nodeName";
 
 /** Merge patch with the node's resourceVersion: fails with Conflict when the node changed since it was read. */
 export async function patchNode(

@@ -1,7 +1,7 @@
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ControllerContext } from "../../controller-context.ts";
-import { deletePod, type NodeLifecycleContext, nodeIndex, patchNode } from "./context.ts";
+import { deletePod, type NodeLifecycleContext, patchNode } from "./context.ts";
 import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";
 import { conditionOf, type NodeHealth, statusOf } from "./health.ts";
 import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
@@ -11,7 +11,7 @@ import { evictionRate, zoneOf, zoneState } from "./zones.ts";
  * Adds the node to the eviction queue, or removes it.
  * @param observed status of the Ready condition as reported by the node
  */
-export async function considerEviction(
+export async function updateEviction(
   ctx: NodeLifecycleContext,
   node: Node,
   observed: string,
@@ -72,8 +72,7 @@ export async function processEvictions(ctx: NodeLifecycleContext, signal: AbortS
 
 /** Deletes the node's Pods when the taint manager is off, except those of DaemonSets, which would be recreated. */
 async function deleteAllPods(ctx: NodeLifecycleContext, node: string, signal: AbortSignal): Promise<void> {
-  const { pods: podInformer } = ctx;
-  for (const pod of podInformer.lister.byIndex(nodeIndex, node)) {
+  for (const pod of ctx.podsOn(node)) {
     const ofDaemon = pod.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet");
     if (pod.metadata.deletionTimestamp || ofDaemon) continue;
     const message = `Marking for deletion Pod ${pod.metadata.name} from Node ${node}`;

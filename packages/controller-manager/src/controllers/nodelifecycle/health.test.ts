@@ -6,7 +6,7 @@ import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { defaultConfig } from "../../testing/test-context.ts";
 import { newEvictionQueue } from "./eviction-queue.ts";
-import { judgeHealth, type NodeHealth } from "./health.ts";
+import { checkHealth, type NodeHealth } from "./health.ts";
 import { withConditionTaints, withEvictionTaint } from "./taints.ts";
 import { toleratedForMs } from "./tolerations.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
@@ -15,7 +15,7 @@ const start = Date.parse("2024-01-01T00:00:00Z");
 /** @param aheadMs time by which the wall clock was set forward since the start */
 const judge = (node: Node, known: NodeHealth | undefined, seconds: number, lease?: Lease, aheadMs = 0) => {
   const monotonic = seconds * 1000;
-  return judgeHealth({
+  return checkHealth({
     node,
     lease,
     known,

@@ -17,7 +17,7 @@ export interface NodeHealth {
 }
 
 /** Result of `judgeHealth`. */
-export interface Judgement {
+export interface HealthCheck {
   readonly health: NodeHealth;
   /** Status of Ready as reported by the node. */
   readonly observed: "True" | "False" | "Unknown";
@@ -34,7 +34,7 @@ const reported = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as c
  * Pure: checks for a heartbeat within the grace period and computes the new conditions when there was none.
  * Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go tryUpdateNodeHealth
  */
-export function judgeHealth(options: {
+export function checkHealth(options: {
   node: Node;
   lease: Lease | undefined;
   known: NodeHealth | undefined;
@@ -43,7 +43,7 @@ export function judgeHealth(options: {
   monotonic: number;
   graceMs: number;
   startupGraceMs: number;
-}): Judgement {
+}): HealthCheck {
   const { node, lease, known, now, monotonic } = options;
   const ready = conditionOf(node, "Ready");
   const observed = statusOf(ready);
@@ -51,7 +51,7 @@ export function judgeHealth(options: {
   const graceMs = ready === undefined ? options.startupGraceMs : options.graceMs;
   if (monotonic <= health.seenAt + graceMs) return { health, observed, current: observed, conditions: undefined };
 
-  const conditions = silentConditions(node, now);
+  const conditions = unknownConditions(node, now);
   if (conditions === undefined) return { health, observed, current: observed, conditions };
   const current = conditions.find(({ type }) => type === "Ready");
   // The controller's own write must not count as a heartbeat in the next check.
@@ -77,7 +77,7 @@ function firstHealth(
   const ready = conditionOf(node, "Ready");
   const ageMs = now - (parseTime(node.metadata.creationTimestamp ?? "") ?? now);
   const at = ready === undefined ? monotonic - ageMs : monotonic;
-  return { seenAt: at, readyChangedAt: at, ...signsOf(ready, lease) };
+  return { seenAt: at, readyChangedAt: at, ...heartbeatsOf(ready, lease) };
 }
 
 function nextHealth(
@@ -86,7 +86,7 @@ function nextHealth(
   known: NodeHealth,
   monotonic: number,
 ): NodeHealth {
-  const { heartbeat, transition, leaseRenewal } = signsOf(ready, lease);
+  const { heartbeat, transition, leaseRenewal } = heartbeatsOf(ready, lease);
   const beat = ready !== undefined && heartbeat !== known.heartbeat;
   const renewed = leaseRenewal !== undefined && (known.leaseRenewal === undefined || leaseRenewal > known.leaseRenewal);
   // The store was restored from a backup. The grace period restarts until the node reports again.
@@ -100,7 +100,7 @@ function nextHealth(
   };
 }
 
-function signsOf(
+function heartbeatsOf(
   ready: NodeCondition | undefined,
   lease: Lease | undefined,
 ): Pick<NodeHealth, "heartbeat" | "transition" | "leaseRenewal"> {
@@ -112,7 +112,7 @@ function signsOf(
 }
 
 /** Conditions set to Unknown; undefined when they are Unknown already. */
-function silentConditions(node: Node, now: number): NodeCondition[] | undefined {
+function unknownConditions(node: Node, now: number): NodeCondition[] | undefined {
   const conditions = [...(node.status?.conditions ?? [])];
   let changed = false;
   for (const type of reported) {

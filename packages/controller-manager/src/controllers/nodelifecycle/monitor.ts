@@ -4,29 +4,29 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { type NodeLifecycleContext, nodeEvent, nodeIndex } from "./context.ts";
-import { considerEviction, handleDisruption } from "./eviction.ts";
-import { conditionOf, judgeHealth } from "./health.ts";
+import { type NodeLifecycleContext, nodeEvent } from "./context.ts";
+import { handleDisruption, updateEviction } from "./eviction.ts";
+import { checkHealth, conditionOf } from "./health.ts";
 
 const leaseNamespace = "kube-node-lease";
 
 /** Checks the health of all nodes once and updates conditions, evictions and Pods accordingly. */
 export async function monitorNodes(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
   const all = ctx.nodes.lister.list();
-  noteComersAndGoers(ctx, all);
+  updateKnownNodes(ctx, all);
   const readiness = new Map<string, boolean>();
   for (const node of all) {
     if (signal.aborted) return;
     try {
       readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
     } catch (err) {
-      ctx.log.error("cannot look after node", err, { node: node.metadata.name });
+      ctx.log.error("cannot update the state of a node", err, { node: node.metadata.name });
     }
   }
   await handleDisruption(ctx, all, readiness, signal);
 }
 
-function noteComersAndGoers(ctx: NodeLifecycleContext, all: readonly Node[]): void {
+function updateKnownNodes(ctx: NodeLifecycleContext, all: readonly Node[]): void {
   const { health, evictions, marksToRetry } = ctx;
   const names = new Set(all.map(({ metadata }) => metadata.name ?? ""));
   for (const node of all) {
@@ -49,7 +49,7 @@ async function monitorNode(ctx: NodeLifecycleContext, node: Node, signal: AbortS
   const name = node.metadata.name ?? "";
   const lease = ctx.leases.lister.get(`${leaseNamespace}/${name}`);
   const known = health.get(name);
-  const judgement = judgeHealth({
+  const check = checkHealth({
     node,
     lease,
     known,
@@ -58,34 +58,34 @@ async function monitorNode(ctx: NodeLifecycleContext, node: Node, signal: AbortS
     graceMs: monitorGraceMs,
     startupGraceMs,
   });
-  if (judgement.conditions !== undefined) {
-    ctx.log.v(2)?.info("node hasn't been updated", { node: name, silentMs: ctx.clock.monotonic() - judgement.health.seenAt });
+  if (check.conditions !== undefined) {
+    ctx.log.v(2)?.info("node hasn't been updated", { node: name, silentMs: ctx.clock.monotonic() - check.health.seenAt });
     try {
-      const changed = { ...node, status: { ...node.status, conditions: judgement.conditions } };
+      const changed = { ...node, status: { ...node.status, conditions: check.conditions } };
       await ctx.client.update<Node>(nodes, changed, { subresource: "status", signal });
     } catch (err) {
       if (!isConflict(err)) throw err;
-      health.set(name, known ?? judgement.health); // the node reported in the meantime; the next check sees it
-      return judgement.observed === "True";
+      health.set(name, known ?? check.health); // the node reported in the meantime; the next check sees it
+      return check.observed === "True";
     }
   }
-  health.set(name, judgement.health);
+  health.set(name, check.health);
   // A node that never reported is not considered for eviction before its startup grace period ends.
-  const isJudged = judgement.conditions !== undefined || conditionOf(node, "Ready") !== undefined;
-  if (isJudged) await considerEviction(ctx, node, judgement.observed, judgement.health, signal);
+  const isChecked = check.conditions !== undefined || conditionOf(node, "Ready") !== undefined;
+  if (isChecked) await updateEviction(ctx, node, check.observed, check.health, signal);
 
-  const justLost = judgement.current !== "True" && judgement.observed === "True";
+  const justLost = check.current !== "True" && check.observed === "True";
   if (justLost) nodeEvent(ctx, node, "NodeNotReady", "status is now: NodeNotReady");
   // When the node itself reports not ready, its kubelet still updates the status of its Pods.
-  if (justLost || (ctx.marksToRetry.has(name) && judgement.observed !== "True")) await markPodsNotReady(ctx, name, signal);
+  if (justLost || (ctx.marksToRetry.has(name) && check.observed !== "True")) await markPodsNotReady(ctx, name, signal);
   else ctx.marksToRetry.delete(name);
-  return judgement.current === "True";
+  return check.current === "True";
 }
 
 /** Sets Pods of a not ready node to not ready, which removes them from service endpoints. */
 async function markPodsNotReady(ctx: NodeLifecycleContext, node: string, signal: AbortSignal): Promise<void> {
   ctx.marksToRetry.delete(node);
-  for (const pod of ctx.pods.lister.byIndex(nodeIndex, node)) {
+  for (const pod of ctx.podsOn(node)) {
     try {
       await markNotReady(ctx, pod, signal);
     } catch (err) {

@@ -3,10 +3,10 @@ import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/so
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { deletePod, type NodeLifecycleContext, nodeIndex } from "./context.ts";
+import { deletePod, type NodeLifecycleContext } from "./context.ts";
 import { toleratedForMs } from "./tolerations.ts";
 
-interface TaintManagerContext extends Pick<NodeLifecycleContext, keyof ControllerContext | "nodes" | "pods"> {
+interface TaintManagerContext extends Pick<NodeLifecycleContext, keyof ControllerContext | "nodes" | "pods" | "podsOn"> {
   /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms). */
   readonly toleratedSince: Map<string, number>;
 }
@@ -24,7 +24,7 @@ export function newTaintManager(base: NodeLifecycleContext): Runnable {
       enqueueSelf(ctx.pods),
       enqueueMapped(
         ctx.nodes,
-        ({ metadata }) => ctx.pods.lister.byIndex(nodeIndex, metadata.name ?? "").map(keyOf),
+        ({ metadata }) => ctx.podsOn(metadata.name ?? "").map(keyOf),
         (old, now) => JSON.stringify(old.spec?.taints ?? []) !== JSON.stringify(now.spec?.taints ?? []),
       ),
     ],

@@ -10,7 +10,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { countVolumes, type Lifecycles, newLifecycles } from "./metrics.ts";
 import { newOperations, type Operations } from "./operations.ts";
-import type { Notice } from "./plan-claim.ts";
+import type { EventData } from "./plan-claim.ts";
 import { type BindingWriter, newBindingWriter } from "./writes.ts";
 
 /** Dependencies and state shared by all reconciliations of claims and volumes. */
@@ -54,7 +54,7 @@ export function newBinderContext(base: ControllerContext, queues: Pick<BinderCon
 }
 
 /** Records an Event on the object. */
-export function say(ctx: BinderContext, object: KubeObject, { type, reason, message }: Notice): void {
+export function recordEvent(ctx: BinderContext, object: KubeObject, { type, reason, message }: EventData): void {
   ctx.recorder.event(object, type, reason, message);
 }
 

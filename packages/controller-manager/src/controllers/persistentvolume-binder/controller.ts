@@ -7,11 +7,11 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/reso
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
-import { type BinderContext, claimKeyOf, newBinderContext, say } from "./context.ts";
+import { type BinderContext, claimKeyOf, newBinderContext, recordEvent } from "./context.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
 import { withMigration } from "./migration.ts";
-import { decideClaim } from "./plan-claim.ts";
-import { decideVolume } from "./plan-volume.ts";
+import { planClaim } from "./plan-claim.ts";
+import { planVolume } from "./plan-volume.ts";
 import { provision } from "./provision.ts";
 import { reclaim } from "./reclaim.ts";
 
@@ -77,11 +77,11 @@ async function reconcileClaim(ctx: BinderContext, key: ObjectKey, signal: AbortS
   if (known === undefined) return done;
   const migrated = withMigration(known, "claim", ctx.featureGates);
   const claim = migrated === undefined ? known : await write.updateClaim(migrated, signal);
-  const step = decideClaim(claim, {
+  const step = planClaim(claim, {
     volume: ctx.volumes.get,
     volumes: ctx.volumes.list,
     storageClass: ctx.classes.lister.get,
-    waitingPods: () => namesOfWaiting(ctx.podsOf(key)),
+    waitingPods: () => namesOfUnscheduled(ctx.podsOf(key)),
   });
   switch (step.do) {
     case "bind":
@@ -97,19 +97,19 @@ async function reconcileClaim(ctx: BinderContext, key: ObjectKey, signal: AbortS
       provision(ctx, claim);
       return done;
     case "wait":
-      if (step.notice !== undefined) say(ctx, claim, step.notice);
+      if (step.event !== undefined) recordEvent(ctx, claim, step.event);
       await write.setClaimPhase(claim, "Pending", undefined, signal);
       return done;
     case "lose":
-      await write.setClaimPhase(claim, "Lost", undefined, signal, step.notice);
+      await write.setClaimPhase(claim, "Lost", undefined, signal, step.event);
       return done;
     case "fail":
-      say(ctx, claim, step.notice);
+      recordEvent(ctx, claim, step.event);
       throw new Error(step.error);
   }
 }
 
-function namesOfWaiting(users: readonly Pod[]): string[] {
+function namesOfUnscheduled(users: readonly Pod[]): string[] {
   return users.filter((pod) => !isTerminated(pod) && !pod.spec.nodeName).map(({ metadata }) => metadata.name ?? "");
 }
 
@@ -121,13 +121,13 @@ async function reconcileVolume(ctx: BinderContext, key: ObjectKey, signal: Abort
   const changed = withDeletionFinalizers(migrated ?? known, ctx.featureGates) ?? migrated;
   const volume = changed === undefined ? known : await write.updateVolume(changed, signal);
   const claim = await findClaim(ctx, volume, signal);
-  const step = decideVolume(volume, claim);
+  const step = planVolume(volume, claim);
   switch (step.do) {
     case "set phase":
       await write.setVolumePhase(volume, step.phase, signal);
       return done;
     case "reclaim": {
-      const released = isOver(volume) ? volume : await write.setVolumePhase(volume, "Released", signal);
+      const released = wasReleased(volume) ? volume : await write.setVolumePhase(volume, "Released", signal);
       await reclaim(ctx, released, signal);
       return done;
     }
@@ -135,8 +135,8 @@ async function reconcileVolume(ctx: BinderContext, key: ObjectKey, signal: Abort
       ctx.enqueueClaim(claimKeyOf(volume));
       return done;
     case "report":
-      say(ctx, volume, step.toVolume);
-      if (claim !== undefined) say(ctx, claim, step.toClaim);
+      recordEvent(ctx, volume, step.toVolume);
+      if (claim !== undefined) recordEvent(ctx, claim, step.toClaim);
       return done;
     case "unbind":
       await write.unbind(volume, signal);
@@ -153,7 +153,7 @@ async function findClaim(
   const { claimRef } = volume.spec;
   if (!claimRef?.uid) return undefined;
   const cached = ctx.claims.get(claimKeyOf(volume));
-  if (cached !== undefined || isOver(volume)) return cached;
+  if (cached !== undefined || wasReleased(volume)) return cached;
   const { namespace, name = "" } = claimRef;
   try {
     return await ctx.client.get<PersistentVolumeClaim>(persistentVolumeClaims, { namespace, name }, { signal });
@@ -164,6 +164,6 @@ async function findClaim(
 }
 
 /** Whether the volume has been released before; phase Failed is kept so that users see the failure. */
-function isOver({ status }: PersistentVolume): boolean {
+function wasReleased({ status }: PersistentVolume): boolean {
   return status?.phase === "Released" || status?.phase === "Failed";
 }

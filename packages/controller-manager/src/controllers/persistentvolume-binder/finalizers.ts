@@ -17,13 +17,15 @@ export function withDeletionFinalizers(
   volume: PersistentVolume,
   gates: { enabled(name: string): boolean },
 ): PersistentVolume | undefined {
-  const maker = volume.metadata.annotations?.[provisionedBy] ?? "";
-  if (!gates.enabled("HonorPVReclaimPolicy") || !maker.startsWith("kubernetes.io/")) return undefined;
+  const provisioner = volume.metadata.annotations?.[provisionedBy] ?? "";
+  if (!gates.enabled("HonorPVReclaimPolicy") || !provisioner.startsWith("kubernetes.io/")) return undefined;
   const { finalizers = [] } = volume.metadata;
-  const isMigrated = driverOf(maker, gates) !== undefined;
-  const isHeld = !isMigrated && volume.spec.persistentVolumeReclaimPolicy === "Delete";
-  const changed = finalizers.filter((name) => (name === ownDeletion ? isHeld : isMigrated || name !== provisionersDeletion));
-  if (isHeld && !changed.includes(ownDeletion)) changed.push(ownDeletion);
+  const isMigrated = driverOf(provisioner, gates) !== undefined;
+  const needsFinalizer = !isMigrated && volume.spec.persistentVolumeReclaimPolicy === "Delete";
+  const changed = finalizers.filter((name) =>
+    name === ownDeletion ? needsFinalizer : isMigrated || name !== provisionersDeletion,
+  );
+  if (needsFinalizer && !changed.includes(ownDeletion)) changed.push(ownDeletion);
   if (changed.length === finalizers.length && changed.every((name) => finalizers.includes(name))) return undefined;
   return { ...volume, metadata: { ...volume.metadata, finalizers: changed } };
 }

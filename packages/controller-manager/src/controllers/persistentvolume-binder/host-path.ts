@@ -9,7 +9,7 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
  * Creates an empty directory.
  * @returns its path
  */
-export async function newFolder(): Promise<string> {
+export async function createFolder(): Promise<string> {
   const path = join("/tmp/hostpath_pv", randomUUID());
   await makeFolder(path, 0o750);
   return path;

@@ -23,8 +23,8 @@ export function withMigration<T extends KubeObject>(
     kind === "volume" ? annotations[provisionedBy] : (annotations[storageProvisioner] ?? annotations[betaStorageProvisioner]);
   if (plugin === undefined) return undefined;
   const driver = driverOf(plugin, gates);
-  const { [migratedTo]: said, ...others } = annotations;
-  if ((said || undefined) === driver) return undefined;
+  const { [migratedTo]: current, ...others } = annotations;
+  if ((current || undefined) === driver) return undefined;
   const changed = driver === undefined ? others : { ...others, [migratedTo]: driver };
   return { ...object, metadata: { ...object.metadata, annotations: changed } };
 }

@@ -2,7 +2,7 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { hasSameMode } from "@coxswain/apimachinery/volumes/matching";
-import type { Notice } from "./plan-claim.ts";
+import type { EventData } from "./plan-claim.ts";
 
 /** The next step for a volume. */
 export type VolumeStep =
@@ -11,7 +11,7 @@ export type VolumeStep =
   | { readonly do: "reclaim" }
   /** The reconciliation of the claim completes the binding. */
   | { readonly do: "enqueue claim" }
-  | { readonly do: "report"; readonly toVolume: Notice; readonly toClaim: Notice }
+  | { readonly do: "report"; readonly toVolume: EventData; readonly toClaim: EventData }
   | { readonly do: "unbind" };
 
 /**
@@ -19,7 +19,7 @@ export type VolumeStep =
  * @param claim the claim named in claimRef, whatever its uid
  * Source: pv_controller.go syncVolume
  */
-export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeClaim | undefined): VolumeStep {
+export function planVolume(volume: PersistentVolume, claim: PersistentVolumeClaim | undefined): VolumeStep {
   const { claimRef } = volume.spec;
   // Without a uid the volume is only pre-bound; reconciling the claim completes the binding.
   if (!claimRef?.uid) return { do: "set phase", phase: "Available" };
@@ -33,7 +33,7 @@ export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeCl
 
 /** A volume with another volumeMode is never matched to the claim it is pre-bound to, so Events explain why. */
 function modesDiffer(volume: PersistentVolume, claim: PersistentVolumeClaim): VolumeStep {
-  const notice = (what: string): Notice => ({
+  const notice = (what: string): EventData => ({
     type: "Warning",
     reason: "VolumeMismatch",
     message: `Cannot bind PersistentVolume ${what} due to incompatible volumeMode.`,

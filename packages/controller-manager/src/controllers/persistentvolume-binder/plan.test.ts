@@ -4,8 +4,8 @@ import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachi
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { bindCompleted, boundByController, provisionedBy, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
-import { type ClaimStep, decideClaim } from "./plan-claim.ts";
-import { decideVolume, isReleased } from "./plan-volume.ts";
+import { type ClaimStep, planClaim } from "./plan-claim.ts";
+import { isReleased, planVolume } from "./plan-volume.ts";
 
 const classes = new Map<string, Partial<StorageClass>>([
   ["now", { volumeBindingMode: "Immediate" }],
@@ -13,7 +13,7 @@ const classes = new Map<string, Partial<StorageClass>>([
 ]);
 
 function decided(claim: PersistentVolumeClaim, volumes: PersistentVolume[] = [], waitingPods: string[] = []): ClaimStep {
-  return decideClaim(claim, {
+  return planClaim(claim, {
     volume: (name) => volumes.find(({ metadata }) => metadata.name === name),
     volumes: () => volumes,
     storageClass: (name) => classes.get(name) as StorageClass | undefined,
@@ -24,8 +24,8 @@ function decided(claim: PersistentVolumeClaim, volumes: PersistentVolume[] = [],
 /** A step as one line of text. */
 function text(step: ClaimStep): string {
   if (step.do === "bind") return `bind ${step.volume.metadata.name}`;
-  if (step.do === "provision" || step.notice === undefined) return step.do;
-  return `${step.do}: ${step.notice.type} ${step.notice.reason} ${step.notice.message}`;
+  if (step.do === "provision" || step.event === undefined) return step.do;
+  return `${step.do}: ${step.event.type} ${step.event.reason} ${step.event.message}`;
 }
 
 const was = { [bindCompleted]: "yes" };
@@ -173,13 +173,13 @@ for (const { name, volume, claim, want } of [
   },
 ] as { name: string; volume: PersistentVolume; claim?: PersistentVolumeClaim; want: string }[]) {
   test(`a volume ${name}`, () => {
-    const step = decideVolume(volume, claim);
+    const step = planVolume(volume, claim);
     assert.equal(step.do === "set phase" ? `${step.do} ${step.phase}` : step.do, want);
   });
 }
 
 test("says on both sides that blocks are no file system", () => {
-  const step = decideVolume(aVolume("a", { claimRef: own }), aClaim({ volumeMode: "Block" }));
+  const step = planVolume(aVolume("a", { claimRef: own }), aClaim({ volumeMode: "Block" }));
   assert.deepEqual(step, {
     do: "report",
     toVolume: {

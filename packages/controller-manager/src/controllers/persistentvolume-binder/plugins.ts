@@ -42,8 +42,8 @@ export function provisionerNamed(name: string): Plugin | undefined {
  */
 export function deleterOf(volume: PersistentVolume): Plugin | undefined {
   const none = "no deletable volume plugin matched";
-  const maker = volume.metadata.annotations?.[provisionedBy];
-  if (maker) return named(maker, "deletes", none);
+  const provisioner = volume.metadata.annotations?.[provisionedBy];
+  if (provisioner) return named(provisioner, "deletes", none);
   const plugin = pluginOf(volume.spec);
   if (plugin?.deletes === true) return plugin;
   const why = plugin === undefined ? "no volume plugin matched" : none;

@@ -18,9 +18,9 @@ import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
-import { type BinderContext, say } from "./context.ts";
+import { type BinderContext, recordEvent } from "./context.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
-import { deleteFolder, newFolder } from "./host-path.ts";
+import { createFolder, deleteFolder } from "./host-path.ts";
 import { withMigration } from "./migration.ts";
 import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
 
@@ -45,8 +45,8 @@ export function provision(ctx: BinderContext, claim: PersistentVolumeClaim): voi
     const provisioner = driverOf(storageClass.provisioner, ctx.featureGates) ?? storageClass.provisioner;
     lifecycles.begin(keyOf(claim), plugin?.name ?? provisioner, "provision");
     try {
-      if (plugin === undefined) await askProvisioner(ctx, claim, provisioner, signal);
-      else await makeHostPathVolume(ctx, claim, storageClass, signal);
+      if (plugin === undefined) await requestProvisioning(ctx, claim, provisioner, signal);
+      else await provisionHostPath(ctx, claim, storageClass, signal);
     } catch (err) {
       lifecycles.fail(keyOf(claim));
       throw err;
@@ -63,21 +63,21 @@ function classOf(ctx: BinderContext, claim: PersistentVolumeClaim): StorageClass
 }
 
 function fail(ctx: BinderContext, claim: PersistentVolumeClaim, message: string): void {
-  say(ctx, claim, { type: "Warning", reason: "ProvisioningFailed", message });
+  recordEvent(ctx, claim, { type: "Warning", reason: "ProvisioningFailed", message });
 }
 
-async function askProvisioner(
+async function requestProvisioning(
   ctx: BinderContext,
   claim: PersistentVolumeClaim,
   provisioner: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const asked = await nameProvisioner(ctx, claim, provisioner, signal);
+  const updated = await annotateProvisioner(ctx, claim, provisioner, signal);
   const message = `waiting for a volume to be created, either by external provisioner ${goQuote(provisioner)} or manually created by system administrator`;
-  say(ctx, asked, { type: "Normal", reason: "ExternalProvisioning", message });
+  recordEvent(ctx, updated, { type: "Normal", reason: "ExternalProvisioning", message });
 }
 
-async function nameProvisioner(
+async function annotateProvisioner(
   ctx: BinderContext,
   claim: PersistentVolumeClaim,
   provisioner: string,
@@ -94,13 +94,13 @@ async function nameProvisioner(
   return write.updateClaim(withMigration(named, "claim", ctx.featureGates) ?? named, signal);
 }
 
-async function makeHostPathVolume(
+async function provisionHostPath(
   ctx: BinderContext,
   unnamed: PersistentVolumeClaim,
   storageClass: StorageClass,
   signal: AbortSignal,
 ): Promise<void> {
-  const claim = await nameProvisioner(ctx, unnamed, storageClass.provisioner, signal);
+  const claim = await annotateProvisioner(ctx, unnamed, storageClass.provisioner, signal);
   const name = `pvc-${claim.metadata.uid}`;
   if (await exists(ctx, name, signal)) return;
   const { mountOptions = [] } = storageClass;
@@ -126,16 +126,16 @@ async function makeHostPathVolume(
       newOperations(operationMetrics(ctx.registry).duration, ctx.clock)(hostPathPlugin, "volume_provision"),
       () => {
         if (claim.spec.volumeMode === "Block") throw new Error(`${hostPathPlugin} does not support block volume provisioning`);
-        return newFolder();
+        return createFolder();
       },
     );
   } catch (err) {
-    await chooseNodeAgain(ctx, claim, signal);
+    await clearSelectedNode(ctx, claim, signal);
     fail(ctx, claim, `Failed to provision volume with StorageClass ${className}: ${messageOf(err)}`);
     throw err;
   }
-  const made = hostPathVolume(name, path, claim, storageClass);
-  const volume = withDeletionFinalizers(made, ctx.featureGates) ?? made;
+  const unfinalized = hostPathVolume(name, path, claim, storageClass);
+  const volume = withDeletionFinalizers(unfinalized, ctx.featureGates) ?? unfinalized;
   try {
     await save(ctx, volume, signal);
   } catch (err) {
@@ -144,12 +144,12 @@ async function makeHostPathVolume(
       await deleteFolder(path);
     } catch (cause) {
       const message = `Error cleaning provisioned volume for claim ${keyOf(claim)}: ${messageOf(cause)}. Please delete manually.`;
-      say(ctx, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
+      recordEvent(ctx, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
     }
     return;
   }
   const message = `Successfully provisioned volume ${name} using ${hostPathPlugin}`;
-  say(ctx, claim, { type: "Normal", reason: "ProvisioningSucceeded", message });
+  recordEvent(ctx, claim, { type: "Normal", reason: "ProvisioningSucceeded", message });
 }
 
 async function exists(ctx: BinderContext, name: string, signal: AbortSignal): Promise<boolean> {
@@ -174,7 +174,7 @@ async function checkSelectedNode(ctx: BinderContext, claim: PersistentVolumeClai
 }
 
 /** Removes the selected-node annotation so that the scheduler selects a node again. */
-async function chooseNodeAgain(ctx: BinderContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+async function clearSelectedNode(ctx: BinderContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
   const { write } = ctx;
   const { [selectedNode]: chosen, ...annotations } = claim.metadata.annotations ?? {};
   if (chosen === undefined) return;

@@ -10,7 +10,7 @@ import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { withoutFinalizer } from "../../volumes/protection.ts";
-import { type BinderContext, claimKeyOf, say } from "./context.ts";
+import { type BinderContext, claimKeyOf, recordEvent } from "./context.ts";
 import { ownDeletion } from "./finalizers.ts";
 import { deleteFolder } from "./host-path.ts";
 import { isReleased } from "./plan-volume.ts";
@@ -68,7 +68,7 @@ async function recycle(ctx: BinderContext, released: PersistentVolume, signal: A
   // If a claim of that name exists it is a new one, and the Pods use that claim.
   if (users.length > 0 && ctx.claims.get(key) === undefined) {
     const names = [...new Set(users.map(keyOf))].sort().join(",");
-    say(ctx, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
+    recordEvent(ctx, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
     return;
   }
   const failed = async (message: string): Promise<void> => {
@@ -82,22 +82,22 @@ async function recycle(ctx: BinderContext, released: PersistentVolume, signal: A
       ctx.client,
       volume,
       config,
-      (type, message) => say(ctx, volume, { type, reason: "RecyclerPod", message: `Recycler pod: ${message}` }),
+      (type, message) => recordEvent(ctx, volume, { type, reason: "RecyclerPod", message: `Recycler pod: ${message}` }),
       signal,
     );
   } catch (err) {
     if (signal.aborted) throw err;
     return failed(`Recycle failed: ${messageOf(err)}`);
   }
-  say(ctx, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
+  recordEvent(ctx, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
   await ctx.write.unbind(volume, signal);
 }
 
 async function deleteVolume(ctx: BinderContext, released: PersistentVolume, signal: AbortSignal): Promise<void> {
   const volume = await stillReleased(ctx, released, signal);
   if (volume === undefined) return;
-  const honoursPolicy = ctx.featureGates.enabled("HonorPVReclaimPolicy");
-  if (volume.metadata.deletionTimestamp && !honoursPolicy) return;
+  const honorsPolicy = ctx.featureGates.enabled("HonorPVReclaimPolicy");
+  if (volume.metadata.deletionTimestamp && !honorsPolicy) return;
   const { name = "" } = volume.metadata;
   try {
     const plugin = deleterOf(volume);

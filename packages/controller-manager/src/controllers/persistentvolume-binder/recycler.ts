@@ -7,7 +7,7 @@ import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import type { RecyclerConfig } from "../../config/volumes.ts";
 
 /** Callback for Events of the recycler Pod. */
-export type TellRecycling = (type: "Normal" | "Warning", message: string) => void;
+export type ReportProgress = (type: "Normal" | "Warning", message: string) => void;
 
 /**
  * Scrubs a volume with a recycler Pod and waits for its completion. The Pod is deleted in every case.
@@ -18,7 +18,7 @@ export async function recycleByPod(
   client: Client,
   volume: PersistentVolume,
   config: RecyclerConfig,
-  tell: TellRecycling,
+  report: ReportProgress,
   signal: AbortSignal,
 ): Promise<void> {
   const pod = recyclerPod(volume, config);
@@ -43,16 +43,16 @@ export async function recycleByPod(
     }
     throw new Error("old recycler pod found, will retry later");
   }
-  const listening = new AbortController();
-  const heard = tellEvents(client, created, tell, AbortSignal.any([signal, listening.signal]));
+  const eventsEnd = new AbortController();
+  const forwarded = forwardEvents(client, created, report, AbortSignal.any([signal, eventsEnd.signal]));
   let failure: unknown;
   try {
     await waitForEnd(client, created, signal);
   } catch (err) {
     failure = err;
   }
-  listening.abort();
-  await heard;
+  eventsEnd.abort();
+  await forwarded;
   try {
     await remove();
   } catch (err) {
@@ -110,12 +110,12 @@ function hasSucceeded({ status }: Pod): boolean {
 }
 
 /** Forwards the Pod's Events. Best effort: errors end it silently. */
-async function tellEvents(client: Client, pod: Pod, tell: TellRecycling, signal: AbortSignal): Promise<void> {
+async function forwardEvents(client: Client, pod: Pod, report: ReportProgress, signal: AbortSignal): Promise<void> {
   const { namespace, name, resourceVersion } = pod.metadata;
   const fieldSelector = `involvedObject.name=${name}`;
   try {
     for await (const { type, object } of client.watch<Event>(events, { namespace }, { resourceVersion, fieldSelector, signal })) {
-      if (type === "ADDED") tell(object.type === "Warning" ? "Warning" : "Normal", object.message ?? "");
+      if (type === "ADDED") report(object.type === "Warning" ? "Warning" : "Normal", object.message ?? "");
     }
   } catch {
     // The watch was aborted when the Pod ended, or reading Events is forbidden.

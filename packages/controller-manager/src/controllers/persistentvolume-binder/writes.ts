@@ -12,7 +12,7 @@ import type {
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
-import type { Notice } from "./plan-claim.ts";
+import type { EventData } from "./plan-claim.ts";
 
 /** Writes of the binder. Each returns the stored object and sends no request when nothing changes. */
 export interface BindingWriter {
@@ -29,10 +29,10 @@ export interface BindingWriter {
     phase: string,
     volume: PersistentVolume | undefined,
     signal: AbortSignal,
-    notice?: Notice,
+    notice?: EventData,
   ): Promise<PersistentVolumeClaim>;
   /** @param notice stored as the status message, and recorded as an Event when the phase changes */
-  setVolumePhase(volume: PersistentVolume, phase: string, signal: AbortSignal, notice?: Notice): Promise<PersistentVolume>;
+  setVolumePhase(volume: PersistentVolume, phase: string, signal: AbortSignal, notice?: EventData): Promise<PersistentVolume>;
   updateClaim(claim: PersistentVolumeClaim, signal: AbortSignal): Promise<PersistentVolumeClaim>;
   updateVolume(volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume>;
 }

@@ -24,14 +24,14 @@ export function newExpandController(base: ControllerContext): Controller | undef
     name: "volume_expand",
     sources: [
       enqueueBy(ctx.claims, ({ enqueue }) => {
-        const look = (claim: PersistentVolumeClaim): void => {
+        const enqueueBound = (claim: PersistentVolumeClaim): void => {
           if (claim.status?.phase === "Bound") enqueue(keyOf(claim));
         };
         return {
-          added: look,
+          added: enqueueBound,
           updated(old, now) {
             const hasGrown = sizeOf(now).cmp(sizeOf(old)) > 0;
-            if (hasGrown || requestedSize(now).cmp(requestedSize(old)) > 0) look(now);
+            if (hasGrown || requestedSize(now).cmp(requestedSize(old)) > 0) enqueueBound(now);
           },
         };
       }),
@@ -60,27 +60,28 @@ async function expand(ctx: ControllerContext, claim: PersistentVolumeClaim, sign
     throw new Error(`persistent Volume is not bound to PVC being updated : ${keyOf(claim)}`);
   const wantsMore = requestedSize(claim).cmp(sizeOf(claim)) > 0;
   if (!wantsMore && volume.metadata.annotations?.[preResizeCapacity] === undefined) return;
-  const say = (type: "Normal" | "Warning", message: string): void => recorder.event(claim, type, "ExternalExpanding", message);
+  const recordEvent = (type: "Normal" | "Warning", message: string): void =>
+    recorder.event(claim, type, "ExternalExpanding", message);
 
   const migrated = migratedPluginOf(volume.spec, featureGates);
   if (migrated === undefined) {
     const type = isKnown(volume) ? "Normal" : "Warning";
     const why = "didn't find a plugin capable of expanding the volume; waiting for an external controller to process this PVC";
-    say(type, `Ignoring the PVC: ${why}.`);
+    recordEvent(type, `Ignoring the PVC: ${why}.`);
     return;
   }
-  say("Normal", `CSI migration enabled for ${migrated.plugin}; waiting for external resizer to expand the pvc`);
+  recordEvent("Normal", `CSI migration enabled for ${migrated.plugin}; waiting for external resizer to expand the pvc`);
   try {
-    await nameResizer(ctx, claim, migrated.driver, signal);
+    await annotateResizer(ctx, claim, migrated.driver, signal);
   } catch (err) {
     const message = `Error setting resizer annotation to pvc ${keyOf(claim)}, with error ${messageOf(err)}`;
-    say("Warning", message);
+    recordEvent("Warning", message);
     throw new Error(message, { cause: err });
   }
 }
 
 /** Patches the status subresource, the only one this controller may write. */
-async function nameResizer(
+async function annotateResizer(
   { client }: ControllerContext,
   { metadata }: PersistentVolumeClaim,
   driver: string,

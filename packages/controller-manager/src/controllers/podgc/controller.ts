@@ -22,14 +22,14 @@ export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
     async work(_ctx, signal) {
       const all = podInformer.lister.list();
       const knownNodes = new Set(nodeInformer.lister.list().map(({ metadata }) => metadata.name ?? ""));
-      const goneNodes = await confirmGone(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
-      for (const name of goneNodes) missingSince.delete(name);
-      const doomed = new Set([
+      const deletedNodes = await confirmDeleted(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
+      for (const name of deletedNodes) missingSince.delete(name);
+      const toDelete = new Set([
         ...surplusFinished(all, ctx.config.terminatedPodGcThreshold),
-        ...all.filter(({ spec }) => goneNodes.has(spec.nodeName ?? "")),
+        ...all.filter(({ spec }) => deletedNodes.has(spec.nodeName ?? "")),
         ...unscheduledTerminating(all),
       ]);
-      await Promise.all([...doomed].map((pod) => forceDelete(ctx, pod, signal)));
+      await Promise.all([...toDelete].map((pod) => forceDelete(ctx, pod, signal)));
     },
   });
 }
@@ -65,17 +65,17 @@ export function missingNodes(
 const quarantineMs = 40_000;
 
 /** Confirms with the API server that the nodes do not exist. */
-async function confirmGone(ctx: ControllerContext, names: readonly string[], signal: AbortSignal): Promise<Set<string>> {
-  const gone = new Set<string>();
+async function confirmDeleted(ctx: ControllerContext, names: readonly string[], signal: AbortSignal): Promise<Set<string>> {
+  const deleted = new Set<string>();
   for (const name of names) {
     try {
       await ctx.client.get<Node>(nodes, { name }, { signal });
     } catch (err) {
-      if (isNotFound(err)) gone.add(name);
+      if (isNotFound(err)) deleted.add(name);
       else ctx.log.error("cannot ask for a node; leaving its pods", err, { node: name });
     }
   }
-  return gone;
+  return deleted;
 }
 
 async function forceDelete(ctx: ControllerContext, { metadata, spec }: Pod, signal: AbortSignal): Promise<void> {

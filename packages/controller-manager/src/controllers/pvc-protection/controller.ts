@@ -38,11 +38,11 @@ export function newPvcProtectionController(ctx: ControllerContext): Controller {
 
 /** Only deleted, finished or unscheduled Pods can release a claim. */
 function podHandlers({ enqueue }: SourceQueue) {
-  const free = (pod: Pod): void => {
+  const enqueueClaims = (pod: Pod): void => {
     for (const key of claimKeysOf(pod)) enqueue(key);
   };
-  const look = (pod: Pod): void => {
-    if (!pod.spec.nodeName || isTerminated(pod) || isShutDown(pod)) free(pod);
+  const podChanged = (pod: Pod): void => {
+    if (!pod.spec.nodeName || isTerminated(pod) || isShutDown(pod)) enqueueClaims(pod);
   };
-  return { added: look, updated: (_: Pod, now: Pod) => look(now), deleted: free };
+  return { added: podChanged, updated: (_: Pod, now: Pod) => podChanged(now), deleted: enqueueClaims };
 }

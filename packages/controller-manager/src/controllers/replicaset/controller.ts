@@ -14,8 +14,8 @@ import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { changePods } from "../../pods/apply-pod-changes.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
+import { applyPodChanges } from "../../pods/apply-pod-changes.ts";
+import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive } from "../../pods/pod-state.ts";
 import { writeStatus } from "../../pods/write-status.ts";
@@ -73,7 +73,7 @@ export function newReplicasController<T extends ReplicasOwner>(base: ControllerC
   owners.addHandler({ deleted: (owner) => expectations.forget(keyOf(owner)) });
   return defineController(ctx, {
     name: kind.name,
-    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => ownedHandlers(ownershipOf(ctx), queue))],
+    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => ownerEventHandlers(ownershipOf(ctx), queue))],
     reconcile,
     workers: kind.workers,
   });
@@ -87,7 +87,7 @@ function ownershipOf<T extends ReplicasOwner>(ctx: ReplicasContext<T>): Ownershi
     selectorOf: kind.selectorOf,
     created: (key) => expectations.creationObserved(key),
     removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
-    changed: wakeWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
+    changed: enqueueWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
   };
 }
 
@@ -148,15 +148,15 @@ async function applyPlan<T extends ReplicasOwner>(
     byCost: ctx.featureGates.enabled("PodDeletionCost"),
     byMagnitude: ctx.featureGates.enabled("LogarithmicScaleDown"),
   };
-  const plan = planReplicas({ wanted: replicas, active: owned, kin: () => kinOf(ctx, owner), rules });
+  const plan = planReplicas({ wanted: replicas, active: owned, related: () => relatedPods(ctx, owner), rules });
 
   if (plan.create > 0 || plan.delete.length > 0) {
-    const { create, delete: doomed } = plan;
-    ctx.log.v(2)?.info("Changing replicas", { owner: key, need: replicas, creating: create, deleting: doomed.length });
+    const { create, delete: toDelete } = plan;
+    ctx.log.v(2)?.info("Changing replicas", { owner: key, need: replicas, creating: create, deleting: toDelete.length });
   }
   const create = Array.from({ length: plan.create }, () => template);
   const changes = { owner, ownerResource: kind.ref, create, delete: plan.delete };
-  const { creating, deleting } = await changePods(ctx, expectations, changes, signal);
+  const { creating, deleting } = await applyPodChanges(ctx, expectations, changes, signal);
   if (creating !== undefined) return { shown: { reason: "FailedCreate", message: messageOf(creating) }, error: creating };
   if (deleting !== undefined) return { shown: { reason: "FailedDelete", message: messageOf(deleting) }, error: deleting };
   return undefined;
@@ -169,12 +169,12 @@ const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } 
  * deletion order.
  * Source: replica_set.go getIndirectlyRelatedPods
  */
-function kinOf<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T): Pod[] {
+function relatedPods<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T): Pod[] {
   const { owners, pods: podInformer } = ctx;
-  const above = controllerOf(owner);
-  if (above === undefined) return [];
+  const controller = controllerOf(owner);
+  if (controller === undefined) return [];
   return owners.lister
-    .controlledBy({ metadata: { uid: above.uid } })
+    .controlledBy({ metadata: { uid: controller.uid } })
     .filter(({ metadata }) => metadata.namespace === owner.metadata.namespace)
     .flatMap((sibling) => podInformer.lister.controlledBy(sibling));
 }

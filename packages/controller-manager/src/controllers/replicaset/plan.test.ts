@@ -15,15 +15,15 @@ for (const { name, wanted, existing, want } of [
 ]) {
   test(name, () => {
     const active = podsNamed(...existing);
-    const plan = planReplicas({ wanted, active, kin: () => active, rules });
+    const plan = planReplicas({ wanted, active, related: () => active, rules });
     assert.deepEqual({ create: plan.create, delete: plan.delete.length }, want);
   });
 }
 
 test("deletes where most pods of the same deployment run, finished ones not counted", () => {
   const own = [aPod({ name: "a", nodeName: "n1" }), aPod({ name: "b", nodeName: "n2" })];
-  const kin = [...own, aPod({ name: "c", nodeName: "n2" }), aPod({ name: "d", nodeName: "n1", phase: "Failed" })];
-  const plan = planReplicas({ wanted: 1, active: own, kin: () => kin, rules });
+  const related = [...own, aPod({ name: "c", nodeName: "n2" }), aPod({ name: "d", nodeName: "n1", phase: "Failed" })];
+  const plan = planReplicas({ wanted: 1, active: own, related: () => related, rules });
   assert.deepEqual(
     plan.delete.map(({ metadata }) => metadata.name),
     ["b"],

@@ -17,21 +17,21 @@ const burstReplicas = 500;
 /**
  * Pure: computes the number of Pods to create, or the Pods to delete.
  * @param active the owner's active Pods
- * @param kin Pods of all owners that share the owner's controller (the ReplicaSets of one Deployment), including the
+ * @param related Pods of all owners that share the owner's controller (the ReplicaSets of one Deployment), including the
  * owner's; called only when needed
  */
 export function planReplicas(options: {
   wanted: number;
   active: readonly Pod[];
-  kin: () => readonly Pod[];
+  related: () => readonly Pod[];
   rules: DeletionRules;
 }): Plan {
-  const { wanted, active, kin, rules } = options;
+  const { wanted, active, related, rules } = options;
   if (active.length <= wanted) return { create: Math.min(burstReplicas, wanted - active.length), delete: [] };
   const count = Math.min(burstReplicas, active.length - wanted);
   if (count >= active.length) return { create: 0, delete: active };
   const podsOnNode = new Map<string, number>();
-  for (const pod of kin()) {
+  for (const pod of related()) {
     const node = pod.spec.nodeName ?? "";
     if (isActive(pod)) podsOnNode.set(node, (podsOnNode.get(node) ?? 0) + 1);
   }

@@ -32,12 +32,13 @@ export function newResourceQuotaController(base: ControllerContext): Runnable {
   const priority = queue("resourcequota_priority", [needsSynced(informer)]);
   const primary = queue("resourcequota_primary", [
     enqueueBy(informer, ({ enqueue }) => {
-      const sort = (quota: Quota): void => (isCounted(quota) ? enqueue(keyOf(quota)) : priority.enqueue(keyOf(quota)));
+      const enqueueByPriority = (quota: Quota): void =>
+        isComputed(quota) ? enqueue(keyOf(quota)) : priority.enqueue(keyOf(quota));
       return {
-        added: sort,
+        added: enqueueByPriority,
         // Status updates by admission and by this controller do not require a recomputation.
         updated: (old, now) => {
-          if (!sameResources(old.spec?.hard ?? {}, now.spec?.hard ?? {})) sort(now);
+          if (!sameResources(old.spec?.hard ?? {}, now.spec?.hard ?? {})) enqueueByPriority(now);
         },
       };
     }),
@@ -84,7 +85,7 @@ interface QuotaContext extends ControllerContext {
 }
 
 /** Whether the status has the limits of the spec and a usage for each of them. */
-function isCounted({ spec, status }: Quota): boolean {
+function isComputed({ spec, status }: Quota): boolean {
   const hard = status?.hard;
   if (hard === undefined || !sameResources(spec?.hard ?? {}, hard)) return false;
   return Object.keys(hard).every((name) => Object.hasOwn(status?.used ?? {}, name));

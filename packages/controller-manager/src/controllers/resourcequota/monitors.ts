@@ -24,7 +24,7 @@ export interface QuotaMonitors {
   /** Objects of one namespace that count against the given resource names; starts their informers and waits for them to sync. */
   counted(names: readonly string[], namespace: string, signal: AbortSignal): Promise<CountedResource[]>;
   /** Sets the listener called with the evaluator and namespace when usage may have decreased. */
-  readonly onReplenished: (tell: (evaluator: QuotaEvaluator, namespace: string) => void) => void;
+  readonly onReplenished: (onReplenished: (evaluator: QuotaEvaluator, namespace: string) => void) => void;
 }
 
 interface Monitor {
@@ -44,11 +44,11 @@ const ignored = new Set(["events.", "events.events.k8s.io"]);
  */
 const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resourcequotas."]);
 
-const mostListMs = 10_000;
+const syncTimeoutMs = 10_000;
 
 export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
   const monitors = new Map<string, Monitor>();
-  let tell: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
+  let onReplenished: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
 
   const start = (monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> => {
     const { resource, evaluator } = monitor;
@@ -67,9 +67,9 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
         });
     informer.addHandler({
       updated(old, now) {
-        if (isShared && evaluator.replenishes(old, now)) tell(evaluator, now.metadata.namespace ?? "");
+        if (isShared && evaluator.replenishes(old, now)) onReplenished(evaluator, now.metadata.namespace ?? "");
       },
-      deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),
+      deleted: ({ metadata }) => onReplenished(evaluator, metadata.namespace ?? ""),
     });
     // Shared informers are running already.
     if (!isShared) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
@@ -81,11 +81,11 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
    * Waits for the informers to sync, for a limited time, because the waiting worker blocks other quotas.
    * @throws Error when an informer has not synced in time
    */
-  const allSeen = async (informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> => {
+  const waitForInformers = async (informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> => {
     if (informers.every(({ synced }) => synced)) return;
-    const late = new AbortController();
-    const timer = ctx.clock.after(mostListMs, () => late.abort(new Error("not all that the quota bounds is known yet")));
-    const either = AbortSignal.any([signal, late.signal]);
+    const timeout = new AbortController();
+    const timer = ctx.clock.after(syncTimeoutMs, () => timeout.abort(new Error("not all that the quota bounds is known yet")));
+    const either = AbortSignal.any([signal, timeout.signal]);
     try {
       await Promise.all(informers.map((informer) => informer.waitForSync(either)));
     } finally {
@@ -113,7 +113,7 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
         if (monitors.has(id)) continue;
         monitors.set(id, {
           resource,
-          evaluator: remembering(quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled)),
+          evaluator: memoized(quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled)),
           stop: new AbortController(),
         });
         changed = true;
@@ -121,19 +121,19 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
       return changed;
     },
     async counted(names, namespace, signal) {
-      const concerned = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
-      const informers = concerned.map((monitor) => monitor.informer ?? start(monitor, signal));
-      await allSeen(informers, signal);
+      const matching = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
+      const informers = matching.map((monitor) => monitor.informer ?? start(monitor, signal));
+      await waitForInformers(informers, signal);
       const counted = (): CountedResource[] =>
-        concerned.map(({ evaluator }, i) => ({
+        matching.map(({ evaluator }, i) => ({
           evaluator,
           objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
         }));
-      for (const { evaluator, objects } of counted()) await readAhead(evaluator, objects);
+      for (const { evaluator, objects } of counted()) await precompute(evaluator, objects);
       return counted(); // read again, because the caches may have changed while yielding
     },
     onReplenished: (listener) => {
-      tell = listener;
+      onReplenished = listener;
     },
   };
 }
@@ -142,21 +142,21 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
  * Caches the usage per object, since cached objects are immutable. Objects being deleted are evaluated each time
  * because their usage decreases over time.
  */
-function remembering(evaluator: QuotaEvaluator): QuotaEvaluator {
-  const known = new WeakMap<KubeObject, ResourceList>();
+function memoized(evaluator: QuotaEvaluator): QuotaEvaluator {
+  const usages = new WeakMap<KubeObject, ResourceList>();
   return {
     ...evaluator,
     usage(object) {
       if (object.metadata.deletionTimestamp) return evaluator.usage(object);
-      const usage = known.get(object) ?? evaluator.usage(object);
-      known.set(object, usage);
+      const usage = usages.get(object) ?? evaluator.usage(object);
+      usages.set(object, usage);
       return usage;
     },
   };
 }
 
 /** Evaluates objects in batches and yields in between: 100,000 Pods in one go would block the event loop for seconds. */
-async function readAhead(evaluator: QuotaEvaluator, objects: readonly KubeObject[]): Promise<void> {
+async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[]): Promise<void> {
   for (const [i, object] of objects.entries()) {
     if (i % 1000 === 999) await nextTurn();
     evaluator.usage(object);

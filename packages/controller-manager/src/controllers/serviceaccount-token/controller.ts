@@ -69,7 +69,7 @@ async function reconcile(ctx: TokenContext, key: ObjectKey, signal: AbortSignal)
     else if (account === undefined || secret.metadata.annotations?.[uidAnnotation]) await deleteSecret(ctx, secret, signal);
   }
   if (account === undefined) return done;
-  for (const secret of own) await fillIn(ctx, secret, account, signal);
+  for (const secret of own) await populate(ctx, secret, account, signal);
   if (account.metadata.deletionTimestamp) return done;
   return ensureReferenced(ctx, account, own, signal);
 }
@@ -109,7 +109,7 @@ function withToken(secret: Secret, account: ServiceAccount, rootCa: string | und
   return { ...secret, metadata: { ...secret.metadata, annotations }, data };
 }
 
-async function fillIn(ctx: TokenContext, secret: Secret, account: ServiceAccount, signal: AbortSignal): Promise<void> {
+async function populate(ctx: TokenContext, secret: Secret, account: ServiceAccount, signal: AbortSignal): Promise<void> {
   const { signer } = ctx;
   const changed = withToken(secret, account, ctx.config.rootCa, () => signer.sign(claimsOf(secret.metadata.name ?? "", account)));
   if (changed === undefined) return;
@@ -141,13 +141,13 @@ async function ensureReferenced(
     return done;
   }
   // Created earlier: either the cache shows neither the Secret nor the reference yet, or writing the reference failed.
-  const made = created.get(uid);
-  if (made !== undefined && (account.secrets ?? []).some((reference) => reference.name === made)) return done;
+  const pendingName = created.get(uid);
+  if (pendingName !== undefined && (account.secrets ?? []).some((reference) => reference.name === pendingName)) return done;
 
   const live = await getLive(ctx, toKey(namespace, name), signal);
   if (live === undefined || live.metadata.uid !== uid) return done;
   if (live.metadata.resourceVersion !== account.metadata.resourceVersion) return { requeueAfterMs: staleRetryMs };
-  const secretName = made ?? (await createSecret(ctx, account, signal));
+  const secretName = pendingName ?? (await createSecret(ctx, account, signal));
   if (secretName === undefined) return done;
   created.set(uid, secretName);
   const lost = (reference: { name?: string }): boolean =>

@@ -9,7 +9,7 @@ import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from 
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owner-event-handlers.ts";
+import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { isMember, parsePodName } from "./identity.ts";
@@ -17,7 +17,7 @@ import { revisionOf } from "./new-pod.ts";
 import { planSteps, type Step, type View } from "./plan.ts";
 import { knownRevisions, ownRevisions, syncRevisions, truncateHistory } from "./revisions.ts";
 import { isOutdated, statefulSetStatus } from "./status.ts";
-import { takeStep } from "./writes.ts";
+import { applyStep } from "./writes.ts";
 
 /**
  * statefulset-controller: maintains Pods with stable names, claims and ordering.
@@ -41,7 +41,7 @@ export function newStatefulSetController(base: ControllerContext): Controller {
     name: "statefulset",
     sources: [
       enqueueSelf(ctx.sets),
-      enqueueBy(ctx.pods, (queue) => ownedHandlers(podOwnership(ctx), queue)),
+      enqueueBy(ctx.pods, (queue) => ownerEventHandlers(podOwnership(ctx), queue)),
       enqueueBy(ctx.claims, (queue) => claimHandlers(ctx, queue)),
       needsSynced(ctx.revisions),
     ],
@@ -68,7 +68,7 @@ function podOwnership(ctx: StatefulSetContext): Ownership<StatefulSet, Pod> {
   return {
     owners,
     selectorOf,
-    changed: wakeWhenAvailable((set) => minReadySecondsOf(ctx, set)),
+    changed: enqueueWhenAvailable((set) => minReadySecondsOf(ctx, set)),
   };
 }
 
@@ -122,7 +122,7 @@ async function sync(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSign
   let failure: { error: unknown } | undefined;
   try {
     for (const step of planSteps(view)) {
-      await takeStep(ctx, set, step, signal);
+      await applyStep(ctx, set, step, signal);
       taken.push(step);
     }
   } catch (error) {

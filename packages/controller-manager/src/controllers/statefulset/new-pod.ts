@@ -25,7 +25,7 @@ export interface Revisions {
  * Source: stateful_set_utils.go newVersionedStatefulSetPod
  */
 export function newPod(set: StatefulSet, { current, update }: Revisions, ordinal: number): Pod {
-  const revision = staysBehind(set, ordinal) ? current : update;
+  const revision = usesCurrentRevision(set, ordinal) ? current : update;
   const template = templateOf(revision) ?? set.spec.template;
   const name = podName(set, ordinal);
   const pod = podFromTemplate(set, template, newControllerRef(set, statefulSets));
@@ -36,7 +36,7 @@ export function newPod(set: StatefulSet, { current, update }: Revisions, ordinal
   return withStorage(set, withIdentity(set, pod));
 }
 
-function staysBehind({ spec, status }: StatefulSet, ordinal: number): boolean {
+function usesCurrentRevision({ spec, status }: StatefulSet, ordinal: number): boolean {
   const { type, rollingUpdate } = spec.updateStrategy ?? {};
   if (rollingUpdate !== undefined) return ordinal < (rollingUpdate.partition ?? 0);
   return type === "RollingUpdate" && ordinal < (status?.currentReplicas ?? 0);

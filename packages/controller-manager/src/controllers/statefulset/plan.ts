@@ -47,42 +47,42 @@ export function planSteps(view: View): Step[] {
   const condemned = pods.filter((pod) => ordinalOf(pod) >= wanted);
   const steps: Step[] = [];
   const phases = [
-    () => fillUp(view, wanted, byOrdinal, steps),
+    () => createMissing(view, wanted, byOrdinal, steps),
     () => scaleDown(view, condemned, steps),
-    () => rollOn(view, wanted, byOrdinal, steps),
+    () => rollingUpdate(view, wanted, byOrdinal, steps),
   ];
   // A phase that returns "wait" prevents the following ones.
   phases.every((phase) => phase() === "go on");
   return steps;
 }
 
-type Verdict = "go on" | "wait";
+type PhaseResult = "go on" | "wait";
 
 const inOrder = ({ set }: View): boolean => set.spec.podManagementPolicy !== "Parallel";
 
-function fillUp(view: View, wanted: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): Verdict {
+function createMissing(view: View, wanted: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): PhaseResult {
   const { set, revisions } = view;
   for (let ordinal = 0; ordinal < wanted; ordinal++) {
-    const there = byOrdinal.get(ordinal);
-    const failed = there?.status?.phase === "Failed";
-    if (there !== undefined && failed) steps.push({ action: "delete failed", pod: there });
-    if (there === undefined || failed) {
+    const existing = byOrdinal.get(ordinal);
+    const failed = existing?.status?.phase === "Failed";
+    if (existing !== undefined && failed) steps.push({ action: "delete failed", pod: existing });
+    if (existing === undefined || failed) {
       const pod = newPod(set, revisions, ordinal);
       if (waitsForClaims(view, pod)) return "wait";
       steps.push({ action: "create", pod });
       if (inOrder(view) || steps.length >= burstReplicas) return "wait";
       continue;
     }
-    if (inOrder(view) && !(serves(view, there) && !isTerminating(there))) return "wait";
-    if (!hasIdentity(set, there) || !hasStorage(set, there) || !claimsSettled(view, there)) {
-      steps.push({ action: "repair", pod: there });
+    if (inOrder(view) && !(isRunningAndAvailable(view, existing) && !isTerminating(existing))) return "wait";
+    if (!hasIdentity(set, existing) || !hasStorage(set, existing) || !claimOwnersAreCurrent(view, existing)) {
+      steps.push({ action: "repair", pod: existing });
     }
   }
   return "go on";
 }
 
-function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): Verdict {
-  for (const pod of condemned) if (!claimsSettled(view, pod)) steps.push({ action: "settle claims", pod });
+function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseResult {
+  for (const pod of condemned) if (!claimOwnersAreCurrent(view, pod)) steps.push({ action: "settle claims", pod });
   const ascending = condemned.toSorted((a, b) => ordinalOf(a) - ordinalOf(b));
   const firstUnhealthy = ascending.find((pod) => !isHealthy(pod));
   for (const pod of ascending.toReversed()) {
@@ -91,14 +91,19 @@ function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): Verdic
       continue;
     }
     // Deleting a Pod while another one is unavailable could leave too few; the first unhealthy Pod itself may be deleted.
-    if (inOrder(view) && !serves(view, pod) && pod !== firstUnhealthy) return "wait";
+    if (inOrder(view) && !isRunningAndAvailable(view, pod) && pod !== firstUnhealthy) return "wait";
     steps.push({ action: "delete", pod });
     if (inOrder(view)) return "wait";
   }
   return "go on";
 }
 
-function rollOn({ set, revisions }: View, wanted: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): Verdict {
+function rollingUpdate(
+  { set, revisions }: View,
+  wanted: number,
+  byOrdinal: ReadonlyMap<number, Pod>,
+  steps: Step[],
+): PhaseResult {
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {};
   if (type === "OnDelete") return "go on";
   const lowest = rollingUpdate?.partition ?? 0;
@@ -119,7 +124,7 @@ export function isRunningAndReady(pod: Pod): boolean {
 }
 
 /** Whether the Pod is running, ready and available. */
-export function serves({ minReadySeconds, now }: View, pod: Pod): boolean {
+export function isRunningAndAvailable({ minReadySeconds, now }: View, pod: Pod): boolean {
   return isRunningAndReady(pod) && isAvailable(pod, minReadySeconds, now);
 }
 
@@ -135,6 +140,6 @@ function waitsForClaims(view: View, pod: Pod): boolean {
   return existingClaims(view, pod).some((claim) => isStale(view.set, pod.metadata.name ?? "", claim));
 }
 
-function claimsSettled(view: View, pod: Pod): boolean {
+function claimOwnersAreCurrent(view: View, pod: Pod): boolean {
   return existingClaims(view, pod).every((claim) => wantedOwners(view.set, pod, claim) === undefined);
 }

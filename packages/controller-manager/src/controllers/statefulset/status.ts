@@ -1,7 +1,7 @@
 import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { isTerminating } from "../../pods/pod-state.ts";
 import { revisionOf } from "./new-pod.ts";
-import { isRunningAndReady, type Step, serves, type View } from "./plan.ts";
+import { isRunningAndAvailable, isRunningAndReady, type Step, type View } from "./plan.ts";
 
 export type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
 
@@ -14,16 +14,16 @@ export function statefulSetStatus(view: View, taken: readonly Step[], collisionC
   const [current, update] = [revisions.current.metadata.name ?? "", revisions.update.metadata.name ?? ""];
   const created = taken.filter(({ action }) => action === "create").map(({ pod }) => pod);
   const replaced = new Set(taken.filter(({ action }) => action === "delete failed").map(({ pod }) => pod));
-  const leaving = new Set(taken.filter(({ action }) => action === "delete").map(({ pod }) => pod));
-  const there = [...pods.filter((pod) => !replaced.has(pod)), ...created];
-  const staying = there.filter((pod) => !isTerminating(pod) && !leaving.has(pod));
+  const deleted = new Set(taken.filter(({ action }) => action === "delete").map(({ pod }) => pod));
+  const existing = [...pods.filter((pod) => !replaced.has(pod)), ...created];
+  const remaining = existing.filter((pod) => !isTerminating(pod) && !deleted.has(pod));
   const status: CountedStatus = {
     observedGeneration: set.metadata.generation ?? 0,
-    replicas: there.length,
+    replicas: existing.length,
     readyReplicas: pods.filter(isRunningAndReady).length,
-    availableReplicas: pods.filter((pod) => serves(view, pod)).length,
-    currentReplicas: staying.filter((pod) => revisionOf(pod) === current).length,
-    updatedReplicas: staying.filter((pod) => revisionOf(pod) === update).length,
+    availableReplicas: pods.filter((pod) => isRunningAndAvailable(view, pod)).length,
+    currentReplicas: remaining.filter((pod) => revisionOf(pod) === current).length,
+    updatedReplicas: remaining.filter((pod) => revisionOf(pod) === update).length,
     currentRevision: current,
     updateRevision: update,
     collisionCount,

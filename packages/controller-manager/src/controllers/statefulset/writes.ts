@@ -14,7 +14,7 @@ interface StatefulSetContext extends ControllerContext {
   readonly claims: SharedInformer<PersistentVolumeClaim>;
 }
 
-type Deed = (ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
+type ApplyAction = (ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
 
 /**
  * Executes one step and records an Event on the StatefulSet.
@@ -22,52 +22,52 @@ type Deed = (ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortS
  * not show yet
  * Source: pkg/controller/statefulset/stateful_pod_control.go
  */
-export function takeStep(ctx: StatefulSetContext, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
-  return deeds[action](ctx, set, pod, signal);
+export function applyStep(ctx: StatefulSetContext, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
+  return actions[action](ctx, set, pod, signal);
 }
 
-const deeds: Readonly<Record<Action, Deed>> = {
+const actions: Readonly<Record<Action, ApplyAction>> = {
   async create(ctx, set, pod, signal) {
     const { client } = ctx;
-    const created = await telling(ctx, set, pod, "create", async () => {
+    const created = await recordingFailure(ctx, set, pod, "create", async () => {
       await createClaims(ctx, set, pod, signal);
       return client.create<Pod>(pods, pod, { signal });
     });
-    await telling(ctx, set, pod, "update", () => settleClaims(ctx, set, created, signal));
-    tell(ctx, set, pod, "create");
+    await recordingFailure(ctx, set, pod, "update", () => updateClaimOwners(ctx, set, created, signal));
+    recordEvent(ctx, set, pod, "create");
   },
   async delete(ctx, set, pod, signal) {
     const { namespace, name = "", uid } = pod.metadata;
     const preconditions = uid === undefined ? {} : { preconditions: { uid } };
-    await telling(ctx, set, pod, "delete", () =>
+    await recordingFailure(ctx, set, pod, "delete", () =>
       ctx.client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
         if (!isNotFound(err)) throw err; // already deleted
       }),
     );
-    tell(ctx, set, pod, "delete");
+    recordEvent(ctx, set, pod, "delete");
   },
   "delete failed"(ctx, set, pod, signal) {
     const message = `StatefulSet ${set.metadata.namespace}/${set.metadata.name} is recreating failed Pod ${pod.metadata.name}`;
     ctx.recorder.event(set, "Warning", "RecreatingFailedPod", message);
-    return deeds.delete(ctx, set, pod, signal);
+    return actions.delete(ctx, set, pod, signal);
   },
   async repair(ctx, set, pod, signal) {
     if (!hasIdentity(set, pod) || !hasStorage(set, pod)) {
-      await telling(ctx, set, pod, "update", async () => {
+      await recordingFailure(ctx, set, pod, "update", async () => {
         if (!hasStorage(set, pod)) await createClaims(ctx, set, pod, signal);
         await updatePod(ctx, set, pod, signal);
       });
-      tell(ctx, set, pod, "update");
+      recordEvent(ctx, set, pod, "update");
     }
-    await telling(ctx, set, pod, "update", () => settleClaims(ctx, set, pod, signal));
+    await recordingFailure(ctx, set, pod, "update", () => updateClaimOwners(ctx, set, pod, signal));
   },
-  "settle claims": (ctx, set, pod, signal) => settleClaims(ctx, set, pod, signal),
+  "settle claims": (ctx, set, pod, signal) => updateClaimOwners(ctx, set, pod, signal),
 };
 
 const reasons = { create: "Create", update: "Update", delete: "Delete" } as const;
 
 /** Records an Event for a failure and rethrows it; no Event for AlreadyExists, which results from a stale cache. */
-async function telling<T>(
+async function recordingFailure<T>(
   ctx: StatefulSetContext,
   set: StatefulSet,
   pod: Pod,
@@ -77,12 +77,12 @@ async function telling<T>(
   try {
     return await work();
   } catch (err) {
-    if (!isAlreadyExists(err)) tell(ctx, set, pod, verb, err);
+    if (!isAlreadyExists(err)) recordEvent(ctx, set, pod, verb, err);
     throw err;
   }
 }
 
-function tell(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
+function recordEvent(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
   const what = `${verb} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
   if (err === undefined) ctx.recorder.event(set, "Normal", `Successful${reasons[verb]}`, `${what} successful`);
   else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${messageOf(err)}`);
@@ -128,7 +128,7 @@ async function createClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod,
 }
 
 /** Updates the owner references of claims according to the retention policy; no-op when the feature gate is off. */
-async function settleClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+async function updateClaimOwners(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   const { claims } = ctx;
   if (!ctx.featureGates.enabled("StatefulSetAutoDeletePVC")) return;
   for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {

@@ -94,8 +94,8 @@ async function reconcileIdentity(ctx: StorageVersionContext, identity: ObjectKey
   const failures: unknown[] = [];
   for (const version of items) {
     const servers = version.status?.storageVersions ?? [];
-    const left = servers.filter(({ apiServerID }) => apiServerID !== identity);
-    if (left.length < servers.length) await keepOnly(ctx, version, left, signal).catch((err) => failures.push(err));
+    const remaining = servers.filter(({ apiServerID }) => apiServerID !== identity);
+    if (remaining.length < servers.length) await keepOnly(ctx, version, remaining, signal).catch((err) => failures.push(err));
   }
   if (failures.length > 0) throw failures[0];
   return done;
@@ -111,9 +111,9 @@ async function reconcileStorageVersion(ctx: StorageVersionContext, name: ObjectK
     throw err;
   }
   const servers = version.status?.storageVersions ?? [];
-  const left: ServerStorageVersion[] = [];
-  for (const server of servers) if (await hasIdentity(ctx, server, signal)) left.push(server);
-  if (left.length < servers.length) await keepOnly(ctx, version, left, signal);
+  const remaining: ServerStorageVersion[] = [];
+  for (const server of servers) if (await hasIdentity(ctx, server, signal)) remaining.push(server);
+  if (remaining.length < servers.length) await keepOnly(ctx, version, remaining, signal);
   return done;
 }
 

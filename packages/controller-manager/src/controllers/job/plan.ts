@@ -3,8 +3,8 @@ import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { countIndexes, type Intervals, parseIndexes, withIndexes } from "./completion-indexes.ts";
 import {
-  type Announced,
   backoffLimitExceeded,
+  type ConditionWithEvent,
   complete,
   deadlineExceeded,
   defaultBackoffLimit,
@@ -17,23 +17,23 @@ import {
 } from "./conditions.ts";
 import { type PodPlan, planPods } from "./pod-plan.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
-import { tallyPods } from "./tracking.ts";
-import { isHeld } from "./tracking-finalizer.ts";
+import { countFinishedPods } from "./tracking.ts";
+import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
 
 /** Input of one reconciliation of a Job. */
-export interface Seen {
+export interface JobState {
   readonly job: Job;
   readonly pods: readonly Pod[];
   readonly active: readonly Pod[];
   /** Tracked Jobs only: uids of Pods whose finalizer has been removed although the informer cache still shows it. */
-  readonly letGo: ReadonlySet<string> | undefined;
+  readonly expectedRemovals: ReadonlySet<string> | undefined;
   /** True when the informer cache shows all Pod creations and deletions of earlier reconciliations. */
   readonly satisfied: boolean;
   readonly now: number;
 }
 
 /** Result of `judgeJob`. */
-export interface Judgement {
+export interface JobPlan {
   readonly succeeded: number;
   readonly failed: number;
   /** Indexed Jobs only: succeeded indexes as stored in the status, and including those of newly succeeded Pods. */
@@ -44,7 +44,7 @@ export interface Judgement {
   /** Time in ms until the active deadline; undefined without one. */
   readonly remainingMs: number | undefined;
   /** Failure condition, when the Job has failed: its active Pods are deleted. */
-  readonly failure: Announced | undefined;
+  readonly failure: ConditionWithEvent | undefined;
   /** Pods to create or delete; undefined when the Job has failed or is being deleted, or when the cache is behind. */
   readonly plan: PodPlan | undefined;
 }
@@ -53,12 +53,12 @@ export interface Judgement {
  * Pure: computes the counts of a Job, whether it has failed, and the Pods to create or delete.
  * Source: pkg/controller/job/job_controller.go, syncJob
  */
-export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Judgement {
+export function planJob({ job, pods, active, expectedRemovals, satisfied, now }: JobState): JobPlan {
   const { metadata, spec, status = {} } = job;
-  const tally = tallyPods(job, pods, letGo);
-  const completed = isIndexed(job) ? completedIndexes(job, pods, letGo !== undefined) : undefined;
-  const succeeded = completed === undefined ? tally.succeeded : countIndexes(completed.now);
-  const failing = tally.failed > (status.failed ?? 0);
+  const counts = countFinishedPods(job, pods, expectedRemovals);
+  const completed = isIndexed(job) ? completedIndexes(job, pods, expectedRemovals !== undefined) : undefined;
+  const succeeded = completed === undefined ? counts.succeeded : countIndexes(completed.now);
+  const failing = counts.failed > (status.failed ?? 0);
   const startTime = status.startTime || (spec.suspend === true ? undefined : formatTime(now));
   // activeDeadlineSeconds counts from the start time, which is reset when the Job is resumed.
   const resuming = spec.suspend !== true && isSuspended(status);
@@ -66,13 +66,13 @@ export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Ju
 
   const { backoffLimit = defaultBackoffLimit, parallelism = 1 } = spec;
   // With all Pods active, the higher count comes from a status update that failed and not from a new Pod failure.
-  const exceeded = failing && active.length !== parallelism && tally.failed > backoffLimit;
+  const exceeded = failing && active.length !== parallelism && counts.failed > backoffLimit;
   const late = remaining !== undefined && remaining <= 0;
   const failure = exceeded || tooManyRestarts(job, pods) ? backoffLimitExceeded : late ? deadlineExceeded : undefined;
   const mayAct = failure === undefined && satisfied && !metadata.deletionTimestamp;
   return {
     succeeded,
-    failed: tally.failed,
+    failed: counts.failed,
     completed,
     failing,
     startTime,
@@ -83,9 +83,9 @@ export function judgeJob({ job, pods, active, letGo, satisfied, now }: Seen): Ju
 }
 
 /** Outcome of one reconciliation, computed after Pods were created or deleted. */
-export interface Conclusion {
-  readonly ending: Announced | undefined;
-  readonly told: Announced | undefined;
+export interface StatusPlan {
+  readonly finalCondition: ConditionWithEvent | undefined;
+  readonly suspendedCondition: ConditionWithEvent | undefined;
   /** The stored status with the start time and conditions of this reconciliation. */
   readonly status: JobStatus;
 }
@@ -94,30 +94,34 @@ export interface Conclusion {
  * Pure: decides whether the Job is finished, and which condition to set and record.
  * @param running number of active Pods after this reconciliation's creations and deletions
  */
-export function concludeJob(seen: Seen, judged: Judgement, running: number): Conclusion {
-  const { job, letGo, satisfied, now } = seen;
-  const { failure, plan, startTime, succeeded } = judged;
+export function planStatus(state: JobState, jobPlan: JobPlan, running: number): StatusPlan {
+  const { job, expectedRemovals, satisfied, now } = state;
+  const { failure, plan, startTime, succeeded } = jobPlan;
   const status: JobStatus = { ...job.status, ...(startTime !== undefined && { startTime }) };
   if (failure !== undefined) {
     // Pods that still run, or that the cache does not show yet, may hold finalizers; a finished Job would not remove them.
-    const mayEnd = letGo === undefined || (running === 0 && satisfied);
-    return { ending: mayEnd ? failure : undefined, told: undefined, status };
+    const mayEnd = expectedRemovals === undefined || (running === 0 && satisfied);
+    return { finalCondition: mayEnd ? failure : undefined, suspendedCondition: undefined, status };
   }
   const { completions, suspend } = job.spec;
   const enough = completions == null ? succeeded > 0 : succeeded >= completions;
-  if (enough && running === 0) return { ending: complete, told: undefined, status };
-  const unchanged: Conclusion = { ending: undefined, told: undefined, status };
+  if (enough && running === 0) return { finalCondition: complete, suspendedCondition: undefined, status };
+  const unchanged: StatusPlan = { finalCondition: undefined, suspendedCondition: undefined, status };
   if (plan === undefined) return unchanged;
-  const told = suspend === true ? suspended : resumed;
-  const changed = withCondition(status, told, now);
+  const suspendedCondition = suspend === true ? suspended : resumed;
+  const changed = withCondition(status, suspendedCondition, now);
   if (changed === status) return unchanged;
-  return { ending: undefined, told, status: told === resumed ? { ...changed, startTime: formatTime(now) } : changed };
+  return {
+    finalCondition: undefined,
+    suspendedCondition,
+    status: suspendedCondition === resumed ? { ...changed, startTime: formatTime(now) } : changed,
+  };
 }
 
 function completedIndexes(job: Job, pods: readonly Pod[], tracked: boolean): { before: Intervals; now: Intervals } {
   const before = tracked ? parseIndexes(job.status?.completedIndexes ?? "", job.spec.completions ?? 0) : [];
   const added = pods
-    .filter((pod) => pod.status?.phase === "Succeeded" && hasValidIndex(job, pod) && (!tracked || isHeld(pod)))
+    .filter((pod) => pod.status?.phase === "Succeeded" && hasValidIndex(job, pod) && (!tracked || hasTrackingFinalizer(pod)))
     .map((pod) => completionIndexOf(pod) ?? 0)
     .toSorted((a, b) => a - b);
   return { before, now: withIndexes(before, added) };
