@@ -15,7 +15,7 @@ import type { ControllerContext, Runnable } from "./controller-context.ts";
  */
 export type Reconcile<C extends ControllerContext> = (ctx: C, key: ObjectKey, signal: AbortSignal) => Promise<Result>;
 
-/** A queue, what enqueues its keys, and what is done with them. `name` is that of the work queue in logs and metrics. */
+/** A work queue, its event sources and the reconcile function of its keys. `name` is that of the work queue in logs and metrics. */
 export interface ControllerDefinition<C extends ControllerContext>
   extends Pick<ControllerOptions, "name" | "sources" | "workers" | "maxRetries" | "limiter" | "batchMs"> {
   readonly reconcile: Reconcile<C>;

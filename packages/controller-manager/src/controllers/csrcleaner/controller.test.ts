@@ -30,7 +30,7 @@ for (const { name, csr, want } of [
   { name: "a denied one goes after an hour", csr: aRequest(day, ["Denied", 61]), want: /denied/ },
   { name: "a failed one goes after an hour", csr: aRequest(day, ["Failed", 61]), want: /failed/ },
   { name: "a pending one stays for a day", csr: aRequest(day), want: undefined },
-  { name: "a pending one goes after a day", csr: aRequest(day + 1), want: /nobody handled it/ },
+  { name: "a pending one goes after a day", csr: aRequest(day + 1), want: /it was not handled/ },
   { name: "an expired one goes", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
   { name: "what is no certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
 ]) {

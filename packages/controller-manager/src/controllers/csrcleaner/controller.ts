@@ -49,7 +49,7 @@ export function reasonToDelete(csr: CertificateSigningRequest, now: number): str
   if (decidedLongAgo("Denied")) return "it was denied more than an hour ago";
   if (decidedLongAgo("Failed")) return "it failed more than an hour ago";
   const isPending = (csr.status?.conditions ?? []).length === 0;
-  if (isPending && isOlder(csr.metadata.creationTimestamp, 24 * hourMs)) return "nobody handled it for a day";
+  if (isPending && isOlder(csr.metadata.creationTimestamp, 24 * hourMs)) return "it was not handled within a day";
   if (certificate && conditionOf(csr, "Approved") !== undefined && hasExpired(certificate, now))
     return "its certificate has expired";
   return undefined;

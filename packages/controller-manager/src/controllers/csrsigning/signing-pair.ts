@@ -23,7 +23,7 @@ export function newSigningPairReader(files: SigningFiles, log: Logger): () => Pr
       if (last?.text !== text) last = { text, pair: signingPair(certPem, keyPem, files.cert) };
     } catch (err) {
       if (last === undefined) throw err;
-      log.error("cannot read the signing certificate again; the last one signs on", err, { file: files.cert });
+      log.error("cannot reload the signing key pair; using the previous one", err, { file: files.cert });
     }
     return last.pair;
   };

@@ -89,7 +89,7 @@ async function attemptToDelete(ctx: GarbageCollectorContext, uid: string, signal
   if (decision.do === "drop-owners") {
     ctx.log
       .v(2)
-      ?.info("object has at least one existing owner; it loses those that are gone", { object: describe(node.identity) });
+      ?.info("object has at least one existing owner; removing references to absent owners", { object: describe(node.identity) });
     await patchMetadata(ctx, ref, latest, { ownerReferences: decision.owners }, signal);
   } else if (decision.do === "delete") {
     if (decision.unblock) {

@@ -3,7 +3,7 @@ import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/i
 import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ControllerContext } from "../../controller-context.ts";
-import { type Effects, newOwnerGraph, type OwnerGraph } from "./graph.ts";
+import { type Effects, OwnerGraph } from "./graph.ts";
 
 /**
  * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph.
@@ -27,7 +27,7 @@ export interface GraphBuilder {
 const ignored = new Set(["/events", "events.k8s.io/events"]);
 
 export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Effects) => void): GraphBuilder {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   const monitors = new Map<string, { informer: SharedInformer<KubeObject>; stop: AbortController }>();
   let known = new Map<string, DiscoveredResource>();
 

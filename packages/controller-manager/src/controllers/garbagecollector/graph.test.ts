@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
-import { blockingDependents, type GraphNode, newOwnerGraph, type OwnerGraph } from "./graph.ts";
+import { blockingDependents, type GraphNode, OwnerGraph } from "./graph.ts";
 import { decideDeletion, type OwnerState } from "./plan.ts";
 
 const reference = (uid: string, extra: Partial<OwnerReference> = {}): OwnerReference => ({
@@ -22,13 +22,13 @@ const foreground: ObjectMeta = { deletionTimestamp: "2022-01-01T00:00:00Z", fina
 const none = { attemptToDelete: [], attemptToOrphan: [] };
 
 test("an object with a known owner, or none, concerns nobody", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   assert.deepEqual(see(graph, "rs"), none);
   assert.deepEqual(see(graph, "pod", ["rs"]), none);
 });
 
 test("an owner that nobody has seen is looked for", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   assert.deepEqual(see(graph, "pod", ["rs"]).attemptToDelete, ["rs"]);
   assert.equal(graph.get("rs")?.virtual, true);
   assert.deepEqual(see(graph, "rs"), none);
@@ -37,7 +37,7 @@ test("an owner that nobody has seen is looked for", () => {
 });
 
 test("an owner that is not what its reference says is no owner", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "pod", ["rs"]);
   const identity = { apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "other", name: "rs", uid: "rs" };
   assert.deepEqual(graph.observe(identity, {}).attemptToDelete, ["pod"]);
@@ -45,7 +45,7 @@ test("an owner that is not what its reference says is no owner", () => {
 });
 
 test("when an owner goes, its dependents are looked at", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "rs");
   see(graph, "a", ["rs"]);
   see(graph, "b", ["rs"]);
@@ -54,7 +54,7 @@ test("when an owner goes, its dependents are looked at", () => {
 });
 
 test("foreground deletion wakes the object and its dependents, once", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "rs");
   see(graph, "pod", ["rs"]);
   assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete, ["pod", "rs"]);
@@ -62,7 +62,7 @@ test("foreground deletion wakes the object and its dependents, once", () => {
 });
 
 test("an owner that waits is woken when a dependent goes or no longer blocks", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "rs", [], foreground);
   see(graph, "a", ["rs"]);
   see(graph, "b", ["rs"]);
@@ -78,13 +78,13 @@ test("an owner that waits is woken when a dependent goes or no longer blocks", (
 });
 
 test("orphaning is asked for by the finalizer", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   const metadata = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["orphan"] };
   assert.deepEqual(see(graph, "rs", [], metadata), { attemptToDelete: [], attemptToOrphan: ["rs"] });
 });
 
 test("forgets virtual owners that nobody names any more", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "pod", ["rs"]);
   see(graph, "pod");
   assert.equal(graph.get("rs"), undefined);
@@ -92,27 +92,27 @@ test("forgets virtual owners that nobody names any more", () => {
 });
 
 test("who names an owner wrongly takes it from nobody", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   const wrong = (uid: string, name: string) => see(graph, uid, [], { ownerReferences: [reference("rs", { name })] });
   wrong("liar", "b");
   wrong("other", "c");
   see(graph, "pod", ["rs"]);
   const named = (name: string) => ({ apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "default", name, uid: "rs" });
   assert.equal(graph.get("rs")?.identity.name, "b");
-  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], askAgain: true });
+  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], lookupAgain: true });
   assert.equal(graph.get("rs")?.identity.name, "c");
-  assert.deepEqual(graph.absent(named("c")), { attemptToDelete: ["other"], attemptToOrphan: [], askAgain: true });
+  assert.deepEqual(graph.absent(named("c")), { attemptToDelete: ["other"], attemptToOrphan: [], lookupAgain: true });
   assert.equal(graph.get("rs")?.identity.name, "rs");
   see(graph, "rs");
-  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], askAgain: false });
+  assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], lookupAgain: false });
   assert.deepEqual(graph.forget("rs").attemptToDelete, ["liar", "other", "pod"]);
 });
 
 test("an owner that is nowhere is forgotten with its last name", () => {
-  const graph = newOwnerGraph();
+  const graph = new OwnerGraph();
   see(graph, "pod", ["rs"]);
   const identity = { apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "default", name: "rs", uid: "rs" };
-  assert.deepEqual(graph.absent(identity), { attemptToDelete: ["pod"], attemptToOrphan: [], askAgain: false });
+  assert.deepEqual(graph.absent(identity), { attemptToDelete: ["pod"], attemptToOrphan: [], lookupAgain: false });
   assert.equal(graph.get("rs"), undefined);
 });
 

@@ -43,137 +43,136 @@ export interface Misplaced {
  * the controller has to process.
  * Source: pkg/controller/garbagecollector/graph_builder.go
  */
-export interface OwnerGraph {
-  get(uid: string): GraphNode | undefined;
+export class OwnerGraph {
+  readonly #nodes = new Map<string, GraphNode>();
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  get(uid: string): GraphNode | undefined {
+    return this.#nodes.get(uid);
+  }
+
   /** Records an added or updated object. */
-  observe(identity: Identity, metadata: ObjectMeta): Effects;
+  observe(identity: Identity, metadata: ObjectMeta): Effects {
+    const effects = new EffectsBuilder();
+    const owners = metadata.ownerReferences ?? [];
+    const node = this.#nodes.getOrInsertComputed(identity.uid, () => newNode(identity));
+    if (node.virtual) {
+      // The coordinates in the reference may have been wrong; dependents that used them have no such owner.
+      const renamed = !sameCoordinates(node.identity, identity);
+      node.virtual = false;
+      node.identity = identity;
+      if (renamed) enqueueDependents(node, effects);
+    }
+    if (!deepEqual(node.owners, owners)) {
+      const before = node.owners;
+      node.owners = owners;
+      enqueueUnblockedOwners(before, owners, effects);
+      const uids = new Set(owners.map(({ uid }) => uid));
+      this.#unlink(
+        node,
+        before.filter(({ uid }) => !uids.has(uid)),
+      );
+      this.#link(node, owners, effects);
+    }
+    recordDeletion(node, metadata, effects);
+    return effects.build();
+  }
+
   /** Removes an object after its deletion was observed by a watch. */
-  forget(uid: string): Effects;
+  forget(uid: string): Effects {
+    const effects = new EffectsBuilder();
+    const node = this.#nodes.get(uid);
+    if (node === undefined) return effects.build();
+    this.#nodes.delete(uid);
+    this.#unlink(node, node.owners);
+    for (const dependent of node.dependents) effects.attemptToDelete.add(dependent.identity.uid);
+    for (const owner of node.owners) if (this.#nodes.get(owner.uid)?.deletingDependents) effects.attemptToDelete.add(owner.uid);
+    return effects.build();
+  }
+
   /**
    * Records that the API server has no object of this uid under these coordinates. Dependents that reference the uid
    * with the same coordinates have no such owner; dependents that use other coordinates may still have one.
    * @param absent with namespace `""` for a cluster-scoped kind
-   * @returns `askAgain` when the owner has to be looked up later under other coordinates
+   * @returns `lookupAgain` when the owner has to be looked up later under other coordinates
    */
-  absent(absent: Identity): Effects & { readonly lookupAgain: boolean };
-  readonly size: number;
-}
-
-export function newOwnerGraph(): OwnerGraph {
-  const nodes = new Map<string, GraphNode>();
+  absent(absent: Identity): Effects & { readonly lookupAgain: boolean } {
+    const effects = new EffectsBuilder();
+    const node = this.#nodes.get(absent.uid);
+    if (node === undefined) return { ...effects.build(), lookupAgain: false };
+    const others = otherCoordinates(node, absent);
+    const isSame = sameCoordinates(node.identity, absent);
+    if (node.virtual ? others.length === 0 : isSame) return { ...this.forget(absent.uid), lookupAgain: false };
+    for (const dependent of node.dependents) {
+      if (coordinatesOf(dependent, absent.uid).some((name) => sameCoordinates(name, absent)))
+        effects.attemptToDelete.add(dependent.identity.uid);
+    }
+    if (isSame) node.identity = nextCoordinates(others, absent);
+    return { ...effects.build(), lookupAgain: isSame };
+  }
 
   /** Links a node to its owners. An unknown owner becomes a virtual node that has to be looked up. */
-  const link = (node: GraphNode, owners: readonly OwnerReference[], found: EffectsBuilder): void => {
+  #link(node: GraphNode, owners: readonly OwnerReference[], effects: EffectsBuilder): void {
     for (const owner of owners) {
-      let ownerNode = nodes.get(owner.uid);
+      let ownerNode = this.#nodes.get(owner.uid);
       if (ownerNode === undefined) {
         const { apiVersion, kind, name, uid } = owner;
         ownerNode = newNode({ apiVersion, kind, namespace: node.identity.namespace, name, uid });
         ownerNode.virtual = true;
-        nodes.set(uid, ownerNode);
-        found.attemptToDelete.add(uid);
+        this.#nodes.set(uid, ownerNode);
+        effects.attemptToDelete.add(uid);
       } else if (!ownerNode.virtual && !isNamedBy(owner, node, ownerNode)) {
-        found.attemptToDelete.add(node.identity.uid); // no such owner exists at these coordinates
-        if (isInOtherNamespace(ownerNode, node)) found.misplaced.push({ dependent: node.identity, owner });
+        effects.attemptToDelete.add(node.identity.uid); // no such owner exists at these coordinates
+        if (isInOtherNamespace(ownerNode, node)) effects.misplaced.push({ dependent: node.identity, owner });
       }
       ownerNode.dependents.add(node);
     }
-  };
-  const unlink = (node: GraphNode, owners: readonly OwnerReference[]): void => {
+  }
+
+  #unlink(node: GraphNode, owners: readonly OwnerReference[]): void {
     for (const { uid } of owners) {
-      const ownerNode = nodes.get(uid);
+      const ownerNode = this.#nodes.get(uid);
       ownerNode?.dependents.delete(node);
-      if (ownerNode?.virtual && ownerNode.dependents.size === 0) nodes.delete(uid);
+      if (ownerNode?.virtual && ownerNode.dependents.size === 0) this.#nodes.delete(uid);
     }
-  };
-  /** Enqueues the dependents of an owner whose coordinates differ from their references. */
-  const enqueueDependents = (node: GraphNode, found: EffectsBuilder): void => {
-    for (const dependent of node.dependents) {
-      found.attemptToDelete.add(dependent.identity.uid);
-      const owner = dependent.owners.find(({ uid }) => uid === node.identity.uid);
-      if (owner !== undefined && isInOtherNamespace(node, dependent))
-        found.misplaced.push({ dependent: dependent.identity, owner });
-    }
-  };
-  /** Enqueues owners that this node no longer blocks. */
-  const enqueueUnblockedOwners = (
-    before: readonly OwnerReference[],
-    now: readonly OwnerReference[],
-    found: EffectsBuilder,
-  ): void => {
-    const blocking = new Set(now.filter(isBlocking).map(({ uid }) => uid));
-    for (const owner of before.filter(isBlocking)) if (!blocking.has(owner.uid)) found.attemptToDelete.add(owner.uid);
-  };
-  const transitions = (node: GraphNode, metadata: ObjectMeta, found: EffectsBuilder): void => {
-    if (!metadata.deletionTimestamp) return;
-    node.beingDeleted = true;
-    const finalizers = metadata.finalizers ?? [];
-    if (finalizers.includes(orphanFinalizer)) found.attemptToOrphan.add(node.identity.uid);
-    if (!finalizers.includes(foregroundFinalizer)) return;
-    if (!node.deletingDependents) {
-      node.deletingDependents = true;
-      for (const { identity } of node.dependents) found.attemptToDelete.add(identity.uid);
-    }
-    found.attemptToDelete.add(node.identity.uid);
-  };
+  }
+}
 
-  const forget = (uid: string): Effects => {
-    const found = newEffects();
-    const node = nodes.get(uid);
-    if (node === undefined) return found.build();
-    nodes.delete(uid);
-    unlink(node, node.owners);
-    for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
-    for (const owner of node.owners) if (nodes.get(owner.uid)?.deletingDependents) found.attemptToDelete.add(owner.uid);
-    return found.build();
-  };
+/** Enqueues the dependents of an owner whose coordinates differ from their references. */
+function enqueueDependents(node: GraphNode, effects: EffectsBuilder): void {
+  for (const dependent of node.dependents) {
+    effects.attemptToDelete.add(dependent.identity.uid);
+    const owner = dependent.owners.find(({ uid }) => uid === node.identity.uid);
+    if (owner !== undefined && isInOtherNamespace(node, dependent))
+      effects.misplaced.push({ dependent: dependent.identity, owner });
+  }
+}
 
-  return {
-    get: (uid) => nodes.get(uid),
-    observe(identity, metadata) {
-      const found = newEffects();
-      const owners = metadata.ownerReferences ?? [];
-      const node = nodes.getOrInsertComputed(identity.uid, () => newNode(identity));
-      if (node.virtual) {
-        // The coordinates in the reference may have been wrong; dependents that used them have no such owner.
-        const renamed = !sameCoordinates(node.identity, identity);
-        node.virtual = false;
-        node.identity = identity;
-        if (renamed) enqueueDependents(node, found);
-      }
-      if (!deepEqual(node.owners, owners)) {
-        const before = node.owners;
-        node.owners = owners;
-        enqueueUnblockedOwners(before, owners, found);
-        const uids = new Set(owners.map(({ uid }) => uid));
-        unlink(
-          node,
-          before.filter(({ uid }) => !uids.has(uid)),
-        );
-        link(node, owners, found);
-      }
-      transitions(node, metadata, found);
-      return found.build();
-    },
-    forget,
-    absent(absent) {
-      const found = newEffects();
-      const node = nodes.get(absent.uid);
-      if (node === undefined) return { ...found.build(), lookupAgain: false };
-      const others = otherCoordinates(node, absent);
-      const isIt = sameCoordinates(node.identity, absent);
-      if (node.virtual ? others.length === 0 : isIt) return { ...forget(absent.uid), lookupAgain: false };
-      for (const dependent of node.dependents) {
-        if (coordinatesOf(dependent, absent.uid).some((name) => sameCoordinates(name, absent)))
-          found.attemptToDelete.add(dependent.identity.uid);
-      }
-      if (isIt) node.identity = nextCoordinates(others, absent);
-      return { ...found.build(), lookupAgain: isIt };
-    },
-    get size() {
-      return nodes.size;
-    },
-  };
+/** Enqueues owners that the node no longer blocks. */
+function enqueueUnblockedOwners(
+  before: readonly OwnerReference[],
+  now: readonly OwnerReference[],
+  effects: EffectsBuilder,
+): void {
+  const blocking = new Set(now.filter(isBlocking).map(({ uid }) => uid));
+  for (const owner of before.filter(isBlocking)) if (!blocking.has(owner.uid)) effects.attemptToDelete.add(owner.uid);
+}
+
+/** Records the state of a deletion, and enqueues what its finalizers require. */
+function recordDeletion(node: GraphNode, metadata: ObjectMeta, effects: EffectsBuilder): void {
+  if (!metadata.deletionTimestamp) return;
+  node.beingDeleted = true;
+  const finalizers = metadata.finalizers ?? [];
+  if (finalizers.includes(orphanFinalizer)) effects.attemptToOrphan.add(node.identity.uid);
+  if (!finalizers.includes(foregroundFinalizer)) return;
+  if (!node.deletingDependents) {
+    node.deletingDependents = true;
+    for (const { identity } of node.dependents) effects.attemptToDelete.add(identity.uid);
+  }
+  effects.attemptToDelete.add(node.identity.uid);
 }
 
 /** Dependents that block the owner's foreground deletion. */
@@ -228,25 +227,16 @@ function isInOtherNamespace({ identity: { namespace } }: GraphNode, dependent: G
   return namespace !== "" && namespace !== dependent.identity.namespace;
 }
 
-interface EffectsBuilder {
-  readonly attemptToDelete: Set<string>;
-  readonly attemptToOrphan: Set<string>;
-  readonly misplaced: Misplaced[];
-  build(): Effects;
-}
+class EffectsBuilder {
+  readonly attemptToDelete = new Set<string>();
+  readonly attemptToOrphan = new Set<string>();
+  readonly misplaced: Misplaced[] = [];
 
-function newEffects(): EffectsBuilder {
-  const attemptToDelete = new Set<string>();
-  const attemptToOrphan = new Set<string>();
-  const misplaced: Misplaced[] = [];
-  return {
-    attemptToDelete,
-    attemptToOrphan,
-    misplaced,
-    build: () => ({
-      attemptToDelete: [...attemptToDelete],
-      attemptToOrphan: [...attemptToOrphan],
-      ...(misplaced.length === 0 ? {} : { misplaced }),
-    }),
-  };
+  build(): Effects {
+    return {
+      attemptToDelete: [...this.attemptToDelete],
+      attemptToOrphan: [...this.attemptToOrphan],
+      ...(this.misplaced.length === 0 ? {} : { misplaced: this.misplaced }),
+    };
+  }
 }

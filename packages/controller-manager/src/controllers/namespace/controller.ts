@@ -77,7 +77,7 @@ async function reconcile(ctx: ControllerContext, name: ObjectKey, signal: AbortS
   const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), terminating, signal);
   namespace = await writeConditions(ctx, namespace, outcome, signal);
   const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
-  if (failure !== undefined) throw new Error(`cannot empty namespace ${name}`, { cause: failure });
+  if (failure !== undefined) throw new Error(`cannot delete all content of namespace ${name}`, { cause: failure });
   if (outcome.estimateSeconds > 0) {
     const requeueAfterMs = Math.floor(outcome.estimateSeconds / 2 + 1) * 1000;
     log.v(4)?.info("Content remaining in namespace", { namespace: name, waitMs: requeueAfterMs });

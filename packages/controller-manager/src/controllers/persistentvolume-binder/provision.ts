@@ -181,7 +181,7 @@ async function clearSelectedNode(ctx: BinderContext, claim: PersistentVolumeClai
   try {
     await write.updateClaim({ ...claim, metadata: { ...claim.metadata, annotations } }, signal);
   } catch (err) {
-    ctx.log.error("the choice of a node could not be taken back", err, { claim: keyOf(claim) });
+    ctx.log.error("cannot remove the selected-node annotation", err, { claim: keyOf(claim) });
   }
 }
 

@@ -72,7 +72,7 @@ async function confirmDeleted(ctx: ControllerContext, names: readonly string[], 
       await ctx.client.get<Node>(nodes, { name }, { signal });
     } catch (err) {
       if (isNotFound(err)) deleted.add(name);
-      else ctx.log.error("cannot ask for a node; leaving its pods", err, { node: name });
+      else ctx.log.error("cannot read node; skipping its pods", err, { node: name });
     }
   }
   return deleted;

@@ -9,7 +9,7 @@ import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1"
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic } from "../../define-controller.ts";
-import { newQuotaMonitors, type QuotaMonitors } from "./monitors.ts";
+import { QuotaMonitors } from "./monitors.ts";
 import { usageOf } from "./usage.ts";
 
 type Quota = ResourceQuota & KubeObject;
@@ -25,7 +25,7 @@ type Quota = ResourceQuota & KubeObject;
  */
 export function newResourceQuotaController(base: ControllerContext): Runnable {
   const informer = base.informers.for<Quota>(resourceQuotas);
-  const ctx: QuotaContext = { ...base, quotas: informer, monitors: newQuotaMonitors(base) };
+  const ctx: QuotaContext = { ...base, quotas: informer, monitors: new QuotaMonitors(base) };
   const { config, monitors } = ctx;
   const queue = (name: string, sources: readonly Source[]): Controller =>
     defineController(ctx, { name, sources, reconcile, workers: config.concurrency.resourceQuota });
@@ -68,7 +68,7 @@ export function newResourceQuotaController(base: ControllerContext): Runnable {
     async run(signal) {
       // Counting needs discovery, so it is retried until it succeeds.
       await insist({
-        work: monitors.refresh,
+        work: (stop) => monitors.refresh(stop),
         failure: "cannot discover the server's resources",
         signal,
         log: ctx.log,

@@ -14,19 +14,6 @@ import { type QuotaEvaluator, quotaEvaluator } from "@coxswain/apimachinery/quot
 import type { ControllerContext } from "../../controller-context.ts";
 import type { CountedResource } from "./usage.ts";
 
-export interface QuotaMonitors {
-  /**
-   * Repeats discovery.
-   * @returns whether the set of resources changed
-   * @throws when discovery fails completely
-   */
-  refresh(signal: AbortSignal): Promise<boolean>;
-  /** Objects of one namespace that count against the given resource names; starts their informers and waits for them to sync. */
-  counted(names: readonly string[], namespace: string, signal: AbortSignal): Promise<CountedResource[]>;
-  /** Sets the listener called with the evaluator and namespace when usage may have decreased. */
-  readonly onReplenished: (onReplenished: (evaluator: QuotaEvaluator, namespace: string) => void) => void;
-}
-
 interface Monitor {
   readonly resource: DiscoveredResource;
   readonly evaluator: QuotaEvaluator;
@@ -46,18 +33,83 @@ const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resour
 
 const syncTimeoutMs = 10_000;
 
-export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
-  const monitors = new Map<string, Monitor>();
-  let onReplenished: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
+export class QuotaMonitors {
+  readonly #ctx: ControllerContext;
+  readonly #monitors = new Map<string, Monitor>();
+  #onReplenished: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
 
-  const start = (monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> => {
+  constructor(ctx: ControllerContext) {
+    this.#ctx = ctx;
+  }
+
+  /** Sets the listener called with the evaluator and namespace when usage may have decreased. */
+  onReplenished(listener: (evaluator: QuotaEvaluator, namespace: string) => void): void {
+    this.#onReplenished = listener;
+  }
+
+  /**
+   * Repeats discovery.
+   * @returns whether the set of resources changed
+   * @throws when discovery fails completely
+   */
+  async refresh(signal: AbortSignal): Promise<boolean> {
+    const { informers, log } = this.#ctx;
+    const { resources, failed } = await discoverPreferredResources(informers.client, { signal });
+    for (const { groupVersion, error } of failed) {
+      log.warn("failed to discover some groups", { groupVersion, err: String(error) });
+    }
+    const failedGroups = new Set(failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
+    const served = new Map(resources.filter(isQuotable).map((resource) => [idOf(resource), resource]));
+    const removed = this.#removeUnserved(served, failedGroups);
+    return this.#addServed(served) || removed;
+  }
+
+  /** Objects of one namespace that count against the given resource names; starts their informers and waits for them to sync. */
+  async counted(names: readonly string[], namespace: string, signal: AbortSignal): Promise<CountedResource[]> {
+    const matching = [...this.#monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
+    const informers = matching.map((monitor) => monitor.informer ?? this.#start(monitor, signal));
+    await this.#waitForInformers(informers, signal);
+    const counted = (): CountedResource[] =>
+      matching.map(({ evaluator }, i) => ({
+        evaluator,
+        objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
+      }));
+    for (const { evaluator, objects } of counted()) await precompute(evaluator, objects);
+    return counted(); // read again, because the caches may have changed while yielding
+  }
+
+  #removeUnserved(served: ReadonlyMap<string, DiscoveredResource>, failedGroups: ReadonlySet<string | undefined>): boolean {
+    let changed = false;
+    for (const [id, { resource, stop }] of this.#monitors) {
+      // Resources of a group whose discovery failed are kept.
+      if (served.get(id)?.version === resource.version || failedGroups.has(resource.group)) continue;
+      this.#monitors.delete(id);
+      stop.abort(new Error("the resource is no longer served"));
+      changed = true;
+    }
+    return changed;
+  }
+
+  #addServed(served: ReadonlyMap<string, DiscoveredResource>): boolean {
+    const { clock, featureGates } = this.#ctx;
+    let changed = false;
+    for (const [id, resource] of served) {
+      if (this.#monitors.has(id)) continue;
+      const evaluator = memoized(quotaEvaluator(resource, clock, featureGates.enabled));
+      this.#monitors.set(id, { resource, evaluator, stop: new AbortController() });
+      changed = true;
+    }
+    return changed;
+  }
+
+  #start(monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> {
     const { resource, evaluator } = monitor;
     const isShared = shared.has(idOf(resource));
-    const { clock, log } = ctx;
+    const { informers, clock, log } = this.#ctx;
     const informer = isShared
-      ? ctx.informers.for<KubeObject>(resource)
+      ? informers.for<KubeObject>(resource)
       : newSharedInformer<KubeObject>({
-          client: ctx.informers.client,
+          client: informers.client,
           clock,
           log,
           ref: resource,
@@ -65,77 +117,36 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
           transform: ({ metadata: { namespace, name, uid, resourceVersion } }) =>
             ({ metadata: { namespace, name, uid, resourceVersion } }) as KubeObject,
         });
+    const replenished = ({ metadata }: KubeObject): void => this.#onReplenished(evaluator, metadata.namespace ?? "");
     informer.addHandler({
       updated(old, now) {
-        if (isShared && evaluator.replenishes(old, now)) onReplenished(evaluator, now.metadata.namespace ?? "");
+        if (isShared && evaluator.replenishes(old, now)) replenished(now);
       },
-      deleted: ({ metadata }) => onReplenished(evaluator, metadata.namespace ?? ""),
+      deleted: replenished,
     });
     // Shared informers are running already.
     if (!isShared) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
     monitor.informer = informer;
     return informer;
-  };
+  }
 
   /**
    * Waits for the informers to sync, for a limited time, because the waiting worker blocks other quotas.
    * @throws Error when an informer has not synced in time
    */
-  const waitForInformers = async (informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> => {
+  async #waitForInformers(informers: readonly SharedInformer<KubeObject>[], signal: AbortSignal): Promise<void> {
     if (informers.every(({ synced }) => synced)) return;
     const timeout = new AbortController();
-    const timer = ctx.clock.after(syncTimeoutMs, () => timeout.abort(new Error("not all that the quota bounds is known yet")));
+    const timer = this.#ctx.clock.after(syncTimeoutMs, () =>
+      timeout.abort(new Error("timed out waiting for the caches of the quota's resources to sync")),
+    );
     const either = AbortSignal.any([signal, timeout.signal]);
     try {
       await Promise.all(informers.map((informer) => informer.waitForSync(either)));
     } finally {
       timer.cancel();
     }
-  };
-
-  return {
-    async refresh(signal) {
-      const { resources, failed } = await discoverPreferredResources(ctx.informers.client, { signal });
-      for (const { groupVersion, error } of failed) {
-        ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
-      }
-      const failedGroups = new Set(failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
-      const wanted = new Map(resources.filter(isQuotable).map((resource) => [idOf(resource), resource]));
-      let changed = false;
-      for (const [id, { resource, stop }] of monitors) {
-        // Resources of a group whose discovery failed are kept.
-        if (wanted.get(id)?.version === resource.version || failedGroups.has(resource.group)) continue;
-        monitors.delete(id);
-        stop.abort(new Error("the resource is no longer served"));
-        changed = true;
-      }
-      for (const [id, resource] of wanted) {
-        if (monitors.has(id)) continue;
-        monitors.set(id, {
-          resource,
-          evaluator: memoized(quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled)),
-          stop: new AbortController(),
-        });
-        changed = true;
-      }
-      return changed;
-    },
-    async counted(names, namespace, signal) {
-      const matching = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
-      const informers = matching.map((monitor) => monitor.informer ?? start(monitor, signal));
-      await waitForInformers(informers, signal);
-      const counted = (): CountedResource[] =>
-        matching.map(({ evaluator }, i) => ({
-          evaluator,
-          objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
-        }));
-      for (const { evaluator, objects } of counted()) await precompute(evaluator, objects);
-      return counted(); // read again, because the caches may have changed while yielding
-    },
-    onReplenished: (listener) => {
-      onReplenished = listener;
-    },
-  };
+  }
 }
 
 /**

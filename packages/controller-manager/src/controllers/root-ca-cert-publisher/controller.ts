@@ -17,7 +17,7 @@ import { defineController } from "../../define-controller.ts";
 export function newRootCaCertPublisher(base: ControllerContext): Controller | undefined {
   const { rootCa } = base.config;
   if (rootCa === undefined) {
-    base.log.warn("no root CA is known: neither --root-ca-file nor the kubeconfig gives one; namespaces get no kube-root-ca.crt");
+    base.log.warn("no root CA in --root-ca-file or the kubeconfig; kube-root-ca.crt is not published");
     return undefined;
   }
   const ctx: RootCaContext = {

@@ -179,7 +179,7 @@ async function createSecret(ctx: TokenContext, account: ServiceAccount, signal: 
     return secretName;
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return undefined;
-    if (isAlreadyExists(err)) throw new Error("a generated name was taken", { cause: err });
+    if (isAlreadyExists(err)) throw new Error("generated Secret name exists already", { cause: err });
     throw err;
   }
 }
