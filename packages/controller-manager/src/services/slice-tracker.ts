@@ -20,8 +20,7 @@ export interface SliceTracker {
 }
 
 interface Written {
-  /** `deletedMark` after this controller deleted it. */
-  readonly generation: number;
+  readonly generation: number | "deleted";
   readonly at: number;
 }
 
@@ -30,13 +29,13 @@ export function newSliceTracker(clock: Clock): SliceTracker {
   const uidsOf = new Map<ObjectKey, Set<string>>();
   const generationOf = ({ metadata }: EndpointSlice): number => metadata.generation ?? 0;
   const uidOf = ({ metadata }: EndpointSlice): string => metadata.uid ?? "";
-  const record = (service: ObjectKey, uid: string, generation: number): void => {
+  const record = (service: ObjectKey, uid: string, generation: Written["generation"]): void => {
     byUid.set(uid, { generation, at: clock.monotonic() });
     uidsOf.getOrInsertComputed(service, () => new Set()).add(uid);
   };
   return {
     recordWrite: (service, stored) => record(service, uidOf(stored), generationOf(stored)),
-    recordDeletion: (service, slice) => record(service, uidOf(slice), deletedMark),
+    recordDeletion: (service, slice) => record(service, uidOf(slice), "deleted"),
     forget(service) {
       for (const uid of uidsOf.get(service) ?? []) byUid.delete(uid);
       uidsOf.delete(service);
@@ -52,22 +51,21 @@ export function newSliceTracker(clock: Clock): SliceTracker {
         }
         if (clock.monotonic() - written.at > forgetAfterMs) continue;
         const shown = present.get(uid);
-        if (written.generation === deletedMark ? shown !== undefined : shown === undefined || shown < written.generation)
+        if (written.generation === "deleted" ? shown !== undefined : shown === undefined || shown < written.generation)
           return true;
       }
       return false;
     },
     isForeignChange(slice) {
       const written = byUid.get(uidOf(slice));
-      return written === undefined || written.generation < generationOf(slice);
+      return written === undefined || written.generation === "deleted" || written.generation < generationOf(slice);
     },
     deletionObserved(slice) {
-      const expected = byUid.get(uidOf(slice))?.generation === deletedMark;
+      const expected = byUid.get(uidOf(slice))?.generation === "deleted";
       byUid.delete(uidOf(slice));
       return expected;
     },
   };
 }
 
-const deletedMark = -1;
 const forgetAfterMs = 5 * 60_000;

@@ -1,6 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { ConfigMap, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -15,12 +16,17 @@ import { detachedSignature } from "./jws.ts";
  * joining nodes can verify it. Watches that ConfigMap and Secrets; writes the ConfigMap.
  * Source: pkg/controller/bootstrap/bootstrapsigner.go
  */
-export function newBootstrapSigner(ctx: ControllerContext): Controller {
+export function newBootstrapSigner(base: ControllerContext): Controller {
+  const ctx: BootstrapSignerContext = {
+    ...base,
+    configMaps: base.informers.for<ConfigMap>(configMaps),
+    secrets: base.informers.for<Secret>(secrets),
+  };
   return defineController(ctx, {
     name: "bootstrap_signer_queue",
     sources: [
-      enqueueMapped(ctx.informers.for<ConfigMap>(configMaps), (map) => (keyOf(map) === clusterInfo ? [clusterInfo] : [])),
-      enqueueMapped(ctx.informers.for<Secret>(secrets), (secret) => (isBootstrapToken(secret) ? [clusterInfo] : [])),
+      enqueueMapped(ctx.configMaps, (map) => (keyOf(map) === clusterInfo ? [clusterInfo] : [])),
+      enqueueMapped(ctx.secrets, (secret) => (isBootstrapToken(secret) ? [clusterInfo] : [])),
     ],
     reconcile,
   });
@@ -29,10 +35,15 @@ export function newBootstrapSigner(ctx: ControllerContext): Controller {
 const clusterInfo = "kube-public/cluster-info";
 const signaturePrefix = "jws-kubeconfig-";
 
-async function reconcile(ctx: ControllerContext, _key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const map = ctx.informers.for<ConfigMap>(configMaps).lister.get(clusterInfo);
+interface BootstrapSignerContext extends ControllerContext {
+  readonly configMaps: SharedInformer<ConfigMap>;
+  readonly secrets: SharedInformer<Secret>;
+}
+
+async function reconcile(ctx: BootstrapSignerContext, _key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const map = ctx.configMaps.lister.get(clusterInfo);
   if (map === undefined) return done;
-  const data = signedData(map.data ?? {}, ctx.informers.for<Secret>(secrets).lister.list(), ctx.clock.now());
+  const data = signedData(map.data ?? {}, ctx.secrets.lister.list(), ctx.clock.now());
   if (deepEqual(data, map.data ?? {})) return done;
   await ctx.client.update<ConfigMap>(configMaps, { ...map, data }, { signal }).catch((err) => {
     if (!isNotFound(err)) throw err;

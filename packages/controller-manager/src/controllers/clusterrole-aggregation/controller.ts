@@ -1,7 +1,9 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -13,14 +15,14 @@ import { defineController } from "../../define-controller.ts";
  * Watches ClusterRoles (every change enqueues all aggregated roles); writes ClusterRoles by server-side apply with force.
  * Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go
  */
-export function newClusterRoleAggregationController(ctx: ControllerContext): Controller {
-  const informer = ctx.informers.for<ClusterRole>(clusterRoles);
+export function newClusterRoleAggregationController(base: ControllerContext): Controller {
+  const ctx: AggregationContext = { ...base, clusterRoles: base.informers.for<ClusterRole>(clusterRoles) };
   return defineController(ctx, {
     name: "ClusterRoleAggregator",
     sources: [
-      enqueueBy(informer, ({ enqueue }) => {
+      enqueueBy(ctx.clusterRoles, ({ enqueue }) => {
         const enqueueAggregated = (): void => {
-          for (const { metadata, aggregationRule } of informer.lister.list())
+          for (const { metadata, aggregationRule } of ctx.clusterRoles.lister.list())
             if (aggregationRule !== undefined) enqueue(metadata.name ?? "");
         };
         return { added: enqueueAggregated, updated: enqueueAggregated, deleted: enqueueAggregated };
@@ -32,8 +34,12 @@ export function newClusterRoleAggregationController(ctx: ControllerContext): Con
 
 const fieldManager = "clusterrole-aggregation-controller";
 
-async function reconcile(ctx: ControllerContext, name: string, signal: AbortSignal): Promise<Result> {
-  const { lister } = ctx.informers.for<ClusterRole>(clusterRoles);
+interface AggregationContext extends ControllerContext {
+  readonly clusterRoles: SharedInformer<ClusterRole>;
+}
+
+async function reconcile(ctx: AggregationContext, name: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { lister } = ctx.clusterRoles;
   const role = lister.get(name);
   if (role?.aggregationRule === undefined) return done;
   const rules = aggregatedRules(role, lister.list());

@@ -138,7 +138,7 @@ async function applyPlan(sync: CronJobSync, children: readonly Job[]): Promise<R
     if (cronJob.spec.concurrencyPolicy === "Replace") await deleteActive(sync);
     const reference = await startJob(sync, start);
     if (reference !== undefined) {
-      if (reference !== "over") status.active = [...(status.active ?? []), reference];
+      if (reference !== "finished") status.active = [...(status.active ?? []), reference];
       status.lastScheduleTime = formatTime(start);
     }
   }

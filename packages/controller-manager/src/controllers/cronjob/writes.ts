@@ -13,10 +13,10 @@ import { jobName } from "./plan.ts";
 /**
  * Creates the Job of one scheduled time. The name acts as a lock: an existing Job was created by an earlier
  * reconciliation that could not store its status.
- * @returns a reference to the Job; `over` when it is finished already; undefined when it is not owned by the CronJob
+ * @returns a reference to the Job; `finished` when it is finished already; undefined when it is not owned by the CronJob
  * or the namespace is terminating
  */
-export async function startJob(sync: CronJobSync, time: number): Promise<ObjectReference | "over" | undefined> {
+export async function startJob(sync: CronJobSync, time: number): Promise<ObjectReference | "finished" | undefined> {
   const { ctx, cronJob, signal } = sync;
   const { client, recorder } = ctx;
   const job = jobOf(cronJob, time);
@@ -32,7 +32,7 @@ export async function startJob(sync: CronJobSync, time: number): Promise<ObjectR
     }
     const existing = await client.get<Job>(jobs, { namespace, name }, { signal });
     if (!isControlledBy(existing, cronJob)) return undefined;
-    return isJobFinished(existing) ? "over" : referenceTo(existing);
+    return isJobFinished(existing) ? "finished" : referenceTo(existing);
   }
   const createdAt = parseTime(created.metadata.creationTimestamp ?? "") ?? time;
   ctx.creationSkew.observe((createdAt - time) / 1000);

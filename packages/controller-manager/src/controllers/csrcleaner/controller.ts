@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -12,24 +13,33 @@ import { definePeriodic } from "../../define-controller.ts";
  * Reads and deletes CertificateSigningRequests.
  * Source: pkg/controller/certificates/cleaner/cleaner.go
  */
-export function newCsrCleaner(ctx: ControllerContext): Runnable {
-  const informer = ctx.informers.for<CertificateSigningRequest>(certificateSigningRequests);
+export function newCsrCleaner(base: ControllerContext): Runnable {
+  const ctx: CleanerContext = {
+    ...base,
+    requests: base.informers.for<CertificateSigningRequest>(certificateSigningRequests),
+  };
   return definePeriodic(ctx, {
     name: "csrcleaner",
     periodMs: hourMs,
-    synced: [informer],
-    async work(_ctx, signal) {
-      for (const csr of informer.lister.list()) {
-        const why = reasonToDelete(csr, ctx.clock.now());
-        if (why === undefined) continue;
-        const { name = "" } = csr.metadata;
-        ctx.log.info("Cleaning CSR", { csr: name, why });
-        await ctx.client.delete(certificateSigningRequests, { name }, { signal }).catch((err) => {
-          if (!isNotFound(err)) ctx.log.error("unable to delete CSR", err, { csr: name });
-        });
-      }
-    },
+    synced: [ctx.requests],
+    work: clean,
   });
+}
+
+interface CleanerContext extends ControllerContext {
+  readonly requests: SharedInformer<CertificateSigningRequest>;
+}
+
+async function clean(ctx: CleanerContext, signal: AbortSignal): Promise<void> {
+  for (const csr of ctx.requests.lister.list()) {
+    const why = reasonToDelete(csr, ctx.clock.now());
+    if (why === undefined) continue;
+    const { name = "" } = csr.metadata;
+    ctx.log.info("Cleaning CSR", { csr: name, why });
+    await ctx.client.delete(certificateSigningRequests, { name }, { signal }).catch((err) => {
+      if (!isNotFound(err)) ctx.log.error("unable to delete CSR", err, { csr: name });
+    });
+  }
 }
 
 const hourMs = 3_600_000;

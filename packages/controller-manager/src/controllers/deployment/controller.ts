@@ -5,13 +5,14 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deployments, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { controllingOwner, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
-import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
+import { type DeploymentContext, newDeploymentContext, type Rollout } from "./context.ts";
 import { findNewSet, planCleanup } from "./history.ts";
 import { syncNewSet } from "./new-replica-set.ts";
 import { isComplete, nextProgressCheckMs, pausedCondition, withProgress } from "./progress.ts";
@@ -21,7 +22,7 @@ import { wantedOf } from "./replica-counts.ts";
 import { planRollback, wantedRollback } from "./rollback.ts";
 import { planScaleDown, planScaleUp } from "./rolling-update.ts";
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
-import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
+import { deploymentRef, resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
 
 /**
  * deployment-controller: scales ReplicaSets until the one with the current Pod template has all replicas.
@@ -29,17 +30,15 @@ import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStat
  * selects it) and Pods (Recreate only: deletion of the last old Pod). Writes ReplicaSets, deployments/status and Events on
  * the Deployment.
  */
-export function newDeploymentController(ctx: ControllerContext): Controller {
-  const sets = ctx.informers.for<ReplicaSet>(replicaSets);
-  sets.addIndex(orphanIndex, byOrphan);
-  const owners = ctx.informers.for<Deployment>(deployments);
+export function newDeploymentController(base: ControllerContext): Controller {
+  const ctx = newDeploymentContext(base);
   const selectorOf = ({ spec }: Deployment) => LabelSelector.fromObject(spec.selector);
   return defineController(ctx, {
     name: "deployment",
     sources: [
-      enqueueSelf(owners),
-      enqueueBy(sets, (queue) => ownerEventHandlers({ owners, selectorOf }, queue)),
-      enqueueBy(ctx.informers.for<Pod>(pods), (queue) => podHandlers(ctx, queue)),
+      enqueueSelf(ctx.deployments),
+      enqueueBy(ctx.replicaSets, (queue) => ownerEventHandlers({ owners: ctx.deployments, selectorOf }, queue)),
+      enqueueBy(ctx.pods, (queue) => podHandlers(ctx, queue)),
     ],
     reconcile,
     workers: ctx.config.concurrency.deployment,
@@ -48,24 +47,22 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
 }
 
 /** Only the Recreate strategy depends on Pods: the new ReplicaSet is created after the last old Pod is gone. */
-function podHandlers(ctx: ControllerContext, queue: SourceQueue) {
+function podHandlers(ctx: DeploymentContext, queue: SourceQueue) {
   return {
     deleted(pod: Pod) {
-      const set = controllingOwner(ctx.informers.for<ReplicaSet>(replicaSets), pod);
-      const deployment = set === undefined ? undefined : controllingOwner(ctx.informers.for<Deployment>(deployments), set);
+      const set = controllingOwner(ctx.replicaSets, pod);
+      const deployment = set === undefined ? undefined : controllingOwner(ctx.deployments, set);
       if (deployment?.spec.strategy?.type !== "Recreate") return;
-      const left = ctx.informers
-        .for<ReplicaSet>(replicaSets)
-        .lister.controlledBy(deployment)
-        .some((sibling) => ctx.informers.for<Pod>(pods).lister.controlledBy(sibling).length > 0);
-      if (!left) queue.enqueue(keyOf(deployment));
+      const siblings = ctx.replicaSets.lister.controlledBy(deployment);
+      const hasPods = siblings.some((sibling) => ctx.pods.lister.controlledBy(sibling).length > 0);
+      if (!hasPods) queue.enqueue(keyOf(deployment));
     },
   };
 }
 
 /** Level-based: acts on the cached state, not on the event that enqueued the key. A rejection is retried with backoff. */
-async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const deployment = ctx.informers.for<Deployment>(deployments).lister.get(key);
+async function reconcile(ctx: DeploymentContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const deployment = ctx.deployments.lister.get(key);
   if (deployment === undefined) return done; // deleted since it was queued
   const rollout: Rollout = { ctx, signal, deployment };
   const selector = LabelSelector.fromObject(deployment.spec.selector);
@@ -140,7 +137,7 @@ async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets
   const existing = await syncNewSet(rollout, found, oldSets, false);
   const down = planScaleDownAll(oldSets);
   if (down.length > 0) return updateStatus(rollout, existing, await resizeSets(rollout, oldSets, down), true);
-  const lister = rollout.ctx.informers.for<Pod>(pods).lister;
+  const lister = rollout.ctx.pods.lister;
   const podsOf = new Map(
     [existing, ...oldSets].map((set) => [set?.metadata.uid ?? "", set === undefined ? [] : lister.controlledBy(set)]),
   );
@@ -189,7 +186,7 @@ function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector
     owner: deployment,
     ownerResource: deployments,
     selector,
-    candidates: candidatesFor(ctx.informers.for<ReplicaSet>(replicaSets), deployment),
+    candidates: candidatesFor(ctx.replicaSets, deployment),
     signal,
   });
 }

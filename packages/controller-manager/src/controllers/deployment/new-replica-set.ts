@@ -8,11 +8,12 @@ import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { computeHash } from "../../pods/revision-hash.ts";
 import { annotationsOfNewSet, maxRevision, replicaAnnotations, revisionAnnotation } from "./annotations.ts";
 import { conditionOf, newCondition, withCondition } from "./conditions.ts";
+import type { Rollout } from "./context.ts";
 import { hashLabel, sameTemplate } from "./history.ts";
 import { hasProgressDeadline, progressReasons } from "./progress.ts";
 import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
 import { newSetReplicas } from "./rolling-update.ts";
-import { deploymentRef, type Rollout, writeDeploymentStatus } from "./writes.ts";
+import { deploymentRef, writeDeploymentStatus } from "./writes.ts";
 
 /**
  * Brings the ReplicaSet of the current template up to date: highest revision and the Deployment's annotations. Creates

@@ -2,18 +2,10 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { deployments, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { ControllerContext } from "../../controller-context.ts";
 import { replicaAnnotations } from "./annotations.ts";
+import type { Rollout } from "./context.ts";
 import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
-
-/** Context of one reconciliation of one Deployment. */
-export interface Rollout {
-  readonly ctx: ControllerContext;
-  readonly signal: AbortSignal;
-  /** The last version read or written; base of the next write. */
-  deployment: Deployment;
-}
 
 /**
  * Updates the status (and annotations) and continues with the returned metadata, so that the next write has the

@@ -2,6 +2,7 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { enqueueBy, enqueueMapped, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
@@ -30,20 +31,20 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
   slices.addIndex(serviceIndex, ownService);
   const ctx: EndpointSliceContext = {
     ...base,
+    services: base.informers.for<Service>(services),
+    nodes: base.informers.for<Node>(nodes),
+    slices,
     tracker: newSliceTracker(base.clock),
     triggers: newTriggerTimes(),
     metrics: newEndpointSliceMetrics(base.registry, base.config.maxEndpointsPerSlice),
   };
   const { tracker } = ctx;
-  const nodeInformer = ctx.informers.for<Node>(nodes);
-  const hinted = (): ObjectKey[] => ctx.informers.for<Service>(services).lister.list().filter(wantsHints).map(keyOf);
+  const hinted = (): ObjectKey[] => ctx.services.lister.list().filter(wantsHints).map(keyOf);
   return defineController(ctx, {
     name: "endpoint_slice",
     sources: [
       ...serviceSources(ctx.informers),
-      ctx.featureGates.enabled("TopologyAwareHints")
-        ? enqueueMapped(nodeInformer, hinted, changesShares)
-        : needsSynced(nodeInformer),
+      ctx.featureGates.enabled("TopologyAwareHints") ? enqueueMapped(ctx.nodes, hinted, changesShares) : needsSynced(ctx.nodes),
       enqueueBy(slices, (queue) => {
         const enqueue = (slice: EndpointSlice): void => {
           for (const key of ownService(slice)) queue.enqueue(key);
@@ -62,7 +63,7 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
         };
       }),
     ],
-    reconcile: measured,
+    reconcile,
     workers: ctx.config.concurrency.endpointSlice,
     maxRetries: 15,
     batchMs: ctx.config.endpointSliceUpdatesBatchMs,
@@ -70,6 +71,9 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
 }
 
 interface EndpointSliceContext extends ControllerContext {
+  readonly services: SharedInformer<Service>;
+  readonly nodes: SharedInformer<Node>;
+  readonly slices: SharedInformer<EndpointSlice>;
   readonly tracker: SliceTracker;
   readonly triggers: TriggerTimes;
   readonly metrics: EndpointSliceMetrics;
@@ -77,7 +81,7 @@ interface EndpointSliceContext extends ControllerContext {
 
 const serviceIndex = "service";
 /** The cache does not show this controller's writes yet. Events of its own writes do not enqueue the key, hence the delay. */
-const stale: Result = { requeueAfterMs: 200 };
+const staleRetryMs = 200;
 
 function serviceOf({ metadata }: EndpointSlice): string | undefined {
   const labels = metadata.labels ?? {};
@@ -89,31 +93,29 @@ function ownService(slice: EndpointSlice): ObjectKey[] {
   return service === undefined ? [] : [toKey(slice.metadata.namespace, service)];
 }
 
-async function measured(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+async function reconcile(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   try {
-    const result = await reconcile(ctx, key, signal);
-    ctx.metrics.synced(result === stale ? "stale" : "success");
-    return result;
+    const outcome = await syncService(ctx, key, signal);
+    ctx.metrics.synced(outcome);
+    return outcome === "stale" ? { requeueAfterMs: staleRetryMs } : done;
   } catch (err) {
     ctx.metrics.synced("error");
     throw err;
   }
 }
 
-async function reconcile(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+/** @returns `stale` when the cache does not show this controller's writes yet, so that nothing was done */
+async function syncService(ctx: EndpointSliceContext, key: ObjectKey, signal: AbortSignal): Promise<"success" | "stale"> {
   const { tracker, triggers, metrics } = ctx;
-  const service = ctx.informers.for<Service>(services).lister.get(key);
+  const service = ctx.services.lister.get(key);
   if (service === undefined) {
     // The slices are garbage collected with their owner.
     for (const kept of [tracker, triggers, metrics]) kept.forget(key);
-    return done;
+    return "success";
   }
-  if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
-  const existing = ctx.informers
-    .for<EndpointSlice>(endpointSlices)
-    .lister.byIndex(serviceIndex, key)
-    .filter(({ metadata }) => !metadata.deletionTimestamp);
-  if (tracker.isStale(key, existing)) return stale;
+  if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return "success";
+  const existing = ctx.slices.lister.byIndex(serviceIndex, key).filter(({ metadata }) => !metadata.deletionTimestamp);
+  if (tracker.isStale(key, existing)) return "stale";
 
   const selected = podsOf(ctx.informers, service);
   const time = triggers.update(service, selected);
@@ -125,16 +127,16 @@ async function reconcile(ctx: EndpointSliceContext, key: ObjectKey, signal: Abor
   });
   metrics.planned(key, plan);
   const hints = ctx.featureGates.enabled("TopologyAwareHints") && wantsHints(service);
-  const shares = hints ? zoneShares(ctx.informers.for<Node>(nodes).lister.list()) : undefined;
+  const shares = hints ? zoneShares(ctx.nodes.lister.list()) : undefined;
   const hinted = withHints(plan, existing, shares);
   metrics.written(hinted, hints);
   await apply(ctx, service, hinted, time, signal);
-  return done;
+  return "success";
 }
 
 /** Looks up the zone of a Pod's node. */
-function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
-  const { lister } = ctx.informers.for<Node>(nodes);
+function zonesOf(ctx: EndpointSliceContext): (pod: Pod) => string | undefined {
+  const { lister } = ctx.nodes;
   return ({ spec }) => {
     const node = lister.get(spec.nodeName ?? "");
     return node && zoneOf(node);

@@ -2,6 +2,7 @@ import { done, type Result } from "@coxswain/apimachinery/controller/controller"
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isServerTimeout } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -20,7 +21,7 @@ export function newNodeIpamController(base: ControllerContext): Runnable | undef
   const informer = base.informers.for<Node>(nodes);
   const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, base.registry));
   for (const cidr of serviceCidrs) filterOut(base, sets, cidr);
-  const ctx: NodeIpamContext = { ...base, sets, assigned: new Map(), reported: new Map() };
+  const ctx: NodeIpamContext = { ...base, nodes: informer, sets, assigned: new Map(), reported: new Map() };
   informer.addHandler({ deleted: (node) => release(ctx, node) });
   const controller = defineController(ctx, {
     name: "cidrallocator",
@@ -41,6 +42,7 @@ export function newNodeIpamController(base: ControllerContext): Runnable | undef
 }
 
 interface NodeIpamContext extends ControllerContext {
+  readonly nodes: SharedInformer<Node>;
   /** In the order of the cluster CIDRs. */
   readonly sets: readonly CidrSet[];
   /** CIDRs assigned to nodes that the cache does not show yet, by node uid. */
@@ -123,7 +125,7 @@ function releaseAll(ctx: NodeIpamContext, cidrs: readonly string[], { metadata }
 
 async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal): Promise<Result> {
   const { assigned } = ctx;
-  const node = ctx.informers.for<Node>(nodes).lister.get(name);
+  const node = ctx.nodes.lister.get(name);
   if (node === undefined) return done;
   const { uid = "" } = node.metadata;
   if (rangesOf(node).length > 0) {

@@ -1,4 +1,5 @@
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -11,27 +12,40 @@ import { definePeriodic } from "../../define-controller.ts";
  * Reads Pods and Nodes; deletes Pods with a grace period of 0.
  * Source: pkg/controller/podgc/gc_controller.go
  */
-export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
-  const [podInformer, nodeInformer] = [ctx.informers.for<Pod>(pods), ctx.informers.for<Node>(nodes)];
-  /** Time at which a node referenced by Pods was first observed missing (monotonic ms). */
-  const missingSince = new Map<string, number>();
+export function newPodGarbageCollector(base: ControllerContext): Runnable {
+  const ctx: PodGcContext = {
+    ...base,
+    pods: base.informers.for<Pod>(pods),
+    nodes: base.informers.for<Node>(nodes),
+    missingSince: new Map(),
+  };
   return definePeriodic(ctx, {
     name: "podgc",
     periodMs: 20_000,
-    synced: [podInformer, nodeInformer],
-    async work(_ctx, signal) {
-      const all = podInformer.lister.list();
-      const knownNodes = new Set(nodeInformer.lister.list().map(({ metadata }) => metadata.name ?? ""));
-      const deletedNodes = await confirmDeleted(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
-      for (const name of deletedNodes) missingSince.delete(name);
-      const toDelete = new Set([
-        ...surplusFinished(all, ctx.config.terminatedPodGcThreshold),
-        ...all.filter(({ spec }) => deletedNodes.has(spec.nodeName ?? "")),
-        ...unscheduledTerminating(all),
-      ]);
-      await Promise.all([...toDelete].map((pod) => forceDelete(ctx, pod, signal)));
-    },
+    synced: [ctx.pods, ctx.nodes],
+    work: collect,
   });
+}
+
+interface PodGcContext extends ControllerContext {
+  readonly pods: SharedInformer<Pod>;
+  readonly nodes: SharedInformer<Node>;
+  /** Time at which a node referenced by Pods was first observed missing (monotonic ms). */
+  readonly missingSince: Map<string, number>;
+}
+
+async function collect(ctx: PodGcContext, signal: AbortSignal): Promise<void> {
+  const { missingSince } = ctx;
+  const all = ctx.pods.lister.list();
+  const knownNodes = new Set(ctx.nodes.lister.list().map(({ metadata }) => metadata.name ?? ""));
+  const deletedNodes = await confirmDeleted(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
+  for (const name of deletedNodes) missingSince.delete(name);
+  const toDelete = new Set([
+    ...surplusFinished(all, ctx.config.terminatedPodGcThreshold),
+    ...all.filter(({ spec }) => deletedNodes.has(spec.nodeName ?? "")),
+    ...unscheduledTerminating(all),
+  ]);
+  await Promise.all([...toDelete].map((pod) => forceDelete(ctx, pod, signal)));
 }
 
 /** Pure: finished Pods beyond the threshold, oldest first. */

@@ -1,6 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { generateName } from "@coxswain/apimachinery/meta/names";
 import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
@@ -23,9 +24,15 @@ export function newServiceAccountTokenController(base: ControllerContext): Contr
     base.log.warn("serviceaccount-token controller is off: no --service-account-private-key-file was given");
     return undefined;
   }
-  const tokenSecrets = secretsOf(base);
+  const tokenSecrets = base.informers.for<Secret>(secrets, { fieldSelector: `type=${tokenType}` });
   tokenSecrets.addIndex(accountIndex, accountKeys);
-  const ctx: TokenContext = { ...base, signer: newLegacyTokenSigner(serviceAccountKey), created: new Map() };
+  const ctx: TokenContext = {
+    ...base,
+    accounts: base.informers.for<ServiceAccount>(serviceAccounts),
+    tokenSecrets,
+    signer: newLegacyTokenSigner(serviceAccountKey),
+    created: new Map(),
+  };
   tokenSecrets.addHandler({
     deleted({ metadata }) {
       const uid = metadata.annotations?.[uidAnnotation] ?? "";
@@ -34,7 +41,7 @@ export function newServiceAccountTokenController(base: ControllerContext): Contr
   });
   return defineController(ctx, {
     name: "serviceaccount_tokens",
-    sources: [enqueueSelf(ctx.informers.for<ServiceAccount>(serviceAccounts)), enqueueMapped(tokenSecrets, accountKeys)],
+    sources: [enqueueSelf(ctx.accounts), enqueueMapped(tokenSecrets, accountKeys)],
     reconcile,
     workers: ctx.config.concurrency.serviceAccountToken,
     maxRetries: 10,
@@ -42,6 +49,8 @@ export function newServiceAccountTokenController(base: ControllerContext): Contr
 }
 
 interface TokenContext extends ControllerContext {
+  readonly accounts: SharedInformer<ServiceAccount>;
+  readonly tokenSecrets: SharedInformer<Secret>;
   readonly signer: LegacyTokenSigner;
   /** Name of the Secret created for an account, by account uid, until the cache shows the account's reference to it. */
   readonly created: Map<string, string>;
@@ -54,17 +63,15 @@ const accountIndex = "service-account";
 /** The cache is stale. */
 const staleRetryMs = 200;
 
-const secretsOf = (ctx: ControllerContext) => ctx.informers.for<Secret>(secrets, { fieldSelector: `type=${tokenType}` });
-
 function accountKeys({ metadata }: Secret): ObjectKey[] {
   const name = metadata.annotations?.[nameAnnotation];
   return name === undefined ? [] : [toKey(metadata.namespace, name)];
 }
 
 async function reconcile(ctx: TokenContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const account = ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(key) ?? (await getLive(ctx, key, signal));
+  const account = ctx.accounts.lister.get(key) ?? (await getLive(ctx, key, signal));
   const own: Secret[] = [];
-  for (const secret of secretsOf(ctx).lister.byIndex(accountIndex, key)) {
+  for (const secret of ctx.tokenSecrets.lister.byIndex(accountIndex, key)) {
     if (account !== undefined && belongsTo(secret, account)) own.push(secret);
     else if (account === undefined || secret.metadata.annotations?.[uidAnnotation]) await deleteSecret(ctx, secret, signal);
   }

@@ -1,7 +1,8 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Namespace, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
@@ -12,13 +13,17 @@ import { defineController } from "../../define-controller.ts";
  * Watches Namespaces and ServiceAccounts (key of the namespace); writes ServiceAccounts.
  * Source: pkg/controller/serviceaccount/serviceaccounts_controller.go
  */
-export function newServiceAccountController(ctx: ControllerContext): Controller {
-  const accounts = ctx.informers.for<ServiceAccount>(serviceAccounts);
+export function newServiceAccountController(base: ControllerContext): Controller {
+  const ctx: ServiceAccountContext = {
+    ...base,
+    namespaces: base.informers.for<Namespace>(namespaces),
+    accounts: base.informers.for<ServiceAccount>(serviceAccounts),
+  };
   return defineController(ctx, {
     name: "serviceaccount",
     sources: [
-      enqueueSelf(ctx.informers.for<Namespace>(namespaces)),
-      enqueueMapped(accounts, ({ metadata }) => (metadata.name === accountName ? [metadata.namespace ?? ""] : [])),
+      enqueueSelf(ctx.namespaces),
+      enqueueMapped(ctx.accounts, ({ metadata }) => (metadata.name === accountName ? [metadata.namespace ?? ""] : [])),
     ],
     reconcile,
   });
@@ -26,10 +31,15 @@ export function newServiceAccountController(ctx: ControllerContext): Controller 
 
 const accountName = "default";
 
-async function reconcile(ctx: ControllerContext, namespace: string, signal: AbortSignal): Promise<Result> {
-  const found = ctx.informers.for<Namespace>(namespaces).lister.get(namespace);
+interface ServiceAccountContext extends ControllerContext {
+  readonly namespaces: SharedInformer<Namespace>;
+  readonly accounts: SharedInformer<ServiceAccount>;
+}
+
+async function reconcile(ctx: ServiceAccountContext, namespace: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const found = ctx.namespaces.lister.get(namespace);
   if (found?.status?.phase !== "Active") return done; // terminating namespaces reject new objects
-  if (ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(toKey(namespace, accountName)) !== undefined) return done;
+  if (ctx.accounts.lister.get(toKey(namespace, accountName)) !== undefined) return done;
   try {
     await ctx.client.create<ServiceAccount>(serviceAccounts, { metadata: { namespace, name: accountName } }, { signal });
   } catch (err) {

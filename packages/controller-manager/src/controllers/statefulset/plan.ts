@@ -21,7 +21,7 @@ export interface View {
   readonly now: number;
 }
 
-export type Action = "create" | "delete" | "delete failed" | "repair" | "settle claims";
+export type Action = "create" | "delete" | "delete failed" | "repair" | "update claim owners";
 
 /** One action on one Pod. */
 export interface Step {
@@ -52,11 +52,11 @@ export function planSteps(view: View): Step[] {
     () => rollingUpdate(view, wanted, byOrdinal, steps),
   ];
   // A phase that returns "wait" prevents the following ones.
-  phases.every((phase) => phase() === "go on");
+  phases.every((phase) => phase() === "continue");
   return steps;
 }
 
-type PhaseResult = "go on" | "wait";
+type PhaseResult = "continue" | "wait";
 
 const inOrder = ({ set }: View): boolean => set.spec.podManagementPolicy !== "Parallel";
 
@@ -78,11 +78,11 @@ function createMissing(view: View, wanted: number, byOrdinal: ReadonlyMap<number
       steps.push({ action: "repair", pod: existing });
     }
   }
-  return "go on";
+  return "continue";
 }
 
 function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseResult {
-  for (const pod of condemned) if (!claimOwnersAreCurrent(view, pod)) steps.push({ action: "settle claims", pod });
+  for (const pod of condemned) if (!claimOwnersAreCurrent(view, pod)) steps.push({ action: "update claim owners", pod });
   const ascending = condemned.toSorted((a, b) => ordinalOf(a) - ordinalOf(b));
   const firstUnhealthy = ascending.find((pod) => !isHealthy(pod));
   for (const pod of ascending.toReversed()) {
@@ -95,7 +95,7 @@ function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseR
     steps.push({ action: "delete", pod });
     if (inOrder(view)) return "wait";
   }
-  return "go on";
+  return "continue";
 }
 
 function rollingUpdate(
@@ -105,7 +105,7 @@ function rollingUpdate(
   steps: Step[],
 ): PhaseResult {
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {};
-  if (type === "OnDelete") return "go on";
+  if (type === "OnDelete") return "continue";
   const lowest = rollingUpdate?.partition ?? 0;
   for (let ordinal = wanted - 1; ordinal >= lowest; ordinal--) {
     const pod = byOrdinal.get(ordinal);
@@ -116,7 +116,7 @@ function rollingUpdate(
     }
     if (!isHealthy(pod)) return "wait";
   }
-  return "go on";
+  return "continue";
 }
 
 export function isRunningAndReady(pod: Pod): boolean {

@@ -61,7 +61,7 @@ const actions: Readonly<Record<Action, ApplyAction>> = {
     }
     await recordingFailure(ctx, set, pod, "update", () => updateClaimOwners(ctx, set, pod, signal));
   },
-  "settle claims": (ctx, set, pod, signal) => updateClaimOwners(ctx, set, pod, signal),
+  "update claim owners": (ctx, set, pod, signal) => updateClaimOwners(ctx, set, pod, signal),
 };
 
 const reasons = { create: "Create", update: "Update", delete: "Delete" } as const;

@@ -1,8 +1,8 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { InformerHandler, SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
@@ -16,17 +16,28 @@ import { type ClusterSize, newClusterSize } from "./cluster-size.ts";
  * Source: pkg/controller/ttl/ttl_controller.go
  */
 export function newTtlController(base: ControllerContext): Controller {
-  const informer = base.informers.for<Node>(nodes);
-  const size = newClusterSize();
-  const ctx: TtlContext = { ...base, nodes: informer, size };
-  // Registered before the controller's own handler, so that an added node is counted before it is annotated.
-  informer.addHandler({ added: () => size.added(), deleted: () => size.removed() });
+  const ctx: TtlContext = { ...base, nodes: base.informers.for<Node>(nodes), size: newClusterSize() };
   return defineController(ctx, {
     name: "ttlcontroller",
-    sources: [enqueueSelf(informer)],
+    sources: [enqueueBy(ctx.nodes, (queue) => nodeHandlers(ctx, queue))],
     reconcile,
     workers: 5,
   });
+}
+
+/** Counts a node before it is enqueued, so that it is annotated with the TTL of the new cluster size. */
+function nodeHandlers({ size }: TtlContext, { enqueue }: SourceQueue): InformerHandler<Node> {
+  return {
+    added(node) {
+      size.added();
+      enqueue(keyOf(node));
+    },
+    updated: (_old, node) => enqueue(keyOf(node)),
+    deleted(node) {
+      size.removed();
+      enqueue(keyOf(node));
+    },
+  };
 }
 
 interface TtlContext extends ControllerContext {
