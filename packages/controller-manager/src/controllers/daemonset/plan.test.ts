@@ -352,6 +352,18 @@ test("the status counts nodes, those that should not have a pod apart", () => {
   assert.deepEqual(daemonSetStatus(view, false), { ...counts, observedGeneration: 6, collisionCount: 2 });
 });
 
+test("nodes after one where no pod should run are counted as well", () => {
+  const nodes = { a: never, b: always, c: never, d: always };
+  const view = viewOf({ nodes, pods: [fresh("astray", "a"), fresh("1", "b"), fresh("2", "d", { ready: false })] });
+  assert.partialDeepStrictEqual(daemonSetStatus(view, true), {
+    desiredNumberScheduled: 2,
+    currentNumberScheduled: 2,
+    numberMisscheduled: 1,
+    numberReady: 1,
+    numberUnavailable: 1,
+  });
+});
+
 test("failed pods wait longer each time, up to 15 minutes, and are forgotten after half an hour", async () => {
   const clock = newFakeClock();
   const backoff = newFailedPodBackoff(clock);

@@ -96,3 +96,10 @@ test(`notes ${maxUncounted} at once at most`, () => {
   assert.equal(status.uncountedTerminatedPods?.failed?.length, maxUncounted);
   assert.equal(release.length, maxUncounted);
 });
+
+test("a counter without news is left as it is stored, also when it is absent", () => {
+  const status = { uncountedTerminatedPods: { succeeded: ["a-uid"], failed: ["b-uid"] } };
+  const held = (uid: string): ReadonlySet<string> => new Set([uid]);
+  assert.deepEqual(moveToCounters(status, held("a-uid")), { failed: 1, uncountedTerminatedPods: { succeeded: ["a-uid"] } });
+  assert.deepEqual(moveToCounters(status, held("b-uid")), { succeeded: 1, uncountedTerminatedPods: { failed: ["b-uid"] } });
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -162,4 +162,30 @@ test("a replication controller does the same", async (t) => {
   await run(newReplicationControllerController(ctx));
   assert.equal(client.objects(pods).length, 2);
   assert.equal(client.objects<Pod>(pods)[0]?.metadata.ownerReferences?.[0]?.kind, "ReplicationController");
+});
+
+test("writes nothing when an event changes neither pods nor counts", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  await run(newReplicaSetController(ctx));
+  client.clearActions();
+  const stored = client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet;
+  client.put(replicaSets, { ...stored, metadata: { ...stored.metadata, labels: { touched: "yes" } } });
+  await settle(30);
+  assert.deepEqual(client.writes, []);
+});
+
+test("a status write that failed is retried, and creates no pod a second time", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  let failures = 0;
+  client.react("update", "replicasets", ({ subresource }) => {
+    if (subresource !== "status" || failures++ > 0) return undefined;
+    throw serviceUnavailable("the server is away");
+  });
+  await run(newReplicaSetController(ctx));
+  await clock.advance(1000);
+  await settle(30);
+  assert.equal(client.objects(pods).length, 2);
+  assert.equal(client.object<ReplicaSet>(replicaSets, "default/web")?.status?.replicas, 2);
 });

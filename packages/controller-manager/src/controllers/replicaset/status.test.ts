@@ -37,3 +37,22 @@ test("says why pods could not be created, once, and forgets it when they can", (
   assert.deepEqual(replicaStatus(replicaSet, [], failure, now + 60_000).conditions, [want]);
   assert.equal(replicaStatus(replicaSet, [], undefined, now).conditions, undefined);
 });
+
+test("a failure is added to the conditions of others, which stay when it is over", () => {
+  const replicaSet = aReplicaSet();
+  const other = { type: "Other", status: "True" as const };
+  replicaSet.status = { replicas: 0, conditions: [other] };
+  const failure = { reason: "FailedCreate", message: "exceeded quota" } as const;
+  const failed = replicaStatus(replicaSet, [], failure, now);
+  assert.deepEqual(
+    failed.conditions?.map(({ type }) => type),
+    ["Other", "ReplicaFailure"],
+  );
+  assert.deepEqual(replicaStatus({ ...replicaSet, status: failed }, [], undefined, now).conditions, [other]);
+});
+
+test("without a template every pod counts as fully labeled", () => {
+  const { template: _, ...spec } = aReplicaSet({ generation: 1 }).spec;
+  const status = replicaStatus({ metadata: { generation: 1 }, spec }, [aPod({ labels: { app: "web" } }), aPod()], undefined, now);
+  assert.deepEqual([status.replicas, status.fullyLabeledReplicas], [2, 2]);
+});

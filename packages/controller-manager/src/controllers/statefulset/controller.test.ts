@@ -305,6 +305,65 @@ test("waits for a claim that is on its way out", async (t) => {
   assert.deepEqual([names(world), claims(world)], [["db-0"], ["data-db-0"]]);
 });
 
+test("a claim that goes lets the set go on whose second template it was of, and wakes no other", async (t) => {
+  const world = newTestContext(t);
+  const metadata = { name: "logs-db-0", namespace: "default", deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["x"] };
+  world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
+  const logs = { ...data, metadata: { name: "logs" } };
+  world.client.put(
+    statefulSets,
+    aStatefulSet({ name: "another", replicas: 0 }),
+    aStatefulSet({ spec: { volumeClaimTemplates: [data, logs] } }),
+  );
+  await world.run(newStatefulSetController(world.ctx));
+  assert.deepEqual(names(world), []);
+  world.client.clearActions();
+  world.client.remove(persistentVolumeClaims, "default/logs-db-0");
+  await settle(30);
+  assert.deepEqual([names(world), claims(world)], [["db-0"], ["data-db-0", "logs-db-0"]]);
+  assert.ok(world.client.writes.every(({ name }) => !name.startsWith("another")));
+});
+
+test("creates the claims that are missing beside one that exists", async (t) => {
+  const world = newTestContext(t);
+  const metadata = { name: "data-db-0", namespace: "default", labels: { from: "before" } };
+  world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
+  const logs = { ...data, metadata: { name: "logs" } };
+  world.client.put(statefulSets, aStatefulSet({ spec: { volumeClaimTemplates: [data, logs] } }));
+  await world.run(newStatefulSetController(world.ctx));
+  assert.deepEqual(claims(world), ["data-db-0", "logs-db-0"]);
+  const kept = world.client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data-db-0");
+  assert.deepEqual(kept?.metadata.labels, { from: "before" });
+});
+
+test("without a limit ten revisions are kept besides the one in use", async (t) => {
+  const set = aStatefulSet({ replicas: 0, image: "v1" });
+  delete set.spec.revisionHistoryLimit;
+  const world = await start(t, set);
+  for (let version = 2; version <= 13; version++) await change(world, setImage(`v${version}`));
+  await change(world, (changed) => (changed.metadata.labels = { touched: "yes" }));
+  assert.deepEqual(
+    revisions(world).map(({ revision }) => revision),
+    [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+  );
+});
+
+test("a status that another writer changed in between is written on what that one stored", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(statefulSets, aStatefulSet({ replicas: 1 }));
+  let races = 0;
+  world.client.react("update", "statefulsets", ({ subresource }) => {
+    if (subresource === "status" && races++ === 0) {
+      const set = stored(world);
+      world.client.put(statefulSets, { ...set, metadata: { ...set.metadata, annotations: { by: "another" } } });
+    }
+    return undefined;
+  });
+  await world.run(newStatefulSetController(world.ctx));
+  assert.equal(stored(world).status?.replicas, 1);
+  assert.deepEqual(stored(world).metadata.annotations, { by: "another" });
+});
+
 test("a pod that the cache does not show is not told of twice", async (t) => {
   const world = newTestContext(t);
   world.client.react("list", "pods", () => ({ metadata: { resourceVersion: "1000000" }, items: [] }));
