@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { conflict, forbidden, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -200,3 +200,35 @@ test("being deleted it starts nothing, but keeps its list", async (t) => {
   assert.deepEqual(names(), ["run"]);
   assert.deepEqual(current().status?.active ?? [], []);
 });
+
+test("replaces a job that somebody deletes at the same time, and reports no failure", async (t) => {
+  const { names, pass, client, events } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
+  await pass(60_200);
+  client.react("delete", "jobs", ({ name }) => {
+    client.remove(jobs, `default/${name}`);
+    throw notFound(jobs, name);
+  });
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+  assert.deepEqual(
+    events.filter((event) => event.includes("FailedDelete")),
+    [],
+  );
+});
+
+for (const [started, never] of [
+  ["tick-1", "tick-2"],
+  ["tick-2", "tick-1"],
+] as const) {
+  test(`of finished jobs the one that never started is kept: ${never}`, async (t) => {
+    const cronJob = aCronJob({ spec: { suspend: true, failedJobsHistoryLimit: 1 } });
+    const conditions = [finishedAt("2022-01-01T00:00:00Z", "Failed")];
+    const { names } = await runCronJob(
+      t,
+      cronJob,
+      childOf(cronJob, started, { conditions, startTime: "2021-12-31T00:00:00Z" }),
+      childOf(cronJob, never, { conditions }),
+    );
+    assert.deepEqual(names(), [never]);
+  });
+}

@@ -130,3 +130,10 @@ for (const { schedule, status = {}, now, want } of [
     assert.equal(untilNextMs(cronJob, parseSchedule(schedule), Date.parse(now)), want);
   });
 }
+
+test("a schedule of every second is valid after several missed times", () => {
+  const cronJob = aCronJob({ spec: { schedule: "@every 1s" } });
+  const now = Date.parse("2022-01-01T00:00:05Z");
+  const { start, events } = planCronJob(cronJob, now);
+  assert.deepEqual([start, events], [now, []]);
+});

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
@@ -206,4 +207,19 @@ test("goes back to the revision that an annotation of a former API asks for", as
   assert.equal(annotations?.["deprecated.deployment.rollback.to"], undefined);
   assert.equal(annotations?.["deployment.kubernetes.io/revision"], "3");
   assert.ok(world.events.includes('Normal DeploymentRollback Rolled back deployment "web" to revision 1'));
+});
+
+test("a revision that could not be stored is stored later, and no second set is created for it", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(deployments, aDeployment({ replicas: 1 }));
+  let failures = 0;
+  world.client.react("update", "deployments", ({ subresource }) => {
+    if (subresource === "status" && failures++ === 0) throw serviceUnavailable("the server is away");
+    return undefined;
+  });
+  await world.run(newDeploymentController(world.ctx));
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(world.client.objects(replicaSets).length, 1);
+  assert.equal(stored(world).metadata.annotations?.["deployment.kubernetes.io/revision"], "1");
 });

@@ -153,3 +153,11 @@ test("a condition keeps its transition time while its status is the same", () =>
   const [third] = withCondition([first], newCondition("Available", "False", "B", "b", minutes(1)));
   assert.equal(third?.lastTransitionTime, "2024-01-01T00:01:00Z");
 });
+
+test("the failure of an old set is shown when the new one has none", () => {
+  const failure = { type: "ReplicaFailure", status: "True" as const, reason: "FailedDelete", message: "forbidden" };
+  const old = set("old", 2, 2);
+  old.status = { replicas: 2, conditions: [failure] };
+  const status = after(aDeployment({ replicas: 2 }), set("new", 1, 1), [set("older", 1, 1), old], start);
+  assert.partialDeepStrictEqual(conditionOf(status.conditions, "ReplicaFailure"), failure);
+});

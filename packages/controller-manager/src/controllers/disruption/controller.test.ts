@@ -285,3 +285,26 @@ test("tells of a pod that two budgets select", async (t) => {
     world.events.join("\n"),
   );
 });
+
+test("a pod concerns only the budgets that select it, whatever the others are", async (t) => {
+  const named = (name: string, selector: object) => ({
+    ...aBudget({ minAvailable: 1, selector } as never),
+    metadata: { name, namespace: "default", generation: 1 },
+  });
+  const world = await started(
+    t,
+    ...all(podDisruptionBudgets, [
+      named("other", { matchLabels: { app: "api" } }),
+      named("invalid", { matchExpressions: [{ key: "app", operator: "Nonsense" }] }),
+      aBudget({ minAvailable: 1 }),
+    ]),
+  );
+  world.client.clearActions();
+  world.client.put(pods, aPod({ labels }));
+  await settle(30);
+  assert.ok(!world.events.some((event) => event.includes("MultiplePodDisruptionBudgets")));
+  assert.deepEqual(
+    world.client.writes.map(({ name }) => name),
+    ["pdb"],
+  );
+});

@@ -95,3 +95,15 @@ test("each controller counts once, also behind a pod that has none; one that is 
     NoControllerError,
   );
 });
+
+test("conditions of others stay when the first own one is added", () => {
+  const other = { type: "Other", status: "True", reason: "x", message: "", lastTransitionTime: before(99) };
+  const status = wantedStatus(budget({ conditions: [other] }), { expectedPods: 3, desiredHealthy: 2, unmanaged: [] }, 3, {}, now);
+  assert.deepEqual(
+    status?.conditions?.map(({ type, reason }) => [type, reason]),
+    [
+      ["Other", "x"],
+      ["DisruptionAllowed", "SufficientPods"],
+    ],
+  );
+});

@@ -104,3 +104,21 @@ test("refuses other keys", () => {
   const pem = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
   assert.throws(() => newLegacyTokenSigner(pem), /must be an RSA or ECDSA key/);
 });
+
+test("an account that another writer changes meanwhile still gets the reference, to the one secret", async (t) => {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  let races = 0;
+  world.client.react("update", "serviceaccounts", () => {
+    if (races++ === 0)
+      world.client.put(serviceAccounts, { ...(account(world) as ServiceAccount), imagePullSecrets: [{ name: "pull" }] });
+    return undefined;
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await world.clock.advance(1000);
+  await settle(30);
+  const stored = world.client.objects<Secret>(secrets);
+  assert.equal(stored.length, 1);
+  assert.deepEqual(account(world)?.secrets, [{ name: stored[0]?.metadata.name }]);
+  assert.deepEqual(account(world)?.imagePullSecrets, [{ name: "pull" }]);
+});
