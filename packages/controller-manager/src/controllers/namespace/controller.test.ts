@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, namespaces, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -15,11 +16,11 @@ function serveDiscovery({ client }: TestContext): void {
   client.rawAnswers.set("/apis", { groups: [] });
   client.rawAnswers.set("/api/v1", {
     resources: [
+      { name: "bindings", kind: "Binding", namespaced: true, verbs: ["create"] },
+      { name: "nodes", kind: "Node", namespaced: false, verbs },
       { name: "pods", kind: "Pod", namespaced: true, verbs },
       { name: "pods/status", kind: "Pod", namespaced: true, verbs: ["get"] },
       { name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: verbs.filter((verb) => verb !== "deletecollection") },
-      { name: "bindings", kind: "Binding", namespaced: true, verbs: ["create"] },
-      { name: "nodes", kind: "Node", namespaced: false, verbs },
     ],
   });
 }
@@ -186,4 +187,17 @@ test("conditions keep their time while they say the same", () => {
     again.map(({ lastTransitionTime }) => lastTransitionTime === "1970-01-01T00:01:00Z"),
     [false, false, false, true, false],
   );
+});
+
+test("a resource that is no longer served when its objects are listed is not in the way", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.put(namespaces, leaving);
+  client.react("list", "configmaps", () => {
+    throw notFound(configMaps, "");
+  });
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  assert.equal(client.object(namespaces, "web"), undefined);
 });

@@ -5,7 +5,7 @@ import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
+import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "../../config.ts";
 import { kubeControllerManager } from "../../flags.ts";
@@ -171,6 +171,24 @@ test("without a taint manager pods go after the eviction timeout", async (t) => 
   assert.deepEqual(names(world), ["on-good"]);
 });
 
+test("without a taint manager pods of daemon sets and those that are going stay, and all others go", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const world = newTestContext(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  world.client.put(nodes, aNode({ name: "good" }), aNode({ name: "bad" }));
+  world.client.put(
+    pods,
+    aPod({ name: "a", nodeName: "bad", owner: aDaemonSet() }),
+    aPod({ name: "b", nodeName: "bad", deletedAt: "2021-01-01T00:00:00Z", finalizers: ["example.com/hold"] }),
+    aPod({ name: "c", nodeName: "bad" }),
+    aPod({ name: "d", nodeName: "bad" }),
+  );
+  await world.run(newNodeLifecycleController(world.ctx));
+  await pass(world, 115, "good");
+  assert.deepEqual(names(world), ["a", "b"]);
+  const deleted = world.client.writes.filter(({ verb }) => verb === "delete").map(({ name }) => name);
+  assert.deepEqual(deleted.toSorted(), ["c", "d"]);
+});
+
 test("tells of a node as of an object of v1", (t) => {
   const { ctx } = newTestContext(t);
   const told: unknown[] = [];
@@ -239,4 +257,16 @@ test("a node that went and comes back under its name is registered anew, with it
     [],
     "its grace at the start is not over",
   );
+});
+
+test("the former labels of a node follow the present ones, also without a taint to set", async (t) => {
+  const world = newTestContext(t);
+  const labels = { "kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64", "beta.kubernetes.io/arch": "amd64" };
+  world.client.put(nodes, aNode({ name: "n", labels }));
+  await world.run(newNodeLifecycleController(world.ctx));
+  assert.partialDeepStrictEqual(world.client.object<Node>(nodes, "n")?.metadata.labels, {
+    "beta.kubernetes.io/os": "linux",
+    "beta.kubernetes.io/arch": "arm64",
+  });
+  assert.deepEqual(taintsOf(world, "n"), []);
 });

@@ -199,3 +199,49 @@ test("a quota of a resource that is no longer served is counted as far as it can
   await settle(60);
   assert.deepEqual(statusIn(world)?.used, { pods: "0" });
 });
+
+test("what cannot be created, deleted and watched in a namespace is neither watched nor counted", async (t) => {
+  const world = await started(t, ({ client }) => {
+    const resource = (name: string, kind: string, more: object = {}) => ({ name, kind, namespaced: true, verbs, ...more });
+    client.rawAnswers.set("/api/v1", {
+      resources: [
+        resource("nodes", "Node", { namespaced: false }),
+        resource("events", "Event"),
+        resource("secrets", "Secret", { verbs: verbs.filter((verb) => verb !== "watch") }),
+        resource("pods", "Pod"),
+      ],
+    });
+    client.put(resourceQuotas, aQuota({ "count/nodes": "1", "count/events": "1", "count/secrets": "1", pods: "1" }));
+  });
+  assert.deepEqual(statusIn(world)?.used, { pods: "0" });
+  const lists = world.client.actions.filter(({ verb }) => verb === "list").map(({ resource }) => resource);
+  assert.deepEqual(new Set(lists), new Set(["pods", "resourcequotas"]));
+});
+
+for (const { name, act, want } of [
+  { name: "deleted", act: ({ client }: TestContext) => client.remove(resourceQuotas, "default/q"), want: undefined },
+  {
+    name: "changed",
+    act: ({ client }: TestContext) => client.put(resourceQuotas, aQuota({ "count/configmaps": "7" })),
+    want: { hard: { "count/configmaps": "7" }, used: { "count/configmaps": "0" } },
+  },
+]) {
+  test(`a quota that is ${name} while its resources are listed for the first time`, async (t) => {
+    let isServed = false;
+    const world = await started(t, ({ client }) => {
+      client.react("list", "configmaps", () => {
+        if (!isServed) throw serviceUnavailable("the server is away");
+        return undefined;
+      });
+      client.put(resourceQuotas, aQuota({ "count/configmaps": "3" }));
+    });
+    act(world);
+    await settle(30);
+    assert.equal(statusIn(world), undefined);
+    isServed = true;
+    await world.clock.advance(5000); // less than the time limit of the wait
+    await settle(60);
+    assert.deepEqual(statusIn(world), want);
+    if (want === undefined) assert.deepEqual(world.client.writes, []);
+  });
+}
