@@ -182,3 +182,31 @@ test("begins when what it cannot list is no longer served", async (t) => {
   await settle(60);
   assert.deepEqual(names(world), []);
 });
+
+for (const { name, verb, resource } of [
+  { name: "an owner that cannot be read is not taken for deleted", verb: "get", resource: "replicasets" },
+  { name: "a reference that could not be removed is removed later", verb: "patch", resource: "pods" },
+] as const) {
+  test(name, async (t) => {
+    let isAway = true;
+    const world = await started(t, ({ client }) => {
+      client.put(replicaSets, owner);
+      client.put(pods, aPod({ name: "half", owner, ownerReferences: [nobody] }));
+      client.react(verb, resource, (action) => {
+        if (isAway && action.name !== "nobody") throw serviceUnavailable("the server is away");
+        return undefined;
+      });
+    });
+    const references = () =>
+      world.client
+        .object<Pod>(pods, "default/half")
+        ?.metadata.ownerReferences?.map((reference) => reference.name)
+        .toSorted();
+    assert.deepEqual(references(), ["nobody", "web"]);
+    isAway = false;
+    await world.clock.advance(60_000);
+    await settle(60);
+    assert.deepEqual(references(), ["web"]);
+    assert.ok(world.client.writes.every((write) => write.verb !== "delete"));
+  });
+}

@@ -165,3 +165,13 @@ for (const { name, states, finalizers, dependents, want } of [
     assert.deepEqual(decideDeletion(node, { finalizers: finalizers ?? [] }, owners), want);
   });
 }
+
+test("an owner is looked at when a blocking reference to it goes, not when another one does", () => {
+  const graph = new OwnerGraph();
+  for (const uid of ["blocked", "other"]) see(graph, uid);
+  const identity = { apiVersion: "v1", kind: "Pod", namespace: "default", name: "pod", uid: "pod" };
+  const [blocked, other] = [reference("blocked", { blockOwnerDeletion: true }), reference("other")];
+  graph.observe(identity, { ownerReferences: [blocked, other] });
+  assert.deepEqual(graph.observe(identity, { ownerReferences: [blocked] }).attemptToDelete, []);
+  assert.deepEqual(graph.observe(identity, {}).attemptToDelete, ["blocked"]);
+});
