@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { atOnce, inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import { cpuMsOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
-import { compactRules, refuseAggregation, refuseEscalation, uncoveredRules } from "./escalation.ts";
+import { compactRules, refuseAggregation, refuseEscalation, uncoveredRules as uncoveredSteps } from "./escalation.ts";
 
+const uncoveredRules = (owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] =>
+  atOnce(uncoveredSteps(owned, wanted));
 const rule = (verbs: string[], apiGroups: string[], resources: string[], resourceNames?: string[]): PolicyRule => ({
   verbs,
   apiGroups,
@@ -88,6 +91,28 @@ for (const { name, owned, wanted, missing } of [
   test(`rules whose lists multiply are soon decided: ${name}`, () => {
     const tookMs = cpuMsOf(() => assert.equal(uncoveredRules(owned, wanted).length, missing));
     assert.ok(tookMs < 500, `${tookMs} ms`);
+  });
+}
+
+const urls = (from: string): PolicyRule => ({ verbs: ["get"], nonResourceURLs: many(40_000, from).map((url) => `/${url}/*`) });
+for (const { name, owned, wanted } of [
+  {
+    name: "10,000 rules with 10,000",
+    owned: many(10_000, "g").map((group) => rule(["get"], [group], ["a", "b"], ["x"])),
+    wanted: many(10_000, "g").map((group) => rule(["get"], [group], ["a", "b"], ["x"])),
+  },
+  {
+    name: "a rule of 60,000 verbs with another",
+    owned: [rule(many(60_000, "v"), [""], ["a"])],
+    wanted: [rule(many(60_000, "v"), [""], ["a"])],
+  },
+  { name: "40,000 patterns of URLs with as many", owned: [urls("a")], wanted: [urls("a")] },
+]) {
+  test(`comparing ${name} takes no long turn`, async () => {
+    const longest = await longestTurnOf(100, async () => {
+      assert.deepEqual(await inTurns(uncoveredSteps(owned, wanted.toReversed())), []);
+    });
+    assert.ok(longest < 100, `a turn of ${longest} ms`);
   });
 }
 

@@ -1,5 +1,6 @@
 import { isForbidden } from "@coxswain/apimachinery/errors/predicates";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
@@ -63,7 +64,7 @@ export async function refuseUncovered(
 ): Promise<void> {
   const owned = await config.services().rbacRules?.(user, target.namespace);
   if (owned === undefined) return;
-  const missing = uncoveredRules(owned.rules, rules);
+  const missing = await inTurns(uncoveredRules(owned.rules, rules));
   if (missing.length === 0) return;
   const held = `user ${goQuote(user.name)} (groups=${quoteList(user.groups)})`;
   const texts = new Set(compactRules(missing).map(ruleText).sort());
@@ -112,25 +113,88 @@ export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
 /** Limits of the breakdown of rules (verb × resource × …): combinations examined per role, and missing ones reported. */
 const mostParts = 50_000;
 const mostMissing = 5000;
+/** Comparisons of two rules between two yields. */
+const comparedAtOnce = 1000;
+
+/** An owned rule with its lists as sets; a list may have tens of thousands of members. */
+interface Owned {
+  readonly verbs: ReadonlySet<string>;
+  readonly groups: ReadonlySet<string>;
+  readonly resources: ReadonlySet<string>;
+  /** Empty: all objects. */
+  readonly names: ReadonlySet<string>;
+  readonly urls: ReadonlySet<string>;
+  /** What URL patterns begin with, by length: `/logs/` for `/logs/*`. */
+  readonly urlPrefixes: ReadonlyMap<number, ReadonlySet<string>>;
+}
 
 /**
  * The combinations (one verb and resource each) of `wanted` that `owned` does not cover, limited to the first ones. The number
  * of combinations of a rule is the product of its lists; beyond `mostParts`, a rule that no single owned rule covers is missing.
  * Source: pkg/registry/rbac/validation Covers
  */
-export function uncoveredRules(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
+export function* uncoveredRules(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): Steps<PolicyRule[]> {
+  const held = yield* indexOf(owned);
   const missing: PolicyRule[] = [];
   let parts = 0;
   for (const rule of wanted) {
-    if (owned.some((one) => coversAll(one, rule))) continue;
+    if (yield* isCovered(held, rule)) continue;
     parts += partsOf(rule);
     if (parts > mostParts) return [...missing, rule];
-    for (const part of uncoveredParts(owned, rule)) {
-      missing.push(part);
-      if (missing.length >= mostMissing) return missing;
-    }
+    yield* addUncoveredParts(held, rule, missing);
+    if (missing.length >= mostMissing) return missing;
   }
   return missing;
+}
+
+/** The owned rules by what they are about, since a comparison of all with all takes seconds for 10,000 rules. */
+interface OwnedRules {
+  readonly all: readonly Owned[];
+  /** By `group resource`, wildcards included. */
+  readonly byPlace: ReadonlyMap<string, readonly Owned[]>;
+  /** Rules of many groups and resources, which are not in `byPlace`. */
+  readonly wide: readonly Owned[];
+}
+
+const mostPlaces = 16;
+const placeOf = (group: string, resource: string): string => `${group} ${resource}`;
+
+function* indexOf(owned: readonly PolicyRule[]): Steps<OwnedRules> {
+  const [all, wide, byPlace] = [[] as Owned[], [] as Owned[], new Map<string, Owned[]>()];
+  for (const rule of owned) {
+    const one = ownedOf(rule);
+    all.push(one);
+    if (one.groups.size * one.resources.size > mostPlaces) wide.push(one);
+    else {
+      for (const group of one.groups) {
+        for (const resource of one.resources) byPlace.getOrInsertComputed(placeOf(group, resource), () => []).push(one);
+      }
+    }
+    yield;
+  }
+  return { all, wide, byPlace };
+}
+
+/** A superset of the rules that cover the resource. */
+function rulesFor({ byPlace, wide }: OwnedRules, group: string, resource: string): readonly (readonly Owned[])[] {
+  const slash = resource.indexOf("/");
+  const resources = [resource, "*", ...(slash < 0 ? [] : [`*/${resource.slice(slash + 1)}`])];
+  const places = [group, "*"].flatMap((one) => resources.map((other) => placeOf(one, other)));
+  return [...[...new Set(places)].map((place) => byPlace.get(place) ?? []), wide];
+}
+
+function ownedOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = [] }: PolicyRule): Owned {
+  const prefixes = nonResourceURLs.filter((url) => url.endsWith("*")).map(withoutStars);
+  const urlPrefixes = new Map<number, Set<string>>();
+  for (const prefix of prefixes) urlPrefixes.getOrInsertComputed(prefix.length, () => new Set()).add(prefix);
+  return {
+    verbs: new Set(verbs),
+    groups: new Set(apiGroups),
+    resources: new Set(resources),
+    names: new Set(resourceNames),
+    urls: new Set(nonResourceURLs),
+    urlPrefixes,
+  };
 }
 
 const orOne = (list: readonly string[] | undefined): number => list?.length || 1;
@@ -140,60 +204,96 @@ function partsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }
 }
 
 /** Whether a single owned rule covers the other one completely; avoids breaking it down. */
-function coversAll(
-  owned: PolicyRule,
-  { verbs, apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] }: PolicyRule,
-) {
+function* isCovered(owned: OwnedRules, rule: PolicyRule): Steps<boolean> {
+  const [group] = rule.apiGroups ?? [];
+  const [resource] = rule.resources ?? [];
+  const candidates = group === undefined || resource === undefined ? [owned.all] : rulesFor(owned, group, resource);
+  for (const list of candidates) {
+    for (const [index, one] of list.entries()) {
+      if (coversResources(one, rule) && (yield* coversUrls(one, rule.nonResourceURLs ?? []))) return true;
+      if (index % comparedAtOnce === 0) yield;
+    }
+  }
+  return false;
+}
+
+function coversResources(owned: Owned, { verbs, apiGroups = [], resources = [], resourceNames = [] }: PolicyRule): boolean {
   return (
     verbs.every((verb) => has(owned.verbs, verb)) &&
-    apiGroups.every((group) => has(owned.apiGroups, group)) &&
-    resources.every((resource) => resourceCovered(owned.resources ?? [], resource)) &&
-    (resourceNames.length === 0 ? nameCovered(owned, undefined) : resourceNames.every((name) => nameCovered(owned, name))) &&
-    nonResourceURLs.every((url) => urlCovered(owned, url))
+    apiGroups.every((group) => has(owned.groups, group)) &&
+    resources.every((resource) => resourceCovered(owned.resources, resource)) &&
+    (resourceNames.length === 0 ? nameCovered(owned, undefined) : resourceNames.every((name) => nameCovered(owned, name)))
   );
 }
 
-/** Filters the owned rules by group, resource and verb in turn, so that few are left to check for each name. */
-function* uncoveredParts(owned: readonly PolicyRule[], rule: PolicyRule): Generator<PolicyRule> {
+function* coversUrls(owned: Owned, urls: readonly string[]): Steps<boolean> {
+  for (const [index, url] of urls.entries()) {
+    if (!urlCovered(owned, url)) return false;
+    if (index % 100 === 99) yield;
+  }
+  return true;
+}
+
+/** Filters the owned rules by resource and verb in turn, so that few are left to check for each name. */
+function* addUncoveredParts(owned: OwnedRules, rule: PolicyRule, missing: PolicyRule[]): Steps<void> {
   const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
   const names = resourceNames.length === 0 ? [undefined] : resourceNames;
   for (const group of apiGroups) {
-    const ofGroup = owned.filter((one) => has(one.apiGroups, group));
     for (const resource of resources) {
-      const ofResource = ofGroup.filter((one) => resourceCovered(one.resources ?? [], resource));
+      const candidates = rulesFor(owned, group, resource).flat();
+      const ofResource = yield* those(candidates, (one) => has(one.groups, group) && resourceCovered(one.resources, resource));
       for (const verb of verbs) {
-        const ofVerb = ofResource.filter((one) => has(one.verbs, verb));
+        const ofVerb = yield* those(ofResource, (one) => has(one.verbs, verb));
         for (const name of names) {
+          if (ofVerb.length > comparedAtOnce) yield;
           if (ofVerb.some((one) => nameCovered(one, name))) continue;
           const named = name === undefined ? {} : { resourceNames: [name] };
-          yield { verbs: [verb], apiGroups: [group], resources: [resource], ...named };
+          missing.push({ verbs: [verb], apiGroups: [group], resources: [resource], ...named });
+          if (missing.length >= mostMissing) return;
         }
       }
     }
   }
   for (const url of nonResourceURLs) {
-    const ofUrl = owned.filter((one) => urlCovered(one, url));
-    for (const verb of verbs) if (!ofUrl.some((one) => has(one.verbs, verb))) yield { verbs: [verb], nonResourceURLs: [url] };
+    const ofUrl = yield* those(owned.all, (one) => urlCovered(one, url));
+    for (const verb of verbs) {
+      if (!ofUrl.some((one) => has(one.verbs, verb))) missing.push({ verbs: [verb], nonResourceURLs: [url] });
+      if (missing.length >= mostMissing) return;
+    }
+    yield;
   }
 }
 
-function has(list: readonly string[] | undefined, value: string): boolean {
-  return list !== undefined && (list.includes("*") || list.includes(value));
+function* those(rules: readonly Owned[], wanted: (one: Owned) => boolean): Steps<Owned[]> {
+  const found: Owned[] = [];
+  for (const [index, one] of rules.entries()) {
+    if (wanted(one)) found.push(one);
+    if (index % comparedAtOnce === 0) yield;
+  }
+  return found;
+}
+
+function has(list: ReadonlySet<string>, value: string): boolean {
+  return list.has("*") || list.has(value);
 }
 
 /** @param name undefined: all objects */
-function nameCovered({ resourceNames = [] }: PolicyRule, name: string | undefined): boolean {
-  return resourceNames.length === 0 || (name !== undefined && resourceNames.includes(name));
+function nameCovered({ names }: Owned, name: string | undefined): boolean {
+  return names.size === 0 || (name !== undefined && names.has(name));
 }
 
-function resourceCovered(owned: readonly string[], resource: string): boolean {
-  if (owned.includes("*") || owned.includes(resource)) return true;
+function resourceCovered(owned: ReadonlySet<string>, resource: string): boolean {
+  if (has(owned, resource)) return true;
   const slash = resource.indexOf("/");
-  return slash >= 0 && owned.includes(`*/${resource.slice(slash + 1)}`);
+  return slash >= 0 && owned.has(`*/${resource.slice(slash + 1)}`);
 }
 
-function urlCovered({ nonResourceURLs = [] }: PolicyRule, url: string): boolean {
-  return nonResourceURLs.some((pattern) => pattern === url || (pattern.endsWith("*") && url.startsWith(withoutStars(pattern))));
+function urlCovered({ urls, urlPrefixes }: Owned, url: string): boolean {
+  if (urls.has(url)) return true;
+  for (const [length, prefixes] of urlPrefixes) {
+    if (length <= url.length && prefixes.has(url.slice(0, length))) return true;
+  }
+  return false;
 }
 
 /** Source: pkg/apis/rbac/helpers.go CompactString */
