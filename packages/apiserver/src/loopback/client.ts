@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type Client, type ClientObserver, newClient } from "@coxswain/apimachinery/client/client";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
@@ -17,7 +18,7 @@ import type { UserInfo } from "../request/context.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
 import { apiserverUser, privilegedGroup } from "../request/user-names.ts";
-import type { Selection } from "../storage/storage.ts";
+import type { Entry, Selection } from "../storage/storage.ts";
 import { LoopbackExchange } from "./exchange.ts";
 
 export interface LoopbackOptions {
@@ -64,7 +65,7 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
         resourceVersion: String(result.revision),
         ...(result.continueToken ? { continue: result.continueToken } : {}),
       };
-      return { metadata, items: result.entries.map((entry) => entry.object()) } as KubeList<never>;
+      return { metadata, items: await objectsOf(result.entries) } as KubeList<never>;
     },
     watch(ref, target, watch) {
       const store = watch.metadataOnly ? undefined : options.storeOf(ref);
@@ -73,6 +74,22 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
       return watchStore(store, ref, target.namespace ?? "", watch) as never;
     },
   };
+}
+
+/** Entries decoded between two yields. */
+const decodedAtOnce = 16;
+
+/** Decodes the entries that were not decoded yet, in slices. */
+async function objectsOf(entries: readonly Entry[]): Promise<KubeObject[]> {
+  const objects: KubeObject[] = [];
+  for (const entry of entries) {
+    if (objects.length % decodedAtOnce === 0) {
+      const turn = loopSlice.next();
+      if (turn !== undefined) await turn;
+    }
+    objects.push(entry.object());
+  }
+  return objects;
 }
 
 function selection(options: { labelSelector?: string | undefined; fieldSelector?: string | undefined }): Selection {
