@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { ChannelCredentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { etcdErrorOf } from "./errors.ts";
 import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
@@ -48,7 +49,7 @@ interface Channel {
 }
 
 async function openChannel(server: string, options: GrpcOptions): Promise<Channel> {
-  const [{ Etcd3 }, { credentials }] = await Promise.all([import("etcd3"), import("@grpc/grpc-js")]);
+  const [{ Etcd3 }, { credentials }] = await library();
   const ip = ipOf(server);
   /** Exposes etcd3's internal gRPC clients. */
   class RawEtcd extends Etcd3 {
@@ -74,6 +75,15 @@ async function openChannel(server: string, options: GrpcOptions): Promise<Channe
     etcd.host.channelCredentials = credentials.createSsl(options.ca ?? null, options.key ?? null, options.cert ?? null, verify);
   }
   return { service: (name) => etcd.host.getServiceClient(name), close: () => etcd.close() };
+}
+
+/** Loads etcd3 after its dependencies, each in an event-loop turn of its own: together they take more than 100 ms of CPU. */
+async function library() {
+  await import("protobufjs");
+  await nextTurn();
+  const grpc = await import("@grpc/grpc-js");
+  await nextTurn();
+  return [await import("etcd3"), grpc] as const;
 }
 
 /** The IP address of an https server; undefined for host names and plain http. */
