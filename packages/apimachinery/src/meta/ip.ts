@@ -16,7 +16,9 @@ export function parseIp(address: string): string | undefined {
 
 /** Canonical form in Go: shortest IPv6, and IPv4 for an IPv4-mapped address. @param ip from `parseIp` */
 export function canonicalIp(ip: string): string {
-  return isIPv4(ip) ? ip : (mappedIpv4(ip) ?? canonicalIpv6(ip));
+  if (isIPv4(ip)) return ip;
+  const canonical = canonicalIpv6(ip);
+  return mappedIn(canonical) ?? canonical;
 }
 
 /** @returns undefined for an invalid CIDR */
@@ -64,8 +66,11 @@ export function canonicalIpv6(ip: string): string {
 
 /** The IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`); undefined for others. */
 export function mappedIpv4(ip: string): string | undefined {
-  if (isIPv4(ip)) return undefined;
-  const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonicalIpv6(ip));
+  return isIPv4(ip) ? undefined : mappedIn(canonicalIpv6(ip));
+}
+
+function mappedIn(canonical: string): string | undefined {
+  const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
   if (!match) return undefined;
   const high = Number.parseInt(match[1] as string, 16);
   const low = Number.parseInt(match[2] as string, 16);

@@ -3,7 +3,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { canonicalIpv6, mappedIpv4, parseIp } from "@coxswain/apimachinery/meta/ip";
+import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import {
@@ -148,26 +148,18 @@ export function isValidIp(address: string): string[] {
 export function checkNonSpecialIp(address: string, path: string): FieldError[] {
   const ip = parseIp(address);
   if (ip === undefined) return [invalidValue(path, address, "must be a valid IP address")];
-  const plain = mappedIpv4(ip) ?? ip;
+  const plain = canonicalIp(ip);
   const errors: FieldError[] = [];
-  if (plain === "0.0.0.0" || isZeroIpv6(plain)) errors.push(invalidValue(path, address, `may not be unspecified (${address})`));
-  if (/^127\./.test(plain) || isLoopbackIpv6(plain))
+  if (plain === "0.0.0.0" || plain === "::") errors.push(invalidValue(path, address, `may not be unspecified (${address})`));
+  if (/^127\./.test(plain) || plain === "::1")
     errors.push(invalidValue(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"));
-  if (/^169\.254\./.test(plain) || /^fe[89ab]/i.test(plain)) {
+  if (/^169\.254\./.test(plain) || /^fe[89ab][0-9a-f]:/.test(plain)) {
     errors.push(invalidValue(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
   }
-  if (/^224\.0\.0\./.test(plain) || /^ff[0-9a-f]2:/i.test(plain)) {
+  if (/^224\.0\.0\./.test(plain) || /^ff[0-9a-f]2:/.test(plain)) {
     errors.push(invalidValue(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
   }
   return errors;
-}
-
-function isZeroIpv6(ip: string): boolean {
-  return !isIPv4(ip) && canonicalIpv6(ip) === "::";
-}
-
-function isLoopbackIpv6(ip: string): boolean {
-  return !isIPv4(ip) && canonicalIpv6(ip) === "::1";
 }
 
 /** Names of environment variables. @returns error texts */

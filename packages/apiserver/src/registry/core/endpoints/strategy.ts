@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   checkNonSpecialIp,
@@ -18,27 +19,32 @@ export const endpointsStrategy: Strategy<Endpoints> = {
   namespaceScoped: true,
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
-  validate: (next) => validateEndpoints(next),
-  validateUpdate: (next) => validateEndpoints(next),
+  validateInSteps: (next) => validateEndpoints(next),
 };
 
-function validateEndpoints(endpoints: Endpoints): FieldError[] {
-  return (endpoints.subsets ?? []).flatMap((subset, i) => validateSubset(subset, index("subsets", i)));
+function* validateEndpoints(endpoints: Endpoints): Steps<FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [i, subset] of (endpoints.subsets ?? []).entries()) {
+    yield* validateSubset(subset, index("subsets", i), errors);
+  }
+  return errors;
 }
 
-function validateSubset(subset: EndpointSubset, path: string): FieldError[] {
-  const errors: FieldError[] = [];
+/** Addresses checked between two yields: less than a millisecond. */
+const checkedAtOnce = 100;
+
+function* validateSubset(subset: EndpointSubset, path: string, errors: FieldError[]): Steps<void> {
   const { addresses = [], notReadyAddresses = [], ports = [] } = subset;
   if (!addresses?.length && !notReadyAddresses?.length)
     errors.push(required(path, "must specify `addresses` or `notReadyAddresses`"));
-  for (const [i, address] of (addresses ?? []).entries())
-    errors.push(...validateAddress(address, index(child(path, "addresses"), i)));
-  for (const [i, address] of (notReadyAddresses ?? []).entries()) {
-    errors.push(...validateAddress(address, index(child(path, "notReadyAddresses"), i)));
+  for (const [name, list] of Object.entries({ addresses, notReadyAddresses })) {
+    for (const [i, address] of (list ?? []).entries()) {
+      errors.push(...validateAddress(address, index(child(path, name), i)));
+      if (i % checkedAtOnce === 0) yield;
+    }
   }
   for (const [i, port] of (ports ?? []).entries())
     errors.push(...validatePort(port, (ports ?? []).length > 1, index(child(path, "ports"), i)));
-  return errors;
 }
 
 function validateAddress(address: EndpointAddress, path: string): FieldError[] {

@@ -21,8 +21,8 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
       semanticEqual(next.metadata.labels, current.metadata.labels);
     next.metadata.generation = same ? generation : generation + 1;
   },
-  validate: (next) => validateEndpointSlice(next),
-  validateUpdate: (next, current) => validateEndpointSliceUpdate(next, current),
+  validateInSteps: (next, current) =>
+    current === undefined ? validateEndpointSlice(next) : validateEndpointSliceUpdate(next, current),
 };
 
 function hasHints({ endpoints }: EndpointSlice): boolean {

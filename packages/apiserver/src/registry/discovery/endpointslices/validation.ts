@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, notSupported, required, tooMany } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import {
@@ -23,22 +24,24 @@ const maxPorts = 20000;
 const maxTopologyLabels = 16;
 const maxZoneHints = 8;
 
-/** Source: pkg/apis/discovery/validation/validation.go */
-export function validateEndpointSlice(slice: EndpointSlice): FieldError[] {
+/**
+ * Yields between endpoints: a slice may have 100,000 addresses.
+ * Source: pkg/apis/discovery/validation/validation.go
+ */
+export function* validateEndpointSlice(slice: EndpointSlice): Steps<FieldError[]> {
   const addressType: string = slice.addressType ?? "";
   const errors: FieldError[] = [];
   if (addressType === "") errors.push(required("addressType"));
   else if (!["IPv4", "IPv6", "FQDN"].includes(addressType))
     errors.push(notSupported("addressType", addressType, ["FQDN", "IPv4", "IPv6"]));
-  errors.push(...validateEndpoints(slice, addressType), ...validatePorts(slice));
-  return errors;
+  return [...errors, ...(yield* validateEndpoints(slice, addressType)), ...validatePorts(slice)];
 }
 
-export function validateEndpointSliceUpdate(next: EndpointSlice, current: EndpointSlice): FieldError[] {
-  return [...validateEndpointSlice(next), ...immutableField(next.addressType, current.addressType, "addressType")];
+export function* validateEndpointSliceUpdate(next: EndpointSlice, current: EndpointSlice): Steps<FieldError[]> {
+  return [...(yield* validateEndpointSlice(next)), ...immutableField(next.addressType, current.addressType, "addressType")];
 }
 
-function validateEndpoints(slice: EndpointSlice, addressType: string): FieldError[] {
+function* validateEndpoints(slice: EndpointSlice, addressType: string): Steps<FieldError[]> {
   const endpoints = slice.endpoints ?? [];
   if (endpoints.length > maxEndpoints) return [tooMany("endpoints", endpoints.length, maxEndpoints)];
   const errors: FieldError[] = [];
@@ -66,6 +69,7 @@ function validateEndpoints(slice: EndpointSlice, addressType: string): FieldErro
     errors.push(...checkLabels(topology, child(at, "deprecatedTopology")));
     if (endpoint.hostname !== undefined) errors.push(...dns1123Label(endpoint.hostname, child(at, "hostname")));
     errors.push(...validateZones(endpoint.hints?.forZones ?? [], child(at, "hints", "forZones")));
+    yield;
   }
   return errors;
 }
