@@ -20,6 +20,8 @@ export interface ConnectionsOptions {
   readonly readTimeoutMs?: number | undefined;
   /** Time limit for a client to read a complete response; then it is disconnected. Default: none. */
   readonly answerTimeoutMs?: number | undefined;
+  /** Replaces both limits when the server closes and they are longer. Default 10 s. */
+  readonly closingReadTimeoutMs?: number | undefined;
 }
 
 /** A connection whose protocol is implemented here and not by Node. */
@@ -52,6 +54,8 @@ export interface ServedExchange extends Exchange {
 
 export const defaultCheckMs = 5_000;
 const defaultReadTimeoutMs = 60_000;
+/** A client that does not read must not keep the server from ending for the whole grace period. */
+const defaultClosingReadTimeoutMs = 10_000;
 /** Time for clients to see the final GOAWAY. */
 const goodbyeMs = 1_000;
 
@@ -66,6 +70,8 @@ export class Connections {
   readonly #gate = newRequestGate();
   readonly #exchanges = new Roster<ServedExchange>();
   #draining = false;
+  /** When draining began, as `performance.now()`. */
+  #drainingMs = Number.POSITIVE_INFINITY;
   /** Called during shutdown when an exchange or a socket has ended. */
   #onLess: (() => void) | undefined;
   readonly #sweeper: NodeJS.Timeout;
@@ -79,11 +85,14 @@ export class Connections {
     const now = performance.now();
     for (const connection of this.#connections) connection.check(now);
     const { answerTimeoutMs = Number.POSITIVE_INFINITY, readTimeoutMs = defaultReadTimeoutMs } = this.#options;
+    const { closingReadTimeoutMs = defaultClosingReadTimeoutMs } = this.#options;
     for (const exchange of this.#exchanges.all()) {
       const { unreadMs } = exchange;
       if (exchange.isAnswered) exchange.answeredMs ??= now;
       const answeredFor = now - (exchange.answeredMs ?? now);
-      if (answeredFor >= answerTimeoutMs || now - (unreadMs ?? now) >= readTimeoutMs) exchange.abort();
+      const unreadFor = now - (unreadMs ?? now);
+      const closingFor = Math.min(now - this.#drainingMs, Math.max(answeredFor, unreadFor));
+      if (answeredFor >= answerTimeoutMs || unreadFor >= readTimeoutMs || closingFor >= closingReadTimeoutMs) exchange.abort();
     }
   }
 
@@ -172,13 +181,14 @@ export class Connections {
 
   async drain(graceMs: number, http: Server): Promise<void> {
     this.#draining = true;
-    clearInterval(this.#sweeper);
+    this.#drainingMs = performance.now();
     http.closeIdleConnections();
     for (const connection of this.#connections) {
       if (connection.size === 0 || graceMs === 0) connection.close();
       else connection.leave();
     }
     await this.#until(() => this.#exchanges.size === 0, graceMs);
+    clearInterval(this.#sweeper);
     for (const exchange of this.#exchanges.all()) exchange.abort();
     // A final GOAWAY tells clients which requests were not processed and can be retried; a closed socket does not.
     http.closeIdleConnections();

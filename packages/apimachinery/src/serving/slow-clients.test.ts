@@ -230,3 +230,26 @@ test("hundreds of them at once hold nobody up, and all their descriptors come ba
   for (const socket of sockets) socket.destroy();
   await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
 });
+
+test("a server that closes does not wait for a client that does not read its response", { timeout: 120_000 }, async (t) => {
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls: { cert: pair.certPem, key: pair.keyPem },
+    handler,
+    log: discardLogger,
+    headersCheckMs: 20,
+    closingReadTimeoutMs: 50,
+  });
+  const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.certPem });
+  t.after(() => session.destroy());
+  session.on("error", () => {});
+  const streams = ["/big", "/lazy"].map((path) => session.request({ ":path": path }));
+  const ended = streams.map((stream) => {
+    stream.on("error", () => {});
+    return new Promise((resolve) => stream.once("close", resolve));
+  });
+  await Promise.all(streams.map((stream) => once(stream, "response"))); // which are not read
+  await server.close(3_600_000);
+  await Promise.all(ended);
+});
