@@ -243,11 +243,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     },
     async stop(graceMs = flags["request-timeout"]) {
       edge.shutDown();
-      await kubernetesService
-        ?.stop()
-        .catch((err: unknown) =>
-          log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) }),
-        );
+      await kubernetesService?.stop();
       if (flags["shutdown-delay-duration"] > 0) await clock.sleep(flags["shutdown-delay-duration"]);
       if (flags["shutdown-send-retry-after"]) {
         // Whoever comes is told to go elsewhere, which takes a server that listens.

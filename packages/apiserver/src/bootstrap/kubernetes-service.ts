@@ -16,6 +16,8 @@ const name = "kubernetes";
 const namespace = "default";
 const skipMirror = "endpointslice.kubernetes.io/skip-mirror";
 const reconcileIntervalMs = 10_000;
+/** Each of several calls to an etcd that does not answer takes 10 s. */
+const longestLeaveMs = 2_000;
 
 /** Maps the current endpoint addresses to the desired ones. */
 export type Members = (current: readonly string[]) => readonly string[];
@@ -56,7 +58,10 @@ interface EndpointSlice extends KubeObject {
 export interface KubernetesServiceLoop {
   /** Resolves after the first reconciliation, whether or not it succeeded. */
   readonly begun: Promise<void>;
-  /** Stops the loop and removes this server's address from the endpoints. */
+  /**
+   * Stops the loop and removes this server's address from the endpoints, unless that takes longer than a server that is to
+   * stop can wait, as without etcd. The address is then removed by the other servers, when the lease has expired. Never rejects.
+   */
   stop(): Promise<void>;
 }
 
@@ -79,11 +84,26 @@ export function runKubernetesService(options: KubernetesServiceOptions): Kuberne
     begun: reconcile(),
     async stop() {
       timer.cancel();
-      await running;
-      if (options.servers === undefined) return;
-      await writeEndpoints(options, await options.servers.remove(options.advertiseAddress));
+      const { clock, log } = options;
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const limit = clock.after(longestLeaveMs, () => {
+        log.warn("gave up taking this server out of the endpoints of the kubernetes service", { afterMs: longestLeaveMs });
+        resolve();
+      });
+      await Promise.race([late, leave().catch(couldNotLeave)]);
+      limit.cancel();
     },
   };
+
+  async function leave(): Promise<void> {
+    await running;
+    if (options.servers === undefined) return;
+    await writeEndpoints(options, await options.servers.remove(options.advertiseAddress));
+  }
+
+  function couldNotLeave(err: unknown): void {
+    options.log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) });
+  }
 }
 
 async function reconcileOnce(options: KubernetesServiceOptions): Promise<void> {
