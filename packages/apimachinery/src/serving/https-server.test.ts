@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Server as NetServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
@@ -471,3 +472,22 @@ test("servers share a port when each of them asks for that, and both get connect
   }
   assert.deepEqual(answered, new Set(["first", "second"]));
 });
+
+for (const { name, more } of [
+  { name: "HTTPS", more: {} },
+  { name: "plain HTTP", more: { tls: undefined } },
+]) {
+  test(`a connection that cannot be accepted does not end a server of ${name}`, async (t) => {
+    const said: string[] = [];
+    const log = { ...discardLogger, error: (message: string) => void said.push(message) };
+    const server = await start(t, echo, { log, ...more });
+    const listener = Promise.withResolvers<NetServer>();
+    const accepted = (message: unknown): void => listener.resolve((message as { socket: { server: NetServer } }).socket.server);
+    subscribe("net.server.socket", accepted);
+    t.after(() => unsubscribe("net.server.socket", accepted));
+    const socket = connectTcp(server.port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    (await listener.promise).emit("error", Object.assign(new Error("accept ENFILE"), { code: "ENFILE" }));
+    assert.deepEqual(said, ["cannot accept a connection"]);
+  });
+}

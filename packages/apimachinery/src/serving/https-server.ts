@@ -67,6 +67,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   for (const name of options.tls?.cipherSuites ?? [])
     if (Object.hasOwn(insecureCipherSuites, name)) options.log.warn("Use of insecure cipher detected.", { cipher: name });
   await listen(listener, options);
+  // A connection that cannot be accepted, for want of memory or descriptors, must not end the process.
+  listener.on("error", (err) => options.log.error("cannot accept a connection", err));
   const bound = listener.address() as AddressInfo;
   const watcher =
     tls === undefined || options.tls === undefined
