@@ -28,22 +28,29 @@ interface Made {
 export class OpenApiBytes {
   readonly #forms: readonly DocumentForm[];
   readonly #modified: number;
+  readonly #building: (work: Promise<unknown>) => void;
   readonly #made = new Map<DocumentForm, Promise<Made>>();
 
-  /** @param forms the first one is the default @param modified milliseconds since the epoch */
-  constructor(forms: readonly DocumentForm[], modified: number) {
+  /**
+   * @param forms the first one is the default
+   * @param modified milliseconds since the epoch
+   * @param building called with each encoding when it begins
+   */
+  constructor(forms: readonly DocumentForm[], modified: number, building: (work: Promise<unknown>) => void = () => {}) {
     this.#forms = forms;
     this.#modified = modified;
+    this.#building = building;
   }
 
   /** Responds with 304 when the client has the document, 406 without a body when it accepts none of the forms. */
-  async respond({ exchange }: RequestContext): Promise<void> {
+  async respond(ctx: RequestContext): Promise<void> {
+    const { exchange } = ctx;
     if (exchange.method !== "GET" && exchange.method !== "HEAD") {
       return exchange.respond(405, { "content-type": "text/plain; charset=utf-8" }, "Method Not Allowed\n");
     }
     const form = this.#formOf(exchange.headers.accept);
     if (form === undefined) return exchange.respond(406, { vary: "Accept-Encoding, Accept" });
-    const made = await this.#make(form);
+    const made = await beforeEnd(ctx, this.#make(form));
     const headers: Record<string, string> = {
       "content-type": form.contentType,
       etag: made.etag,
@@ -57,7 +64,7 @@ export class OpenApiBytes {
     }
     if (!acceptsGzip(exchange.headers["accept-encoding"])) return exchange.respond(200, headers, made.bytes);
     made.packed ??= promisify(gzip)(made.bytes);
-    exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await made.packed);
+    exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await beforeEnd(ctx, made.packed));
   }
 
   /** Encodes a form once, for concurrent requests, too. */
@@ -66,6 +73,7 @@ export class OpenApiBytes {
     if (made === undefined) {
       made = (async () => inTurns(taggedSteps(form)))();
       made.catch(() => this.#made.delete(form));
+      this.#building(made);
       this.#made.set(form, made);
     }
     return made;
@@ -87,6 +95,19 @@ export class OpenApiBytes {
     if (tags !== undefined) return tags.split(",").some((one) => ["*", etag].includes(one.trim().replace(/^W\//, "")));
     const since = Date.parse(headers["if-modified-since"] ?? "");
     return since >= Math.floor(this.#modified / 1000) * 1000;
+  }
+}
+
+/** Waits for work that others share, until the request has ended. @throws the reason of the request's signal */
+export async function beforeEnd<T>({ signal }: RequestContext, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = (): void => reject(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    return await Promise.race([work, ended]);
+  } finally {
+    signal.removeEventListener("abort", end);
   }
 }
 

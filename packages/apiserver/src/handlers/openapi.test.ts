@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/schema/openapi/v2";
@@ -8,7 +9,8 @@ import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { everyResource } from "@coxswain/apimachinery/testing/openapi-resources";
 import protobuf from "protobufjs";
 import type { RequestContext } from "../request/context.ts";
-import { OpenApiBytes } from "./openapi-bytes.ts";
+import { newCurrent } from "./openapi.ts";
+import { beforeEnd, OpenApiBytes } from "./openapi-bytes.ts";
 import { encodeOpenApi } from "./openapi-protobuf.ts";
 import { encodeOpenApiV3 } from "./openapi-v3-protobuf.ts";
 
@@ -218,10 +220,41 @@ test("documents of 300 definitions are made in steps, and once for all who ask",
     const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0);
     const answers: number[] = [];
     const exchange = { method: "GET", headers: {}, respond: (_: number, __: object, body: Buffer) => answers.push(body.length) };
-    await Promise.all([1, 2].map(() => bytes.respond({ exchange } as unknown as RequestContext)));
+    const { signal } = new AbortController();
+    await Promise.all([1, 2].map(() => bytes.respond({ exchange, signal } as unknown as RequestContext)));
     assert.equal(answers.length, 2);
     assert.ok((answers[0] as number) > 3e6);
     assert.equal(made, round + 1);
   });
   assert.ok(longest < 300, `a turn of ${longest} ms`);
+});
+
+test("requests that arrive while documents are made share the next ones, however often the resources have changed", async () => {
+  let generation = 0;
+  const builds: PromiseWithResolvers<void>[] = [];
+  const current = newCurrent(
+    () => `${generation}`,
+    async (building) => {
+      const build = Promise.withResolvers<void>();
+      builds.push(build);
+      building(build.promise);
+      return generation;
+    },
+  );
+  assert.equal(await current(), 0);
+  const later: Promise<number>[] = [];
+  for (generation = 1; generation < 10; generation++) later.push(current());
+  await nextTurn();
+  assert.equal(builds.length, 1);
+  builds[0]?.reject(new Error("no"));
+  assert.deepEqual(new Set(await Promise.all(later)), new Set([10]));
+  assert.equal(builds.length, 2);
+  assert.equal(await current(), 10, "the same generation waits for nobody");
+});
+
+test("a request that ends does not wait for a document", async () => {
+  const cancel = new AbortController();
+  const waiting = beforeEnd({ signal: cancel.signal } as RequestContext, new Promise(() => {}));
+  cancel.abort(new Error("the client went away"));
+  await assert.rejects(waiting, /the client went away/);
 });

@@ -7,7 +7,7 @@ import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
 import type { RequestContext } from "../request/context.ts";
 import type { HandlerEnv } from "./env.ts";
-import { type DocumentForm, OpenApiBytes } from "./openapi-bytes.ts";
+import { beforeEnd, type DocumentForm, OpenApiBytes } from "./openapi-bytes.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
@@ -30,27 +30,54 @@ export function openApiV3Paths(env: HandlerEnv): readonly string[] {
 /** @returns a handler that returns false when the path does not exist. @param parts of the path: `openapi`, `v2` */
 export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
   const hasV3 = env.services.featureEnabled("OpenAPIV3");
-  let made: Promise<Documents> | undefined;
-  let generation = "";
-  const documents = (): Promise<Documents> => {
-    const now = `${env.resources.generation}/${env.aggregated?.openApi.generation ?? 0}`;
-    if (made === undefined || generation !== now) {
-      generation = now;
-      made = newDocuments(env);
-    }
-    return made;
-  };
+  const documents = newCurrent(
+    () => `${env.resources.generation}/${env.aggregated?.openApi.generation ?? 0}`,
+    (building) => newDocuments(env, building),
+  );
   return async (ctx, parts) => {
     const [, version, ...root] = parts;
     if (version === "v2" && root.length === 0) {
-      await (await documents()).v2.respond(ctx);
+      const { v2 } = await beforeEnd(ctx, documents());
+      await v2.respond(ctx);
       return true;
     }
     if (version !== "v3" || !hasV3) return false;
-    const { roots, v3 } = await documents();
+    const { roots, v3 } = await beforeEnd(ctx, documents());
     if (root.length === 0) await roots.respond(ctx);
     else await (v3.get(root.join("/"))?.respond(ctx) ?? respondAggregated(env, ctx, root.join("/")));
     return true;
+  };
+}
+
+/**
+ * Creates the documents of the current generation for the first request after a change. While documents of an earlier
+ * generation are being encoded it waits, so that a series of changes causes no more than one build at a time, and all
+ * requests that arrive in the meantime share the next one.
+ * @param make must report encodings to its argument
+ */
+export function newCurrent<T>(
+  generationNow: () => string,
+  make: (building: (work: Promise<unknown>) => void) => Promise<T>,
+): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  let generation = "";
+  const running = new Set<Promise<unknown>>();
+  const building = (work: Promise<unknown>): void => {
+    const end = (): void => void running.delete(ended);
+    const ended: Promise<void> = work.then(end, end);
+    running.add(ended);
+  };
+  return async () => {
+    while (generation !== generationNow() && running.size > 0) await Promise.all(running);
+    const now = generationNow();
+    if (made === undefined || generation !== now) {
+      generation = now;
+      made = make(building);
+      made.catch(() => {
+        made = undefined; // the next request tries again
+      });
+    }
+    return made;
   };
 }
 
@@ -63,7 +90,7 @@ async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: Reque
 }
 
 /** Imports the generators on first use, since they are large. */
-async function newDocuments(env: HandlerEnv): Promise<Documents> {
+async function newDocuments(env: HandlerEnv, building: (work: Promise<unknown>) => void): Promise<Documents> {
   const [{ openApiV2Steps }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
     import("@coxswain/apimachinery/schema/openapi/v2"),
     import("@coxswain/apimachinery/schema/openapi/v3"),
@@ -81,7 +108,7 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
   function* protobufV2Steps(): Steps<Buffer> {
     return yield* encodeOpenApi(yield* v2());
   }
-  const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified);
+  const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified, building);
   const v3 = openApiV3(resources, options);
   return {
     v2: bytes([jsonForm(v2), { mediaType: protobufV2, contentType: "application/octet-stream", make: protobufV2Steps }]),
