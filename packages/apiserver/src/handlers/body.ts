@@ -9,6 +9,7 @@ import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
@@ -66,7 +67,10 @@ export async function decodeBody(
     throw invalid({ group: found.group, kind: found.kind }, object.metadata.name ?? "", [fault]);
   }
   complainOfUnknown(call, object, expected, strict);
-  call.ctx.audit?.requestObject(object, () => withDefaults(call, object, expected));
+  if (call.ctx.audit !== undefined) {
+    await pauseAfter(bytes);
+    call.ctx.audit.requestObject(object, () => withDefaults(call, object, expected));
+  }
   return object;
 }
 

@@ -5,11 +5,13 @@
  */
 import { decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
+import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
+import { jsonPatchSteps } from "@coxswain/apimachinery/patch/json-patch";
 import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
@@ -70,8 +72,10 @@ async function mutate(
   let changed = false;
   try {
     await dispatcher.call(invocation, attributes, round, async (answer) => {
+      await pauseAfter(answer.patch ?? nothing); // a patch of 10 MB is parsed three times: here, in the answer, and to be applied
       const operations = operationsOf(answer);
       if (operations.length === 0) return;
+      await pauseAfter(answer.patch ?? nothing);
       const next = await patched(ctx, dispatcher, invocation, attributes, answer);
       const what = { configuration, webhook: webhook.name, patch: operations, patchType: "JSONPatch" };
       attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
@@ -83,6 +87,8 @@ async function mutate(
   }
   return changed;
 }
+
+const nothing = Buffer.alloc(0);
 
 /** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
 function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
@@ -114,10 +120,9 @@ async function patched(
   const { kind, object: shown } = await dispatcher.shown(invocation, attributes);
   try {
     // The patch applies to the object that was sent, and its result is parsed like a request body.
-    const document = applyJsonPatch(
-      { ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) },
-      patch as Buffer,
-    ) as KubeObject;
+    const document = (await inTurns(
+      jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch as Buffer),
+    )) as KubeObject;
     if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
       throw new Error(`admission webhook ${name} attempted to change the kind of the object`);
     }

@@ -124,5 +124,8 @@ export function certificateFault(data: Buffer): string | undefined {
 /** Bytes formatted like Go's `%#v`. */
 export function goBytes(bytes: Uint8Array): GoText {
   if (bytes.length === 0) return new GoText("[]byte(nil)");
-  return new GoText(`[]byte{${[...bytes].map((byte) => `0x${byte.toString(16)}`).join(", ")}}`);
+  return new GoText(`[]byte{${Array.from(bytes, (byte) => goByte[byte]).join(", ")}}`);
 }
+
+/** A request may have a megabyte. */
+const goByte = Array.from({ length: 256 }, (_, byte) => `0x${byte.toString(16)}`);
