@@ -61,7 +61,7 @@ async function bench(t: TestContext) {
     for (const container of pod.spec.containers) await to.allocate(pod, container, anywhere);
     return to.givenTo(pod.metadata.uid, "main").map(({ resource, byNode }) => `${resource} ${[...byNode.values()].flat()}`);
   };
-  return { manager, open, clock, register, allocate };
+  return { manager, open, clock, register, allocate, dir };
 }
 
 test("a device that fell ill is given to nobody, and counts for the node, until it is well again", async (t) => {
@@ -154,4 +154,17 @@ test("a resource that no plugin gives keeps no other from being told where it is
   assert.deepEqual([...manager.podHints(pod).keys()], [gpu]);
   assert.equal(manager.concerns(podOf("p2", { "other.example/x": "1" })), false);
   assert.equal(manager.concerns(pod), true);
+});
+
+test("a checkpoint that cannot be written ends neither the stream of devices nor the node's amounts, but an allocation", async (t) => {
+  const { manager, clock, register, allocate, dir } = await bench(t);
+  const plugin = await register(gpu, "a", [aDevice("g1")]);
+  await rm(dir, { recursive: true });
+  plugin.list([aDevice("g1"), aDevice("g2")]);
+  assert.equal(manager.amounts().allocatable[gpu], "2");
+  await assert.rejects(allocate(podOf("p1", { [gpu]: "1" })), /ENOENT/);
+  plugin.die();
+  await settle();
+  await clock.advance(10 * 60_000);
+  assert.equal(manager.amounts().allocatable[gpu], "0");
 });

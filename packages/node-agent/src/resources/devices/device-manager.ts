@@ -80,6 +80,18 @@ export function newDeviceManager(options: {
     file.save({ given, registered });
   }
 
+  /**
+   * For changes on the plugins' side, which come in a stream's events: a full disk must not end the agent there.
+   * Source: pkg/kubelet/cm/devicemanager/manager.go genericDeviceUpdateCallback
+   */
+  function trySave(): void {
+    try {
+      save();
+    } catch (err) {
+      log.error("Writing checkpoint encountered", err);
+    }
+  }
+
   function restore(): void {
     let kept: DeviceCheckpoint | undefined;
     try {
@@ -120,7 +132,7 @@ export function newDeviceManager(options: {
     await client.watch((list) => {
       if (plugins.get(resource) !== plugin) return;
       devices.set(resource, new Map(list.map((device) => [device.ID, device])));
-      save();
+      trySave();
       onChange();
     });
     client.close();
@@ -130,7 +142,7 @@ export function newDeviceManager(options: {
     plugin.stoppedAt = clock.monotonic();
     const last = devices.get(resource) ?? new Map<string, PluginDevice>();
     devices.set(resource, new Map([...last].map(([id, device]) => [id, { ...device, health: "Unhealthy" }])));
-    save();
+    trySave();
     onChange();
   }
 
@@ -140,7 +152,7 @@ export function newDeviceManager(options: {
       plugins.delete(resource);
       devices.delete(resource);
       gone.add(resource);
-      save();
+      trySave();
     }
   }
 
