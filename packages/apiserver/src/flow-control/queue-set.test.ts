@@ -13,15 +13,17 @@ const asked = { info: parseRequestInfo("GET", "/api/v1/pods"), user: { name: "u"
 
 function aSet(config: Partial<QueueSetConfig> = {}) {
   const clock = newFakeClock();
-  const metrics = newFlowControlMetrics(newMetricsRegistry(), clock);
+  const registry = newMetricsRegistry();
+  const metrics = newFlowControlMetrics(registry, clock);
+  const level = metrics.level("test");
   const set = new QueueSet(
     { concurrencyLimit: 2, queuing: { queues: 64, handSize: 6, queueLengthLimit: 3 }, requestWaitLimitMs: 15_000, ...config },
     clock,
-    metrics.level("test"),
+    level,
   );
   const counted = metrics.flow("test", "schema");
   const ask = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, asked });
-  return { clock, set, counted, ask };
+  return { clock, set, counted, ask, level, page: () => registry.render() };
 }
 
 const states = (tickets: (Ticket | undefined)[]) => tickets.map((ticket) => ticket?.state ?? "refused");
@@ -40,9 +42,13 @@ test("what finds a seat runs, the rest waits its turn in the order it came", () 
   assert.equal(set.idle, true);
 });
 
-test("without queues, what finds no seat is refused", () => {
-  const { ask } = aSet({ queuing: undefined });
+test("without queues, what finds no seat is refused", async () => {
+  const { ask, page } = aSet({ queuing: undefined });
   assert.deepEqual(states([ask("a"), ask("b"), ask("c")]), ["executing", "executing", "refused"]);
+  assert.match(
+    await page(),
+    /rejected_requests_total\{priority_level="test",flow_schema="schema",reason="concurrency-limit"\} 1$/m,
+  );
 });
 
 test("a flow fills its hand of queues and no others; another flow still finds room", () => {
@@ -114,8 +120,11 @@ test("who leaves frees its place in the queue", () => {
   const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
   const [first, second] = [ask("a"), ask("a")] as Ticket[];
   assert.equal(ask("a"), undefined);
+  const told: boolean[] = [];
+  (second as Ticket).decided = (runs) => told.push(runs);
   second?.cancel();
   second?.cancel();
+  assert.deepEqual(told, [false]);
   assert.equal(ask("a")?.state, "waiting");
   assert.deepEqual([set.waiting, set.executing], [1, 1]);
   first?.cancel(); // already executing
@@ -160,7 +169,181 @@ test("queues that are too many go when they are empty", () => {
   set.reconfigure({ concurrencyLimit: 100, queuing: { queues: 2, handSize: 1, queueLengthLimit: 3 }, requestWaitLimitMs: 1 });
   for (const ticket of tickets) ticket.finish();
   assert.equal(set.idle, true);
-  assert.ok(set.queues.length < 64);
+  // A queue is removed after a request of its own.
+  assert.equal(set.queues.length, 64 - new Set(tickets.map(({ queue }) => queue)).size);
   const more = Array.from({ length: 5 }, (_, i) => ask(`flow-${i}`)) as Ticket[];
   assert.deepEqual(new Set(states(more)), new Set(["executing"]));
+});
+
+for (const seed of [1, 2, 3, 4]) {
+  test(`what queues, seats and gauges say is what the requests do, through a thousand steps (seed ${seed})`, async () => {
+    const random = seededRandom(seed);
+    const below = (n: number): number => Math.floor(random() * n);
+    const { clock, set, counted: flow } = aSet({ concurrencyLimit: 4, requestWaitLimitMs: 40 });
+    const reasons: string[] = [];
+    const counted = { ...flow, rejected: (reason: string) => void reasons.push(reason) };
+    let idled = 0;
+    set.onIdle = () => {
+      assert.equal(set.idle, true);
+      idled++;
+    };
+    let limit = 4;
+    const live = new Set<Ticket>();
+    /** Seats of answered writes, until their events are sent. */
+    const lingering = new Map<Ticket, number>();
+    let [refused, cancelled] = [0, 0];
+    for (let step = 0; step < 1000; step++) {
+      const some = [...live][below(live.size)];
+      const what = below(10);
+      if (what < 4) {
+        const work = { initialSeats: 1 + below(3), finalSeats: below(3), additionalMs: below(3) * 5 };
+        const ticket = set.start({ schema: "schema", flow: `flow-${below(5)}`, work, counted, asked });
+        if (ticket === undefined) refused++;
+        else live.add(ticket);
+      } else if (what < 7) {
+        if (some?.state === "executing" && some.request.work.additionalMs > 0)
+          lingering.set(some, clock.monotonic() + some.request.work.additionalMs);
+        some?.finish();
+      } else if (what === 7) {
+        if (some?.state === "waiting") cancelled++;
+        some?.cancel();
+      } else if (what === 8) await clock.advance(below(20));
+      else if (below(20) === 0) {
+        limit = 2 + below(4);
+        set.reconfigure({
+          concurrencyLimit: limit,
+          queuing: { queues: 8 + below(64), handSize: 3, queueLengthLimit: 3 },
+          requestWaitLimitMs: 40,
+        });
+      }
+      for (const [ticket, until] of lingering) if (until <= clock.monotonic()) lingering.delete(ticket);
+      for (const ticket of live) if (ticket.state === "refused" || ticket.state === "done") live.delete(ticket);
+      const waiting = [...live].filter(({ state }) => state === "waiting");
+      const executing = [...live].filter(({ state }) => state === "executing");
+      const seats = sum([...executing, ...lingering.keys()].map((ticket) => ticket.seats));
+      assert.deepEqual([set.waiting, set.executing, set.idle], [waiting.length, executing.length, live.size === 0]);
+      assert.deepEqual(
+        [flow.inQueue.value, flow.executing.value, flow.seatsInUse.value],
+        [waiting.length, executing.length, seats],
+      );
+      for (const queue of new Set([...live, ...lingering.keys()].map((ticket) => ticket.queue))) {
+        assert.deepEqual(
+          queue?.tickets,
+          waiting.filter((ticket) => ticket.queue === queue),
+        );
+        assert.equal(queue?.executing, executing.filter((ticket) => ticket.queue === queue).length);
+        const own = [...executing, ...lingering.keys()].filter((ticket) => ticket.queue === queue);
+        assert.equal(queue?.seatsInUse, sum(own.map((ticket) => ticket.seats)));
+        assert.ok(Math.abs((queue?.workWaiting ?? 0) - sum((queue?.tickets ?? []).map(({ work }) => work))) < 1e-9);
+        const first = queue?.tickets[0];
+        assert.ok(first === undefined || (queue?.nextR ?? 0) >= first.arrivalR, "credit for the time before its arrival");
+      }
+      // The widest request takes three seats.
+      assert.ok(waiting.length === 0 || seats + 3 > limit, `${waiting.length} wait, and ${seats} of ${limit} seats are taken`);
+    }
+    assert.deepEqual(
+      [reasons.filter((reason) => reason === "queue-full").length, reasons.filter((reason) => reason === "cancelled").length],
+      [refused, cancelled],
+    );
+    for (const ticket of live) ticket.cancel();
+    idled = 0;
+    for (const ticket of live) ticket.finish();
+    await clock.advance(20);
+    assert.equal(set.idle, true);
+    assert.ok(idled > 0);
+  });
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** Numerical Recipes' linear congruential generator; in [0, 1). */
+function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+test("virtual time advances by the seats in use for each busy queue, and a dispatch is charged what the request took", async () => {
+  const { ask, clock, level, page } = aSet({ concurrencyLimit: 2, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const [a, b] = [ask("a"), ask("b")] as Ticket[];
+  const waits = ask("a") as Ticket;
+  assert.notEqual(a?.queue, b?.queue);
+  await clock.advance(10_000); // two seats, two busy queues
+  assert.equal(level.currentR.value, 0);
+  b?.finish();
+  assert.equal(level.currentR.value, 10);
+  assert.equal(waits.state, "executing");
+  // The estimate of 3 ms was replaced by the ten seconds that b took; a is not finished, and owes its estimates alone.
+  assert.ok(near(b?.queue?.nextR, 10), String(b?.queue?.nextR));
+  assert.ok(near(a?.queue?.nextR, 0.006), String(a?.queue?.nextR));
+  await clock.advance(1000); // two seats, one busy queue
+  a?.finish();
+  assert.equal(level.currentR.value, 12);
+  assert.ok(near(a?.queue?.nextR, 11.003), String(a?.queue?.nextR));
+  const shown = await page();
+  const value = (name: string): number => Number(new RegExp(`^apiserver_flowcontrol_${name} (.*)$`, "m").exec(shown)?.[1]);
+  const own = 'priority_level="test"';
+  assert.deepEqual(
+    [value(`dispatch_r{${own}}`), value(`latest_s{${own}}`), value(`next_s_bounds{${own},bound="max"}`)],
+    [10, 0.003, 0.003],
+  );
+  assert.ok(near(value(`next_discounted_s_bounds{${own},bound="min"}`), 0), shown);
+});
+
+const near = (value: number | undefined, wanted: number): boolean => Math.abs((value ?? Number.NaN) - wanted) < 1e-9;
+
+test("the shares of the limits are sampled with the limits of their time, and no more once the level has retired", async () => {
+  const queuing = { queues: 1, handSize: 1, queueLengthLimit: 4 };
+  const { ask, clock, set, page } = aSet({ concurrencyLimit: 4, queuing });
+  assert.equal(set.queues.length, 1);
+  for (const seats of [3, 1, 1]) ask("a", { ...oneSeat, initialSeats: seats });
+  const sums = async (): Promise<number[]> => {
+    const shown = await page();
+    const sum = (name: string): number =>
+      Number(new RegExp(`^apiserver_flowcontrol_priority_level_${name}\\} (.*)$`, "m").exec(shown)?.[1]);
+    const requests = (phase: string) => sum(`request_count_samples_sum{phase="${phase}",priority_level="test"`);
+    return [requests("waiting"), requests("executing"), sum('seat_count_samples_sum{priority_level="test"')];
+  };
+  await clock.advance(100);
+  assert.deepEqual(await sums(), [25, 50, 100]);
+  set.reconfigure({ concurrencyLimit: 5, queuing: { ...queuing, queueLengthLimit: 8 }, requestWaitLimitMs: 1 });
+  await clock.advance(100);
+  assert.deepEqual(await sums(), [25, 110, 200]);
+  set.retire();
+  await clock.advance(100);
+  assert.deepEqual(await sums(), [25, 110, 200]);
+});
+
+test("flows whose requests are due at the same time take turns", () => {
+  const { ask } = aSet({ concurrencyLimit: 1, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const running = ask("first") as Ticket;
+  const order: string[] = [];
+  const tickets: Ticket[] = [];
+  for (let round = 0; round < 3; round++)
+    for (const flow of ["a", "b", "c"]) {
+      const ticket = ask(flow) as Ticket;
+      ticket.decided = () => {
+        order.push(flow);
+        tickets.push(ticket);
+      };
+    }
+  running.finish();
+  while (order.length < 9) tickets[order.length - 1]?.finish();
+  assert.deepEqual(
+    [0, 3, 6].map((from) =>
+      order
+        .slice(from, from + 3)
+        .sort()
+        .join(""),
+    ),
+    ["abc", "abc", "abc"],
+  );
+});
+
+test("a level that is full looks for no request to dispatch", () => {
+  const { ask, counted } = aSet();
+  for (const flow of ["a", "b", "c", "d"]) ask(flow);
+  assert.equal(counted.noAccommodation.value, 0);
 });

@@ -21,6 +21,8 @@ for (const { name, query, stored, seats } of [
   { name: "that selects looks at everything", query: "limit=100&labelSelector=a", stored: 150, seats: 3 },
   { name: "of the cache looks at everything once", query: "resourceVersion=0&limit=10", stored: 150, seats: 2 },
   { name: "at an exact revision reads storage", query: "resourceVersion=5&resourceVersionMatch=Exact", stored: 150, seats: 3 },
+  { name: "of a page from a revision reads storage", query: "resourceVersion=5&limit=10", stored: 150, seats: 1 },
+  { name: "of a later page reads storage", query: "resourceVersion=0&limit=10&continue=x", stored: 150, seats: 1 },
   { name: "takes ten seats at most", query: "", stored: 100_000, seats: 10 },
   { name: "of nothing takes one", query: "", stored: 0, seats: 1 },
   { name: "of an unknown resource takes one", query: "", stored: undefined, seats: 1 },

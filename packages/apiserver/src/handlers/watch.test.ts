@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { after, before, describe, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import type { Call } from "./env.ts";
+import type { ListOptions } from "./options.ts";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
-import { watchTimeoutMs } from "./watch.ts";
+import { watch, watchTimeoutMs } from "./watch.ts";
 
 test("a watch takes the time the client asks for, none if that is over", () => {
   assert.equal(watchTimeoutMs(7, 1_800_000), 7_000);
@@ -23,6 +28,58 @@ for (const { random, want } of [
     );
   });
 }
+
+/** A watch whose client, server and time are the test's. */
+function aCall(signal: AbortSignal, open: (signal: AbortSignal) => Promise<WatchQueue>) {
+  const clock = newFakeClock();
+  const response = { write: () => true, drained: async () => {}, end: () => void said.push("end") };
+  const said: string[] = [];
+  const exchange = { headers: {}, stream: () => response, destroy: () => void said.push("destroy") };
+  const call = {
+    env: { clock, minRequestTimeoutMs: 1000, services: { now: clock.now, featureEnabled: () => false } },
+    ctx: { exchange, query: new URLSearchParams(), signal, info: {} },
+    served: { store: { watch: (_: string, options: { signal: AbortSignal }) => open(options.signal) }, definition: {}, kind: {} },
+    namespace: "",
+    subresource: "",
+  } as unknown as Call;
+  return { call, clock, said };
+}
+
+for (const { name, when } of [
+  { name: "before its watch opened", when: "before" },
+  { name: "while its watch opened", when: "opening" },
+  { name: "later", when: "later" },
+]) {
+  test(`a client that went ${name} leaves no watch, timer or listener behind`, async () => {
+    const client = new AbortController();
+    if (when === "before") client.abort();
+    let queue: WatchQueue | undefined;
+    const { call, clock } = aCall(client.signal, async (signal) => {
+      if (when === "opening") client.abort();
+      queue = new WatchQueue({ signal });
+      return queue;
+    });
+    const done = watch(call, { resourceVersion: "" } as ListOptions);
+    if (when === "later") setImmediate(() => client.abort());
+    await done;
+    assert.equal(queue?.ended, true);
+    assert.equal(clock.waiting, 0);
+    assert.equal(getEventListeners(client.signal, "abort").length, 0);
+  });
+}
+
+test("a watch that cannot be opened leaves no timer or listener behind, and its signal is aborted", async () => {
+  const client = new AbortController();
+  let opened: AbortSignal | undefined;
+  const { call, clock } = aCall(client.signal, async (signal) => {
+    opened = signal;
+    throw new Error("etcd is gone");
+  });
+  await assert.rejects(watch(call, { resourceVersion: "" } as ListOptions), /etcd is gone/);
+  assert.equal(opened?.aborted, true);
+  assert.equal(clock.waiting, 0);
+  assert.equal(getEventListeners(client.signal, "abort").length, 0);
+});
 
 describe("watch", () => {
   let server: TestServer;

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict } from "@coxswain/apimachinery/errors/status-error";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { followConfiguration } from "./configuration.ts";
+import type { Configuration, FlowSchema, PriorityLevel } from "./plan.ts";
+
+const level = (name: string): PriorityLevel => ({ metadata: { name }, spec: { type: "Exempt" } });
+const schema = (name: string, levelName: string): FlowSchema => ({
+  metadata: { name },
+  spec: { priorityLevelConfiguration: { name: levelName }, matchingPrecedence: 1 },
+});
+
+async function following(t: TestContext, schemas: FlowSchema[], levels: PriorityLevel[] = []) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.put(priorityLevelConfigurations, ...levels);
+  client.put(flowSchemas, ...schemas);
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const configured: Configuration[] = [];
+  const flowControl = { configure: (wanted: Configuration) => void configured.push(wanted) };
+  const end = new AbortController();
+  t.after(() => end.abort());
+  followConfiguration({ informers, client, flowControl, clock, log: discardLogger })(end.signal);
+  informers.start(end.signal);
+  const condition = (name: string) => client.object<FlowSchema>(flowSchemas, name)?.status?.conditions?.[0];
+  const dangles = (name: string, status: string) =>
+    waitFor(() => condition(name)?.status === status, { what: `${name} to say ${status}` });
+  return { clock, client, configured, condition, dangles, end };
+}
+
+test("each schema says whether its level is there, and says it anew when that changes", async (t) => {
+  const { client, configured, condition, dangles } = await following(
+    t,
+    [schema("a", "here"), schema("b", "gone")],
+    [level("here")],
+  );
+  await dangles("a", "False");
+  await dangles("b", "True");
+  assert.deepEqual([condition("a")?.reason, condition("b")?.reason], ["Found", "NotFound"]);
+  assert.match(condition("b")?.message ?? "", /named "gone" but there is no such object/);
+  assert.deepEqual(configured[0]?.schemas.map(({ metadata }) => metadata.name).sort(), ["a", "b"]);
+  client.put(priorityLevelConfigurations, level("gone"));
+  await dangles("b", "False");
+  client.remove(priorityLevelConfigurations, "here");
+  await dangles("a", "True");
+  assert.deepEqual(
+    configured.at(-1)?.levels.map(({ metadata }) => metadata.name),
+    ["gone"],
+  );
+  const writes = client.writes.length;
+  client.put(flowSchemas, { ...(client.object<FlowSchema>(flowSchemas, "a") as FlowSchema) });
+  const before = configured.length;
+  await waitFor(() => configured.length > before, { what: "the change" });
+  assert.equal(client.writes.length, writes, "a condition that is right is not written again");
+});
+
+test("a status that cannot be written is tried again after fifteen seconds, and the schema behind it too", async (t) => {
+  let failures = 0;
+  const { client, clock, condition, dangles } = await following(t, []);
+  client.react("patch", "flowschemas", () => {
+    if (failures++ === 0) throw conflict(flowSchemas, "a", "try again");
+    return undefined;
+  });
+  client.put(flowSchemas, schema("a", "gone"));
+  await waitFor(() => failures === 1, { what: "the failure" });
+  client.put(flowSchemas, schema("b", "gone"));
+  await waitFor(
+    async () => {
+      if (condition("b") !== undefined) return true;
+      await clock.advance(15_000);
+      return false;
+    },
+    { what: "the second schema" },
+  );
+  await dangles("a", "True");
+});
+
+test("two servers that contradict each other write six times in a minute, and go on later", async (t) => {
+  const { client, clock, condition, dangles } = await following(t, [schema("a", "gone")]);
+  await dangles("a", "True");
+  const patches = () => client.writes.filter(({ verb }) => verb === "patch").length;
+  const contradict = async (): Promise<void> => {
+    const now = client.object<FlowSchema>(flowSchemas, "a") as FlowSchema;
+    client.put(flowSchemas, { ...now, status: { conditions: [{ type: "Dangling", status: "False", reason: "Found" }] } });
+  };
+  for (let write = 2; write <= 6; write++) {
+    await contradict();
+    await waitFor(() => patches() === write, { what: `write ${write}` });
+  }
+  await contradict();
+  await waitFor(() => clock.waiting > 0 && condition("a")?.status === "False", { what: "the retry" });
+  await clock.advance(59_000);
+  assert.equal(patches(), 6);
+  await clock.advance(20_000);
+  await waitFor(() => patches() === 7, { what: "the seventh write" });
+});
+
+test("nothing is written after the end", async (t) => {
+  const { client, dangles, end, configured } = await following(t, [schema("a", "gone")]);
+  await dangles("a", "True");
+  const writes = client.writes.length;
+  end.abort();
+  const before = configured.length;
+  client.put(flowSchemas, schema("b", "gone"));
+  await new Promise(setImmediate);
+  assert.deepEqual([client.writes.length, configured.length], [writes, before]);
+});

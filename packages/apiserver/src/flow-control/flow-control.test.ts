@@ -1,0 +1,263 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { defaultLevels, defaultSchemas, isMandatory } from "../bootstrap/flow-schemas.ts";
+import { newRequestMetrics } from "../filters/metrics.ts";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { newFlowControl } from "./flow-control.ts";
+import { newFlowControlMetrics } from "./metrics.ts";
+import type { FlowSchema, PriorityLevel } from "./plan.ts";
+import { priorityAndFairness } from "./priority-and-fairness.ts";
+import { newReadWriteLoad } from "./read-write-load.ts";
+
+const level = (name: string, queueLengthLimit?: number): PriorityLevel => ({
+  metadata: { name, uid: `uid-of-${name}` },
+  spec: {
+    type: "Limited",
+    limited: {
+      assuredConcurrencyShares: 1,
+      limitResponse:
+        queueLengthLimit === undefined
+          ? { type: "Reject" }
+          : { type: "Queue", queuing: { queues: 1, handSize: 1, queueLengthLimit } },
+    },
+  },
+});
+const schema = (name: string, levelName: string, user: string, by?: "ByUser" | "ByNamespace"): FlowSchema => ({
+  metadata: { name, uid: `uid-of-${name}` },
+  spec: {
+    matchingPrecedence: 100,
+    priorityLevelConfiguration: { name: levelName },
+    ...(by && { distinguisherMethod: { type: by } }),
+    rules: [
+      {
+        subjects: [{ kind: "User", user: { name: user } }],
+        resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true }],
+      },
+    ],
+  },
+});
+
+/** @param concurrency of all levels together; the catch-all level has 5 shares, one of `level` has 1 */
+function aFlowControl(concurrency = 12) {
+  const clock = newFakeClock();
+  const registry = newMetricsRegistry();
+  const flowControl = newFlowControl({
+    mandatory: { levels: defaultLevels.filter(isMandatory), schemas: defaultSchemas.filter(isMandatory) },
+    limits: { concurrency, requestWaitLimitMs: 15_000 },
+    clock,
+    metrics: newFlowControlMetrics(registry, clock),
+  });
+  const ask = (user: string, path = "/api/v1/namespaces/web/pods") =>
+    flowControl.flowOf({ info: parseRequestInfo("GET", path), user: { name: user, groups: [] } });
+  const levels = () => [...flowControl.levels()].map(({ plan, quiescing }) => `${plan.name}${quiescing ? " quiescing" : ""}`);
+  const start = (user: string) => {
+    const { schema: name, queues, counted } = ask(user);
+    const classified = { info: parseRequestInfo("GET", "/"), user: { name: user, groups: [] }, receivedMs: 0 };
+    const work = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
+    return queues?.start({ schema: name, flow: user, work, counted, asked: classified });
+  };
+  return { flowControl, clock, registry, ask, levels, start };
+}
+
+test("a request is of the first schema that matches, and its flow is told by user, by namespace or by nothing", () => {
+  const { flowControl, ask } = aFlowControl();
+  flowControl.configure({
+    levels: [level("own")],
+    schemas: [
+      schema("by-user", "own", "joe", "ByUser"),
+      schema("by-namespace", "own", "ann", "ByNamespace"),
+      schema("one", "own", "bob"),
+    ],
+  });
+  const flow = (user: string) => {
+    const { schema: name, schemaUid, levelUid, distinguisher } = ask(user);
+    const classified = { info: parseRequestInfo("GET", "/api/v1/namespaces/web/pods"), user: { name: user, groups: [] } };
+    return [name, schemaUid, levelUid, distinguisher(classified)];
+  };
+  assert.deepEqual(flow("joe"), ["by-user", "uid-of-by-user", "uid-of-own", "joe"]);
+  assert.deepEqual(flow("ann"), ["by-namespace", "uid-of-by-namespace", "uid-of-own", "web"]);
+  assert.deepEqual(flow("bob"), ["one", "uid-of-one", "uid-of-own", ""]);
+  assert.equal(ask("nobody").schema, "catch-all");
+});
+
+test("a deleted level at work stays until its last request has finished; an idle one goes at once", () => {
+  const { flowControl, levels, ask, start } = aFlowControl();
+  const wanted = { levels: [level("idle"), level("busy")], schemas: [schema("s", "busy", "joe")] };
+  flowControl.configure(wanted);
+  assert.deepEqual(levels(), ["busy", "catch-all", "exempt", "idle"]);
+  const [first, second] = [start("joe"), start("joe")];
+  flowControl.configure({ levels: [], schemas: wanted.schemas });
+  assert.deepEqual(levels(), ["busy quiescing", "catch-all", "exempt"]);
+  // One share of the six is still the deleted level's.
+  assert.equal([...flowControl.levels()].find(({ plan }) => plan.name === "catch-all")?.plan.queueSet?.concurrencyLimit, 10);
+  assert.equal(ask("joe").schema, "catch-all");
+  first?.finish();
+  assert.deepEqual(levels(), ["busy quiescing", "catch-all", "exempt"]);
+  second?.finish();
+  assert.deepEqual(levels(), ["catch-all", "exempt"]);
+  assert.equal([...flowControl.levels()].find(({ plan }) => plan.name === "catch-all")?.plan.queueSet?.concurrencyLimit, 12);
+});
+
+test("a level that comes back while it is at work keeps its requests and is not removed after them", () => {
+  const { flowControl, levels, ask, start } = aFlowControl();
+  const wanted = { levels: [level("busy")], schemas: [schema("s", "busy", "joe")] };
+  flowControl.configure(wanted);
+  const ticket = start("joe");
+  const { queues } = ask("joe");
+  flowControl.configure({ levels: [], schemas: [] });
+  flowControl.configure(wanted);
+  assert.deepEqual(levels(), ["busy", "catch-all", "exempt"]);
+  assert.equal(ask("joe").queues, queues);
+  ticket?.finish();
+  assert.deepEqual(levels(), ["busy", "catch-all", "exempt"]);
+  assert.equal(ask("joe").schema, "s");
+});
+
+test("a level that is gone is sampled no more, one that stays is", async () => {
+  const { flowControl, clock, registry } = aFlowControl();
+  const samples = async (name: string): Promise<number> => {
+    const line = `apiserver_flowcontrol_priority_level_seat_count_samples_count{priority_level="${name}"} `;
+    return Number(
+      (await registry.render())
+        .split("\n")
+        .find((one) => one.startsWith(line))
+        ?.slice(line.length),
+    );
+  };
+  flowControl.configure({ levels: [level("stays"), level("goes"), level("exempted")], schemas: [] });
+  await clock.advance(100);
+  const exempted: PriorityLevel = { metadata: { name: "exempted" }, spec: { type: "Exempt" } };
+  flowControl.configure({ levels: [level("stays"), exempted], schemas: [] });
+  await clock.advance(100);
+  assert.deepEqual([await samples("stays"), await samples("goes"), await samples("exempted")], [200, 100, 100]);
+});
+
+/** A filter over one level with one seat and a queue of `queueLengthLimit`; every request is joe's. */
+function aFilter(queueLengthLimit: number | undefined) {
+  const { flowControl, clock, registry } = aFlowControl(6);
+  flowControl.configure({ levels: [level("own", queueLengthLimit)], schemas: [schema("s", "own", "joe")] });
+  const metrics = newRequestMetrics(newMetricsRegistry());
+  const load = newReadWriteLoad(registry, clock);
+  const filter = priorityAndFairness({ flowControl, storedObjects: () => 0, clock, metrics, load });
+  const send = (method: string, path: string, handler: (request: ServerRequest) => Promise<void>, signal?: AbortSignal) => {
+    const exchange = new LoopbackExchange({ method, path, headers: {}, ...(signal && { signal }) });
+    const info = parseRequestInfo(method, path);
+    const request = new ServerRequest(exchange, info, 0, isLongRunning(info));
+    request.user = { name: "joe", groups: [] };
+    return { exchange, request, done: Promise.resolve(filter(request, handler)) };
+  };
+  const [own] = [...flowControl.levels()].filter(({ plan }) => plan.name === "own");
+  const gauges = () => [metrics.inFlight, metrics.inQueue].map((gauge) => gauge.labels("readOnly").value);
+  return { send, gauges, clock, registry, queues: own?.queues, flow: flowControl };
+}
+
+const pods = "/api/v1/namespaces/web/pods";
+const answer = async (request: ServerRequest): Promise<void> => void request.exchange.respond(200, {});
+
+test("a handler that fails gives its seat back, and the next in the queue runs", async () => {
+  const { send, gauges, queues } = aFilter(2);
+  const failure = Promise.withResolvers<void>();
+  const first = send("GET", pods, () => failure.promise);
+  const second = send("GET", pods, answer);
+  await settle();
+  assert.deepEqual([gauges(), queues?.executing, queues?.waiting], [[1, 1], 1, 1]);
+  failure.reject(new Error("broken"));
+  await assert.rejects(first.done, /broken/);
+  await second.done;
+  assert.equal(second.exchange.status, 200);
+  assert.deepEqual([gauges(), queues?.idle], [[0, 0], true]);
+});
+
+for (const when of ["before it waits", "while it waits"]) {
+  test(`a client that goes ${when} leaves the queue; its handler never runs`, async () => {
+    const { send, gauges, queues } = aFilter(2);
+    const hold = Promise.withResolvers<void>();
+    const first = send("GET", pods, () => hold.promise);
+    const client = new AbortController();
+    if (when === "before it waits") client.abort();
+    let ran = false;
+    const second = send(
+      "GET",
+      pods,
+      async () => {
+        ran = true;
+      },
+      client.signal,
+    );
+    await settle();
+    if (when === "while it waits") {
+      assert.deepEqual([gauges(), queues?.waiting], [[1, 1], 1]);
+      client.abort();
+    }
+    await second.done;
+    assert.deepEqual([gauges(), queues?.waiting, second.exchange.status], [[1, 0], 0, 429]);
+    hold.resolve();
+    await first.done;
+    assert.deepEqual([gauges(), queues?.idle, ran], [[0, 0], true, false]);
+  });
+}
+
+test("a watch gives its seat back once: when it began or was not read, or when it ended before", async () => {
+  const { send, queues } = aFilter(undefined);
+  for (const give of [(r: ServerRequest) => r.watchStarted?.(), (r: ServerRequest) => r.exchange.onUnread?.(), () => {}]) {
+    const over = Promise.withResolvers<void>();
+    const began = send("GET", `${pods}?watch=1`, async () => over.promise);
+    assert.equal(queues?.executing, 1);
+    assert.equal(send("GET", pods, answer).exchange.status, 429);
+    give(began.request);
+    if (queues?.executing === 0) {
+      // A second call must not release the seat of the next request.
+      const next = send("GET", pods, () => over.promise);
+      give(began.request);
+      assert.equal(queues.executing, 1);
+      over.resolve();
+      await next.done;
+    }
+    over.resolve();
+    await began.done;
+    assert.equal(queues?.idle, true);
+  }
+});
+
+test("an answer that only waits for its reader holds no seat", async () => {
+  const { send, queues } = aFilter(undefined);
+  const read = Promise.withResolvers<void>();
+  const first = send("GET", pods, () => read.promise);
+  first.request.exchange.onUnread?.();
+  assert.equal(queues?.idle, true);
+  read.resolve();
+  await first.done;
+});
+
+test("a watch counts for the writes that it sees until it ends, also by failing", async () => {
+  const { send, registry } = aFilter(undefined);
+  const seen = async (): Promise<string | undefined> =>
+    /^apiserver_flowcontrol_watch_count_samples_sum\{[^}]*flow_schema="s"\} (\d+)$/m.exec(await registry.render())?.[1];
+  const over = Promise.withResolvers<void>();
+  const watch = send("GET", `${pods}?watch=1`, async (request) => {
+    request.watchStarted?.();
+    await over.promise;
+  });
+  await send("POST", pods, answer).done;
+  assert.equal(await seen(), "1");
+  over.reject(new Error("broken"));
+  await assert.rejects(watch.done, /broken/);
+  await send("POST", pods, answer).done;
+  assert.equal(await seen(), "1");
+});
+
+test("a request that is neither short nor a watch is not limited", async () => {
+  const { send, queues } = aFilter(undefined);
+  const hold = Promise.withResolvers<void>();
+  const first = send("GET", pods, () => hold.promise);
+  const exec = send("POST", `${pods}/a/exec`, answer);
+  await exec.done;
+  assert.deepEqual([exec.exchange.status, queues?.executing], [200, 1]);
+  hold.resolve();
+  await first.done;
+});
