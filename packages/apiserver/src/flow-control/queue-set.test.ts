@@ -179,7 +179,7 @@ for (const seed of [1, 2, 3, 4]) {
   test(`what queues, seats and gauges say is what the requests do, through a thousand steps (seed ${seed})`, async () => {
     const random = seededRandom(seed);
     const below = (n: number): number => Math.floor(random() * n);
-    const { clock, set, counted: flow } = aSet({ concurrencyLimit: 4, requestWaitLimitMs: 40 });
+    const { clock, set, level, counted: flow } = aSet({ concurrencyLimit: 4, requestWaitLimitMs: 40 });
     const reasons: string[] = [];
     const counted = { ...flow, rejected: (reason: string) => void reasons.push(reason) };
     let idled = 0;
@@ -188,6 +188,7 @@ for (const seed of [1, 2, 3, 4]) {
       idled++;
     };
     let limit = 4;
+    let virtual = 0;
     const live = new Set<Ticket>();
     /** Seats of answered writes, until their events are sent. */
     const lingering = new Map<Ticket, number>();
@@ -198,6 +199,7 @@ for (const seed of [1, 2, 3, 4]) {
       if (what < 4) {
         const work = { initialSeats: 1 + below(3), finalSeats: below(3), additionalMs: below(3) * 5 };
         const ticket = set.start({ schema: "schema", flow: `flow-${below(5)}`, work, counted, asked });
+        assert.ok(Math.abs(level.currentR.value - virtual) < 1e-9, `${level.currentR.value} instead of ${virtual}`);
         if (ticket === undefined) refused++;
         else live.add(ticket);
       } else if (what < 7) {
@@ -207,8 +209,16 @@ for (const seed of [1, 2, 3, 4]) {
       } else if (what === 7) {
         if (some?.state === "waiting") cancelled++;
         some?.cancel();
-      } else if (what === 8) await clock.advance(below(20));
-      else if (below(20) === 0) {
+      } else if (what === 8) {
+        for (let ms = below(20); ms > 0; ms--) {
+          const busy = [...live].filter(({ state }) => state === "waiting" || state === "executing");
+          const wanted = sum(busy.map(({ seats }) => seats)) + sum([...lingering.keys()].map(({ seats }) => seats));
+          const active = new Set(busy.map(({ queue }) => queue)).size;
+          if (active > 0) virtual += (Math.min(wanted, limit) / active) * 0.001;
+          await clock.advance(1);
+          for (const [ticket, until] of lingering) if (until <= clock.monotonic()) lingering.delete(ticket);
+        }
+      } else if (below(20) === 0) {
         limit = 2 + below(4);
         set.reconfigure({
           concurrencyLimit: limit,
@@ -309,11 +319,12 @@ test("the shares of the limits are sampled with the limits of their time, and no
   await clock.advance(100);
   assert.deepEqual(await sums(), [25, 50, 100]);
   set.reconfigure({ concurrencyLimit: 5, queuing: { ...queuing, queueLengthLimit: 8 }, requestWaitLimitMs: 1 });
+  assert.equal(ask("a")?.state, "waiting");
   await clock.advance(100);
-  assert.deepEqual(await sums(), [25, 110, 200]);
+  assert.deepEqual(await sums(), [37.5, 110, 200]);
   set.retire();
   await clock.advance(100);
-  assert.deepEqual(await sums(), [25, 110, 200]);
+  assert.deepEqual(await sums(), [37.5, 110, 200]);
 });
 
 test("flows whose requests are due at the same time take turns", () => {

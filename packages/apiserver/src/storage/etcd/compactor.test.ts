@@ -5,7 +5,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { compactRevisionKey } from "../key-layout.ts";
-import { newEtcdClient } from "./client.ts";
+import { type EtcdClient, newEtcdClient } from "./client.ts";
 import { startCompactor } from "./compactor.ts";
 import { EtcdError } from "./errors.ts";
 
@@ -41,4 +41,81 @@ test("what was current is kept for one interval, then compacted", async (t) => {
     await clock.advance(intervalMs);
     return false;
   });
+});
+
+/** An etcd whose key of compactions the test sets; every transaction is at the next revision. */
+function aCluster() {
+  const state = { version: 0, revision: 100, compacted: [] as number[], failure: undefined as Error | undefined };
+  let held: Promise<void> | undefined;
+  const client = {
+    async txn({ compare }: { compare: { value: number }[] }) {
+      await held;
+      state.revision++;
+      if (compare[0]?.value !== state.version) {
+        return { succeeded: false, revision: state.revision, ranges: [{ kvs: [{ version: state.version }] }] };
+      }
+      state.version++;
+      return { succeeded: true, revision: state.revision, ranges: [] };
+    },
+    async compact(revision: number) {
+      if (state.failure !== undefined) throw state.failure;
+      state.compacted.push(revision);
+    },
+  } as unknown as EtcdClient;
+  const clock = newFakeClock();
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
+  const hold = (until: Promise<void>): void => {
+    held = until;
+  };
+  return { state, client, clock, log, errors, hold };
+}
+
+test("of two servers one compacts in each interval, at the revision that it saw one interval before", async () => {
+  const { state, client, clock, log, errors } = aCluster();
+  const compactors = [1, 2].map(() => startCompactor({ client, intervalMs: 1000, clock, log }));
+  await clock.advance(1000); // the first writes the key, the second reads it
+  assert.deepEqual([state.version, state.compacted], [1, []]);
+  await clock.advance(1000);
+  assert.deepEqual([state.version, state.compacted], [2, [101]]);
+  await clock.advance(1000);
+  assert.deepEqual([state.version, state.compacted], [3, [101, 103]]);
+  for (const compactor of compactors) compactor.stop();
+  await clock.advance(5000);
+  assert.deepEqual([state.version, errors, clock.waiting], [3, [], 0]);
+});
+
+test("a failed compaction is logged, one that another server was faster with is not; both are followed by the next", async () => {
+  const { state, client, clock, log, errors } = aCluster();
+  startCompactor({ client, intervalMs: 1000, clock, log });
+  await clock.advance(1000);
+  state.failure = new EtcdError("compacted", "required revision has been compacted");
+  await clock.advance(1000);
+  assert.deepEqual(errors, []);
+  state.failure = new EtcdError("unavailable", "no leader");
+  await clock.advance(1000);
+  assert.deepEqual(errors, [state.failure]);
+  state.failure = undefined;
+  await clock.advance(1000); // its own write of the key is read first
+  await clock.advance(1000);
+  assert.deepEqual(state.compacted, [104]);
+});
+
+test("a round that takes longer than the interval is not joined by a second one", async () => {
+  const { state, client, clock, log, hold } = aCluster();
+  const slow = Promise.withResolvers<void>();
+  hold(slow.promise);
+  startCompactor({ client, intervalMs: 1000, clock, log });
+  await clock.advance(3000);
+  slow.resolve();
+  await clock.advance(0);
+  assert.deepEqual([state.revision, state.version], [101, 1]);
+  await clock.advance(1000);
+  assert.deepEqual(state.compacted, [101]);
+});
+
+test("an interval of zero compacts nothing", () => {
+  const { client, clock, log } = aCluster();
+  startCompactor({ client, intervalMs: 0, clock, log }).stop();
+  assert.equal(clock.waiting, 0);
 });

@@ -36,3 +36,26 @@ test("a lease takes a thousand objects, and the metric tells how many it had", a
   assert.equal(granted.length, 2);
   assert.deepEqual(counts, [1_000]);
 });
+
+test("a grant that failed is not shared, and its failure does not take away the lease granted meanwhile", async () => {
+  const clock = newFakeClock();
+  const grants: PromiseWithResolvers<bigint>[] = [];
+  const grantLease = (): Promise<bigint> => {
+    const grant = Promise.withResolvers<bigint>();
+    grants.push(grant);
+    return grant.promise;
+  };
+  const leases = newLeases({ client: { grantLease } as unknown as EtcdClient, clock });
+  const [first, shared] = [leases.forTtl(3600), leases.forTtl(3600)];
+  await clock.advance(60_000);
+  const second = leases.forTtl(3600);
+  grants[0]?.reject(new Error("unavailable"));
+  for (const failed of [first, shared]) await assert.rejects(failed, /unavailable/);
+  grants[1]?.resolve(2n);
+  assert.deepEqual([await second, await leases.forTtl(3600), grants.length], [2n, 2n, 2]);
+  const other = leases.forTtl(600);
+  grants[2]?.reject(new Error("unavailable"));
+  await assert.rejects(other, /unavailable/);
+  void leases.forTtl(600).catch(() => {});
+  assert.deepEqual([grants.length, await leases.forTtl(3600)], [4, 2n]);
+});

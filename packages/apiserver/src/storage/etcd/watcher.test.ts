@@ -250,3 +250,16 @@ test("a silent stream is asked once; it stays when it answers, and is replaced w
   assert.deepEqual([asks(), opened()], [["watch from 10"], 2]);
   watch.stop();
 });
+
+test("a stream opened after a silent one is given its own time before it is asked, and before it is replaced", async () => {
+  const { watch, clock, asks, opened } = aWatch();
+  await clock.advance(20_100); // asked, and replaced
+  assert.deepEqual([asks(), opened()], [["watch from 10", "progress?", "watch from 10"], 2]);
+  await clock.advance(9_900); // the watchdog's next look, at a stream of 9,950 ms
+  assert.deepEqual([asks(), opened()], [[], 2]);
+  await clock.advance(10_000);
+  assert.deepEqual([asks(), opened()], [["progress?"], 2]);
+  await clock.advance(10_100);
+  assert.equal(opened(), 3);
+  watch.stop();
+});

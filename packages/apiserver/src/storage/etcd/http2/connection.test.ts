@@ -1,9 +1,20 @@
 import assert from "node:assert/strict";
 import { constants, createServer, type Http2ServerRequest, type Http2ServerResponse, type ServerOptions } from "node:http2";
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
-import { flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
+import {
+  defaultMaxFrameBytes,
+  flags,
+  frame,
+  frameTypes,
+  newFrameReader,
+  numberFrame,
+  preface,
+  settings,
+  settingsFrame,
+} from "@coxswain/apimachinery/http2/frames";
 import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -248,3 +259,145 @@ for (const withRequest of [true, false]) {
     assert.ok(pieces.some((piece) => piece.includes(pong) && piece.includes(post) === withRequest));
   });
 }
+
+/** A connection over a pipe whose other end is the test, frame by frame. */
+function aPipe(t: TestContext, ...values: (readonly [number, number])[]) {
+  let sent: string[] = [];
+  const nameOf = (type: number): string => Object.entries(frameTypes).find(([, value]) => value === type)?.[0] ?? "unknown";
+  const read = newFrameReader((type, flag, id, payload) => {
+    if (type === frameTypes.settings) return;
+    const isNumber = type === frameTypes.windowUpdate || type === frameTypes.resetStream;
+    const end = type === frameTypes.data && (flag & flags.endStream) !== 0 ? " end" : "";
+    sent.push(`${nameOf(type)} ${id} ${isNumber ? payload.readUInt32BE(0) : payload.length}${end}`);
+  });
+  let skip = preface.length;
+  const way = new Duplex({
+    read() {},
+    write(chunk: Buffer, _, done) {
+      read(chunk.subarray(skip));
+      skip = 0;
+      done();
+    },
+  });
+  const events: string[] = [];
+  const made = connectHttp2(
+    "http://etcd:1",
+    { way: Object.assign(way, { setNoDelay() {} }) },
+    { ready() {}, heard() {}, leaving: () => void events.push("leaving"), closed: () => void events.push("closed") },
+  );
+  t.after(() => way.destroy());
+  const turn = async (): Promise<string[]> => {
+    for (let i = 0; i < 4; i++) await new Promise(setImmediate);
+    const frames = sent;
+    sent = [];
+    return frames.map((one) => one.replace(` ${post.length}`, ""));
+  };
+  const says = (...frames: Buffer[]): Promise<string[]> => {
+    way.push(Buffer.concat(frames));
+    return turn();
+  };
+  const ends: string[] = [];
+  const ask = (name: string, size: number, end = true) =>
+    made.request(post, bytes(size), end, {
+      fields() {},
+      data() {},
+      closed: (how) => void ends.push(`${name} ${how.type}`),
+    });
+  return { made, says, turn, ends, ask, events, way, begin: () => says(settingsFrame(values)) };
+}
+
+const grant = (id: number, size: number): Buffer => numberFrame(frameTypes.windowUpdate, id, size);
+
+test("a stream sends what its window allows, and more of every stream when a window grows or the settings do", async (t) => {
+  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
+  await begin();
+  ask("a", 25);
+  ask("b", 12);
+  assert.deepEqual(await turn(), ["headers 1", "data 1 10", "headers 3", "data 3 10"]);
+  assert.deepEqual(await says(grant(3, 1)), ["data 3 1"]);
+  assert.deepEqual(await says(grant(0, 1000)), []);
+  assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 14]])), ["data 1 4", "data 3 1 end"]);
+  assert.deepEqual(await says(grant(1, 100)), ["data 1 11 end"]);
+  ask("c", 20);
+  assert.deepEqual(await turn(), ["headers 5", "data 5 14"]);
+  assert.deepEqual(await says(grant(5, 6)), ["data 5 6 end"]);
+});
+
+test("the window of the connection holds back all its streams, and lets all go on", async (t) => {
+  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 1_000_000]);
+  await begin();
+  ask("a", 65_535);
+  const pieces = Array(3).fill("data 1 16384");
+  ask("b", 30);
+  const c = ask("c", 20, false);
+  assert.deepEqual(await turn(), ["headers 1", ...pieces, "data 1 16383 end", "headers 3", "headers 5"]);
+  assert.deepEqual(await says(grant(3, 1)), []);
+  assert.deepEqual(await says(grant(0, 40)), ["data 3 30 end", "data 5 10"]);
+  c.write(bytes(3));
+  assert.deepEqual(await says(grant(0, 100)), ["data 5 10", "data 5 3"]);
+});
+
+test("what was read is granted again by halves of the window, of a stream only while it goes on", async (t) => {
+  const { ask, says, turn, begin } = aPipe(t);
+  await begin();
+  ask("a", 1);
+  ask("b", 1);
+  await turn();
+  const full = Buffer.alloc(defaultMaxFrameBytes);
+  const data = (id: number, flag = 0): Buffer => frame(frameTypes.data, flag, id, full);
+  const half = 8 * 1024 * 1024;
+  const frames = half / defaultMaxFrameBytes;
+  assert.deepEqual(await says(...Array.from({ length: frames }, () => data(1))), []);
+  const more = half + defaultMaxFrameBytes;
+  assert.deepEqual(await says(data(1)), [`windowUpdate 0 ${more}`, `windowUpdate 1 ${more}`]);
+  // The connection's other half is reached by stream 3, whose own grant would come with its last frame.
+  assert.deepEqual(await says(...Array.from({ length: frames }, () => data(3))), []);
+  assert.deepEqual(await says(data(3, flags.endStream)), [`windowUpdate 0 ${more}`]);
+});
+
+test("requests wait for the server's limit; one that is cancelled meanwhile is never sent, and one under way makes room", async (t) => {
+  const { ask, says, turn, begin, ends, made } = aPipe(t, [settings.maxConcurrentStreams, 1]);
+  await begin();
+  const a = ask("a", 1);
+  const b = ask("b", 1);
+  ask("c", 1);
+  ask("d", 1);
+  assert.deepEqual(await turn(), ["headers 1", "data 1 1 end"]);
+  b.cancel();
+  a.cancel();
+  a.cancel();
+  assert.deepEqual(await turn(), [`resetStream 1 ${errorCodes.cancel}`, "headers 3", "data 3 1 end"]);
+  const refused = await says(numberFrame(frameTypes.resetStream, 3, errorCodes.refusedStream));
+  assert.deepEqual(refused, ["headers 5", "data 5 1 end"]);
+  ask("e", 1);
+  made.destroy(new Error("over"));
+  await turn();
+  assert.deepEqual(ends, ["c refused", "d lost", "e refused"]);
+});
+
+test("an answer before the end of the request resets it once, a whole one does not", async (t) => {
+  const { ask, says, turn, begin, ends } = aPipe(t);
+  await begin();
+  const a = ask("a", 1, false);
+  ask("b", 1);
+  await turn();
+  assert.deepEqual(await says(answered(1), answered(3)), [`resetStream 1 ${errorCodes.cancel}`]);
+  a.write(bytes(1));
+  a.cancel();
+  assert.deepEqual([await turn(), ends], [[], ["a ended", "b ended"]]);
+});
+
+test("a server that goes away is left with the last answer, and says so once", async (t) => {
+  const { ask, says, turn, begin, ends, events, way, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
+  await begin();
+  for (const name of ["a", "b", "c", "d"]) ask(name, 1);
+  await turn();
+  const goAway = (last: number): Buffer => frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, last, 0, 0, 0, errorCodes.none]));
+  await says(goAway(3));
+  assert.deepEqual([ends, events], [["d refused", "c refused"], ["leaving"]]);
+  assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }), /takes no more requests/);
+  await says(goAway(3), answered(1));
+  assert.equal(way.destroyed, false);
+  await says(answered(3));
+  assert.deepEqual([way.destroyed, ends.slice(2), events], [true, ["a ended", "b ended"], ["leaving", "closed"]]);
+});
