@@ -333,6 +333,31 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     });
   }
 
+  for (const revision of [undefined, 0]) {
+    suite(`a selecting watch from ${revision} begins with what matches alone`, async ({ storage }) => {
+      await storage.create("web/a", aConfigMap("a", { color: "red" }, { app: "x" }));
+      await storage.create("web/b", aConfigMap("b", { color: "red" }, { app: "y" }));
+      await storage.create("web/c", aConfigMap("c", { color: "blue" }, { app: "x" }));
+      await storage.create("web/d", aConfigMap("d", { color: "red" }, { app: "x" }));
+      await storage.get("web/d");
+      const labels = LabelSelector.parse("app=x");
+      const fields = FieldSelector.parse("data.color=red");
+      for (const { request, want } of [
+        { request: { labels }, want: ["a", "c", "d"] },
+        { request: { fields }, want: ["a", "b", "d"] },
+        { request: { labels, fields }, want: ["a", "d"] },
+      ]) {
+        const watch = await follow(storage, { prefix: "web/", revision, ...request });
+        assert.deepEqual(
+          shapes(await watch.next(want.length)),
+          want.map((name) => `ADDED web/${name}`),
+        );
+        assert.deepEqual(watch.stream.take(), []);
+        watch.stop();
+      }
+    });
+  }
+
   suite("a selecting watch sees objects come and go", async ({ storage }) => {
     const revision = await storage.currentRevision();
     const byField = await follow(storage, { prefix: "web/", revision, fields: FieldSelector.parse("data.color=red") });

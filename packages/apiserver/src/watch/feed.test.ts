@@ -309,3 +309,44 @@ test("the past goes to the cache of its folder", async () => {
   await feed.tellPast(4);
   assert.deepEqual(seen, ["after 7: web/a 8", "after 7: 0"]);
 });
+
+test("who waits for a revision is answered when it is reached, the others at their time or at the end", async () => {
+  const source = aSource();
+  const clock = newFakeClock();
+  const feed = await aFeed(source, clock);
+  const now = feed.revision;
+  const answers: Record<string, boolean> = {};
+  const waiting = clock.waiting;
+  const wait = (name: string, revision: number, ms: number): void => {
+    void feed.reached(revision, ms).then((answer) => {
+      answers[name] = answer;
+    });
+  };
+  wait("now", now, 0);
+  wait("next", now + 1, 1000);
+  wait("same", now + 1, 1000);
+  wait("later", now + 5, 1000);
+  wait("soon", now + 5, 10);
+  await source.deliver([{ key: "pods/web/a", value: Buffer.from(""), revision: now + 1 }]);
+  await settle();
+  assert.deepEqual(answers, { now: true, next: true, same: true });
+  await clock.advance(10);
+  assert.deepEqual(answers, { now: true, next: true, same: true, soon: false });
+  feed.stop();
+  await settle();
+  assert.deepEqual([answers["later"], clock.waiting], [false, waiting]);
+});
+
+test("a cache that is detached hears nothing more, the other one of its folder does", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const seen: string[] = [];
+  const attach = (name: string) => feed.attach("pods", { apply: (key) => void seen.push(`${name} ${key}`), reset() {} });
+  const [first] = [attach("first"), attach("second")];
+  const deliver = (name: string, revision: number) => source.deliver([{ key: `pods/${name}`, value: Buffer.from(""), revision }]);
+  await deliver("a", 12);
+  first?.();
+  first?.();
+  await deliver("b", 13);
+  assert.deepEqual(seen, ["first a", "second a", "second b"]);
+});

@@ -1,0 +1,309 @@
+/** How a cache is filled, and filled again: what comes meanwhile, what fails midway, and what of the state before is left. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { type EntryCodec, newEntry } from "../storage/entry.ts";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import { newBookmarkClock } from "./bookmarks.ts";
+import type { ChangeFeed, FeedConsumer, PastChange } from "./feed.ts";
+import { type CachedStore, newWatchCache } from "./watch-cache.ts";
+
+const codec = {
+  fieldsOf: () => ({}),
+  toJson: JSON.stringify,
+  fromJson: (bytes: Buffer) => JSON.parse(String(bytes)),
+} as unknown as EntryCodec;
+
+/** An object whose data is `color`. */
+function anEntry(key: string, revision: number, color: string): Entry {
+  const [namespace = "", name = ""] = key.split("/");
+  return newEntry(codec, key, revision, { metadata: { namespace, name }, data: { color } } as never);
+}
+
+interface Read {
+  readonly revision: number | undefined;
+  /** Answers with a list at `at` of `key=color@revision`; keys without a color cannot be decoded. */
+  answer(at: number, ...objects: string[]): Promise<void>;
+  fail(err: Error): Promise<void>;
+}
+
+/** A cache over a store whose lists the test answers; values are colors, `""` cannot be decoded, `?` not yet. */
+function aCache(t: TestContext) {
+  const clock = newFakeClock();
+  const reads: Read[] = [];
+  const toStore: string[] = [];
+  const errors: unknown[] = [];
+  const later: { resolve(): void }[] = [];
+  let consumer: FeedConsumer | undefined;
+  const feed = {
+    revision: 10,
+    startRevision: 10,
+    generation: 0,
+    restoredAt: 0,
+    attach(_: string, given: FeedConsumer) {
+      consumer = given;
+      return () => void toStore.push("detached");
+    },
+    fresh: async () => feed.revision,
+    reached: async (revision: number) => revision <= feed.revision,
+    storedRevision: async () => feed.revision,
+  };
+  const store = {
+    readAll(onPage, revision, onUnreadable) {
+      return new Promise<number>((resolve, reject) => {
+        reads.push({
+          revision,
+          answer(at, ...objects) {
+            for (const object of objects) {
+              const [, key = "", color = "", own = "1"] = /^(.*)=(.*)@(\d+)$/.exec(object) ?? [];
+              if (color === "") onUnreadable?.(key);
+              else onPage([anEntry(key, Number(own), color)]);
+            }
+            resolve(at);
+            return settle();
+          },
+          fail(err) {
+            reject(err);
+            return settle();
+          },
+        });
+      });
+    },
+    decode(key, value, revision) {
+      const color = String(value);
+      if (color === "") return undefined;
+      if (!color.startsWith("?")) return anEntry(key, revision, color);
+      return new Promise((resolve) => later.push({ resolve: () => resolve(anEntry(key, revision, color)) }));
+    },
+    create: async (key: string) => anEntry(key, feed.revision + 5, "own"),
+    get: async (key: string) => void toStore.push(`get ${key}`),
+    async list() {
+      toStore.push("list");
+      return { entries: [], revision: 0 };
+    },
+    async watch({ signal }) {
+      toStore.push("watch");
+      return new WatchQueue({ signal });
+    },
+    async count() {
+      toStore.push("count");
+      return 0;
+    },
+  } as Partial<CachedStore> as CachedStore;
+  const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
+  const bookmarks = newBookmarkClock(clock);
+  t.after(() => bookmarks.stop());
+  const cache = newWatchCache({
+    ...{ store, feed: feed as unknown as ChangeFeed, folder: "configmaps", resource: "configmaps" },
+    ...{ bookmarks, clock, log },
+  });
+  const apply = (key: string, color: string | undefined, revision: number) => {
+    const busy = consumer?.apply(key, color === undefined ? undefined : Buffer.from(color), revision);
+    if (busy === undefined) feed.revision = Math.max(feed.revision, revision);
+    return busy;
+  };
+  const reset = (): void => consumer?.reset();
+  const past = (after: number, changes: PastChange[]) => consumer?.past?.(after, changes);
+  const shown = async (): Promise<string[]> => (await cache.list({ prefix: "", revision: 0 })).entries.map(textOf);
+  const follow = async (revision?: number) => {
+    const stream = await cache.watch({ prefix: "", revision, signal: new AbortController().signal });
+    return { stream, take: () => stream.take().map(eventText) };
+  };
+  return { cache, clock, reads, toStore, errors, later, feed, apply, reset, past, shown, follow };
+}
+
+const textOf = (entry: Entry): string =>
+  `${entry.key}=${(entry.object() as unknown as { data: { color: string } }).data.color}@${entry.revision}`;
+const eventText = (event: WatchEvent): string => ("entry" in event ? `${event.type} ${textOf(event.entry)}` : event.type);
+
+test("changes that come while the list is read are applied behind it, in order, but for those it includes", async (t) => {
+  const { cache, reads, apply, shown, follow } = aCache(t);
+  apply("a/x", "stale", 11);
+  apply("a/new", "green", 13);
+  apply("a/gone", undefined, 14);
+  apply("a/new", "blue", 15);
+  assert.deepEqual([cache.ready, reads[0]?.revision], [false, 10]);
+  await reads[0]?.answer(12, "a/x=red@12", "a/gone=red@3");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/new=blue@15", "a/x=red@12"]]);
+  const { take } = await follow(12);
+  assert.deepEqual(take(), ["ADDED a/new=green@13", "DELETED a/gone=red@14", "MODIFIED a/new=blue@15"]);
+});
+
+test("a change among those that came early may have to be waited for; the others stay behind it", async (t) => {
+  const { cache, reads, later, apply, shown } = aCache(t);
+  for (const [i, color] of ["green", "?slow", "blue"].entries()) apply("a/x", color, 11 + i);
+  await reads[0]?.answer(10);
+  assert.equal(cache.ready, false);
+  apply("a/y", "red", 14);
+  later[0]?.resolve();
+  await settle();
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/x=blue@13", "a/y=red@14"]]);
+});
+
+test("a list that fails is tried again later, one that was compacted at once and in silence; both then at the present", async (t) => {
+  const { cache, reads, clock, errors, apply, shown } = aCache(t);
+  await reads[0]?.fail(resourceExpired("compacted"));
+  assert.deepEqual([reads.length, reads[1]?.revision, errors], [2, 0, []]);
+  apply("a/early", "green", 20);
+  const failure = new Error("no key");
+  await reads[1]?.fail(failure);
+  assert.deepEqual([reads.length, errors], [2, [failure]]);
+  await clock.advance(499);
+  assert.equal(reads.length, 2);
+  await clock.advance(1);
+  await settle();
+  assert.deepEqual([reads.length, reads[2]?.revision, cache.ready], [3, 0, false]);
+  await reads[2]?.answer(15, "a/x=red@12");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/early=green@20", "a/x=red@12"]]);
+});
+
+test("a cache that is opened after the watch has moved on is filled at the present", async (t) => {
+  const { feed, reads, reset } = aCache(t);
+  feed.revision = 11;
+  reset();
+  assert.deepEqual(
+    reads.map(({ revision }) => revision),
+    [10, 0],
+  );
+});
+
+test("a fill that was overtaken by another one leaves nothing, nor what came early for it", async (t) => {
+  const { cache, reads, apply, reset, shown } = aCache(t);
+  apply("a/early", "green", 11);
+  reset();
+  apply("a/later", "blue", 22);
+  await reads[1]?.answer(20, "a/x=red@20");
+  await reads[0]?.answer(10, "a/old=red@9");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/later=blue@22", "a/x=red@20"]]);
+  reset();
+  assert.equal(cache.ready, false);
+  await reads[2]?.answer(30, "a/y=red@25");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/y=red@25"]]);
+});
+
+test("a reset ends the watches, whose revision the new history does not reach; new ones see the new state", async (t) => {
+  const { reads, apply, reset, follow } = aCache(t);
+  await reads[0]?.answer(10, "a/x=red@9");
+  const before = await follow();
+  assert.deepEqual(before.take(), ["ADDED a/x=red@9"]);
+  apply("a/x", "green", 11);
+  reset();
+  await reads[1]?.answer(20, "a/x=blue@15");
+  apply("a/x", "black", 21);
+  assert.deepEqual([before.take(), before.stream.ended], [["MODIFIED a/x=green@11"], true]);
+  const again = await follow();
+  assert.deepEqual(again.take(), ["ADDED a/x=black@21"]);
+});
+
+test("a written object waits for its event, but not beyond a reset: the revision may then be another write's", async (t) => {
+  const { cache, feed, reads, apply, reset, shown } = aCache(t);
+  await reads[0]?.answer(10);
+  const mine = await cache.create("a/x", {} as never);
+  assert.equal(mine.revision, 15);
+  apply("a/x", "as stored", 15);
+  assert.equal((await cache.list({ prefix: "", revision: 0 })).entries[0], mine);
+  await cache.create("a/y", {} as never); // at 20
+  reset();
+  feed.revision = 12;
+  await reads[1]?.answer(12);
+  apply("a/y", "another's", 20);
+  assert.deepEqual(await shown(), ["a/y=another's@20"]);
+});
+
+test("an own write is not taken for another object's event at its revision", async (t) => {
+  const { cache, reads, apply, shown } = aCache(t);
+  await reads[0]?.answer(10);
+  await cache.create("a/x", {} as never);
+  apply("a/y", "green", 15);
+  apply("a/x", "as stored", 15);
+  assert.deepEqual(await shown(), ["a/x=as stored@15", "a/y=green@15"]);
+});
+
+test("a value that is decrypted after a reset is not put over the newer state", async (t) => {
+  const { reads, later, apply, reset, shown } = aCache(t);
+  await reads[0]?.answer(10);
+  const busy = apply("a/x", "?slow", 11);
+  reset();
+  await reads[1]?.answer(20, "a/x=new@15");
+  later[0]?.resolve();
+  await busy;
+  assert.deepEqual(await shown(), ["a/x=new@15"]);
+});
+
+test("what cannot be decoded is gone for watches; reads of it, and lists that would leave it out, go to the store", async (t) => {
+  const { cache, reads, toStore, apply, shown, follow, reset } = aCache(t);
+  await reads[0]?.answer(10, "a/x=red@9", "b/bad=@8");
+  const { take } = await follow();
+  take();
+  await cache.get("b/bad");
+  await cache.get("a/x");
+  await cache.list({ prefix: "a/" });
+  assert.deepEqual(toStore.splice(0), ["get b/bad"]);
+  await cache.list({ prefix: "b/" });
+  await cache.list({ prefix: "" });
+  assert.deepEqual(toStore.splice(0), ["list", "list"]);
+  apply("a/x", "", 11);
+  assert.deepEqual([take(), await shown()], [["DELETED a/x=red@11"], []]);
+  await cache.get("a/x");
+  assert.deepEqual(toStore.splice(0), ["get a/x"]);
+  apply("a/x", "green", 12);
+  apply("b/bad", undefined, 13);
+  assert.deepEqual(take(), ["ADDED a/x=green@12"]);
+  await cache.get("a/x");
+  await cache.list({ prefix: "" });
+  apply("b/bad", "", 14);
+  reset();
+  await reads[1]?.answer(20, "b/bad=red@15");
+  await cache.list({ prefix: "" });
+  assert.deepEqual(toStore, []);
+});
+
+test("the changes before the list are history for watches from there on, as long as the list is the watch's start", async (t) => {
+  const value = (color: string) => Buffer.from(color);
+  const changes: PastChange[] = [
+    { key: "a/x", value: value("one"), revision: 6, previous: undefined },
+    { key: "a/x", value: value("two"), revision: 7, previous: { value: value("one"), revision: 6 } },
+    { key: "a/y", value: undefined, revision: 8, previous: { value: value("old"), revision: 3 } },
+    { key: "a/z", value: undefined, revision: 9, previous: undefined },
+  ];
+  const wanted = ["ADDED a/x=one@6", "MODIFIED a/x=two@7", "DELETED a/y=old@8", "MODIFIED a/x=three@11"];
+  for (const { after, events } of [
+    { after: 5, events: wanted },
+    { after: 6, events: wanted.slice(1) },
+    { after: 8, events: wanted.slice(3) },
+  ]) {
+    const { reads, past, apply, follow } = aCache(t);
+    await reads[0]?.answer(10, "a/x=two@7");
+    await past(5, changes);
+    apply("a/x", "three", 11);
+    const { take } = await follow(after);
+    assert.deepEqual(take(), events);
+  }
+  const moved = aCache(t);
+  await moved.reads[0]?.answer(12, "a/x=two@7");
+  await moved.past(5, changes);
+  const { stream } = await moved.follow(6);
+  assert.deepEqual(moved.toStore, ["watch"], "it would lack the changes between the watch's start and the list");
+  stream.stop();
+});
+
+test("a cache that was stopped answers nothing from memory, and no fill goes on", async (t) => {
+  const { cache, reads, toStore, clock, follow } = aCache(t);
+  await reads[0]?.answer(10, "a/x=red@9");
+  const { stream } = await follow();
+  cache.stop();
+  assert.equal(stream.ended, true);
+  await cache.count();
+  await cache.list({ prefix: "", revision: 0 });
+  assert.deepEqual(toStore, ["detached", "count", "list"]);
+  const filling = aCache(t);
+  filling.cache.stop();
+  await filling.reads[0]?.fail(new Error("closed"));
+  await filling.clock.advance(1000);
+  assert.deepEqual([filling.reads.length, filling.cache.ready], [1, false]);
+  assert.equal(clock.waiting, 1, "the timer of the bookmarks");
+});
