@@ -294,6 +294,19 @@ test("deletecollection passes over what somebody else deletes, and tells of what
   assert.deepEqual(await Promise.all(["a", "b"].map((name) => present(store, name))), [false, true]);
 });
 
+test("deletecollection over all namespaces deletes each object in its own, with options of its own", async (t) => {
+  const store = await aStore(t);
+  for (const namespace of ["db", "web"]) await store.create(ctx({ namespace }), configMap({ name: "a" }), {});
+  const { uid } = (await store.get("web", "a")).object().metadata;
+  const options = { preconditions: { uid: uid as string }, gracePeriodSeconds: 5 };
+  const given = structuredClone(options);
+  await assert.rejects(store.deleteCollection(ctx({ namespace: "" }), options, {}), isConflict);
+  assert.deepEqual(options, given);
+  assert.equal(await store.storage.get("db/a").then((entry) => entry !== undefined), true);
+  await store.deleteCollection(ctx({ namespace: "" }), {}, {});
+  assert.deepEqual([await store.storage.get("db/a"), await store.storage.get("web/a")], [undefined, undefined]);
+});
+
 test("a generated name is tried a few times, and what was taken is given back once", async (t) => {
   const { log, begin } = allocations();
   const store = await aStore(t, { beginCreate: begin });
