@@ -7,7 +7,7 @@ const base64 = (data: Record<string, string>) =>
   Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]));
 const good = { "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true" };
 
-for (const { name, data = {}, deletionTimestamp, want } of [
+for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io/token", want } of [
   { name: "whose secret is there", want: ["system:bootstrappers"] },
   { name: "whose secret is being deleted", deletionTimestamp: "2022-01-01T00:00:00Z", want: undefined },
   {
@@ -20,12 +20,25 @@ for (const { name, data = {}, deletionTimestamp, want } of [
     data: { "auth-extra-groups": "system:bootstrappers:a,system:masters" },
     want: undefined,
   },
+  { name: "whose secret is of another type", type: "Opaque", want: undefined },
+  { name: "whose secret is another's", data: { "token-id": "ghijkl" }, want: undefined },
+  { name: "whose secret is another", data: { "token-secret": "0123456789abcdee" }, want: undefined },
+  { name: "whose secret has none", data: { "token-secret": "" }, want: undefined },
+  { name: "that may not be used to authenticate", data: { "usage-bootstrap-authentication": "false" }, want: undefined },
+  { name: "whose end is no time", data: { expiration: "soon" }, want: undefined },
+  { name: "whose end is to come", data: { expiration: "2022-01-01T00:00:00Z" }, want: ["system:bootstrappers"] },
+  { name: "whose end is past", data: { expiration: "2021-12-31T23:59:59Z" }, want: undefined },
+  {
+    name: "whose first group is not for bootstrapping",
+    data: { "auth-extra-groups": "a,system:bootstrappers:b" },
+    want: undefined,
+  },
   { name: "whose secret begins alike", data: { "token-secret": "0123456789abcdef0" }, want: undefined },
-] as { name: string; data?: Record<string, string>; deletionTimestamp?: string; want: string[] | undefined }[]) {
+] as { name: string; data?: Record<string, string>; deletionTimestamp?: string; type?: string; want: string[] | undefined }[]) {
   test(`a bootstrap token ${name} is ${want === undefined ? "nobody's" : `in ${want.length} groups`}`, async () => {
     const secret = {
       metadata: { name: "bootstrap-token-abcdef", ...(deletionTimestamp !== undefined && { deletionTimestamp }) },
-      type: "bootstrap.kubernetes.io/token",
+      type,
       data: base64({ ...good, ...data }),
     };
     const authenticate = bootstrapToken({ get: async () => secret as never }, newFakeClock());

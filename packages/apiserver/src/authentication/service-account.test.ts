@@ -78,6 +78,11 @@ for (const { name, claims = boundClaims(), key, objects = alive, audiences = [is
   { name: "signed by another key", key: foreign.keyPem },
   { name: "expired for more than the leeway", claims: boundClaims({ exp: seconds - 61 }) },
   { name: "not valid yet", claims: boundClaims({ nbf: seconds + 61 }) },
+  { name: "issued in the future", claims: boundClaims({ iat: seconds + 61 }) },
+  { name: "without a namespace", claims: boundClaims({}, { namespace: "" }) },
+  { name: "without an account", claims: boundClaims({}, { serviceaccount: undefined }) },
+  { name: "of an account without a name", claims: boundClaims({}, { serviceaccount: { name: "", uid: "sa-uid" } }) },
+  { name: "without claims of ours", claims: boundClaims({ "kubernetes.io": undefined }) },
   { name: "without an expiry", claims: boundClaims({ exp: undefined }) },
   { name: "for another audience", claims: boundClaims({ aud: ["vault"] }) },
   { name: "asked for an audience it does not have", audiences: ["vault"] },
@@ -105,10 +110,47 @@ for (const { name, claims = boundClaims(), key, objects = alive, audiences = [is
   });
 }
 
-test("an expired token is good for a minute more, for clocks that differ", async () => {
-  const token = await sign(boundClaims({ exp: seconds - 59 }));
-  assert.ok(await boundServiceAccountToken(options(alive))(token, [issuer]));
+test("a token is good for a minute more at either end, for clocks that differ", async () => {
+  for (const claims of [{ exp: seconds - 60 }, { nbf: seconds + 60, iat: seconds + 60 }]) {
+    const token = await sign(boundClaims(claims));
+    assert.ok(await boundServiceAccountToken(options(alive))(token, [issuer]));
+  }
 });
+
+for (const { name, claims, requested, granted } of [
+  { name: "of no audience is for ours", claims: { aud: undefined }, requested: ["api", issuer], granted: [issuer] },
+  { name: "of one audience as a text is for it", claims: { aud: "vault" }, requested: ["api", "vault"], granted: ["vault"] },
+  {
+    name: "of several is for those that are asked for",
+    claims: { aud: ["a", 7, "b"] },
+    requested: ["b", "a"],
+    granted: ["a", "b"],
+  },
+  { name: "that nobody asks an audience of names none", claims: {}, requested: undefined, granted: undefined },
+]) {
+  test(`a token ${name}`, async () => {
+    const result = await boundServiceAccountToken(options(alive))(await sign(boundClaims(claims)), requested);
+    assert.deepEqual(result?.audiences, granted);
+  });
+}
+
+for (const { name, warnafter, annotation, counts } of [
+  { name: "before its original end is counted as valid", warnafter: seconds, annotation: undefined, counts: [1, 0] },
+  {
+    name: "after its original end is counted as stale, and the audit says so",
+    warnafter: seconds - 90,
+    annotation: "subject: system:serviceaccount:web:robot, seconds after warning threshold: 90",
+    counts: [0, 1],
+  },
+  { name: "without an original end is not counted", warnafter: 0, annotation: undefined, counts: [0, 0] },
+]) {
+  test(`a token of extended life ${name}`, async () => {
+    const with_ = options(alive);
+    const result = await boundServiceAccountToken(with_)(await sign(boundClaims({}, { warnafter })), [issuer]);
+    assert.equal(result?.auditAnnotations?.["authentication.k8s.io/stale-token"], annotation);
+    assert.deepEqual([with_.use.valid.value, with_.use.stale.value], counts);
+  });
+}
 
 test("leaves tokens of other issuers, and what is no token, to others", async () => {
   const authenticate = boundServiceAccountToken(options(alive));
@@ -241,6 +283,12 @@ for (const { name, claims = legacyClaims(), secret = {}, account = {}, want } of
     claims: legacyClaims({ sub: "system:serviceaccount:web:other" }),
     want: /does not match the service account claims/,
   },
+  { name: "without a subject", claims: legacyClaims({ sub: "robot" }), want: /sub claim is missing/ },
+  ...["namespace", "secret.name", "service-account.name", "service-account.uid"].map((claim) => ({
+    name: `without a ${claim}`,
+    claims: legacyClaims({ [`kubernetes.io/serviceaccount/${claim}`]: "" }),
+    want: /claim is missing/,
+  })),
   {
     name: "that says another namespace than its subject",
     claims: legacyClaims({ sub: "system:serviceaccount:db:robot" }),
@@ -259,3 +307,17 @@ for (const { name, claims = legacyClaims(), secret = {}, account = {}, want } of
     await assert.rejects(legacyServiceAccountToken(options(objects))(token, [issuer]), want);
   });
 }
+
+test("without lookup a legacy token is good as long as its signature; with it, what the cache lacks is looked up", async () => {
+  const token = await sign(legacyClaims());
+  const gone = { ...options({}), lookup: false };
+  assert.equal((await legacyServiceAccountToken(gone)(token, [issuer]))?.user.uid, "sa-uid");
+  assert.equal(gone.use.legacy.value, 1);
+  const secret = { metadata: { name: "robot-token" }, data: { token: Buffer.from(token).toString("base64") } } as KubeObject;
+  const before = { metadata: { name: "robot", uid: "before" } } as KubeObject;
+  const get: ServiceAccountTokenOptions["getter"]["get"] = async (kind, _, __, live) => {
+    if (!live) return kind === "secrets" ? undefined : before;
+    return kind === "secrets" ? secret : alive["serviceaccounts/web/robot"];
+  };
+  assert.ok(await legacyServiceAccountToken({ ...options({}), getter: { get } })(token, [issuer]));
+});

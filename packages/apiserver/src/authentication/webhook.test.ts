@@ -142,6 +142,34 @@ test("both yes and no are remembered for their time, failures are not", async ()
   assert.equal(calls, 2);
 });
 
+test("who asks of one token at once shares one answer or failure, for one audience; the next one asks anew", async () => {
+  const clock = newFakeClock();
+  const asked: { token: string; answer: PromiseWithResolvers<{ user: { name: string; groups: string[] } } | undefined> }[] = [];
+  const metrics = newTokenCacheMetrics(newMetricsRegistry());
+  const cached = cachedTokens(
+    (token) => {
+      const answer = Promise.withResolvers<{ user: { name: string; groups: string[] } } | undefined>();
+      asked.push({ token, answer });
+      return answer.promise;
+    },
+    { successTtlMs: 0, failureTtlMs: 120_000, clock, metrics },
+  );
+  const jane = { user: { name: "jane", groups: [] } };
+  const first = [cached("a", ["x"]), cached("a", ["x"]), cached("a", ["y"]), cached("b", ["x"])];
+  const counts = () => ["blocked", "in_flight"].map((status) => metrics.active.labels(status).value);
+  assert.deepEqual([asked.length, counts()], [3, [4, 3]]);
+  asked[0]?.answer.reject(new Error("away"));
+  for (const shared of first.slice(0, 2)) await assert.rejects(shared as Promise<unknown>, /away/);
+  asked[1]?.answer.resolve(jane);
+  asked[2]?.answer.resolve(undefined);
+  assert.deepEqual(await Promise.all(first.slice(2)), [jane, undefined]);
+  assert.deepEqual(counts(), [0, 0]);
+  const again = [cached("a", ["x"]), cached("a", ["y"]), cached("b", ["x"])];
+  assert.equal(asked.length, 5, "only the no is remembered");
+  for (const { answer } of asked) answer.resolve(jane);
+  assert.deepEqual(await Promise.all(again), [jane, jane, undefined]);
+});
+
 test("versions that are not known, and files that are not there, end the start", () => {
   assert.throws(() => checkTokenWebhookVersion("v2"), {
     message: 'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
