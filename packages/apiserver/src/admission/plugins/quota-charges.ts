@@ -6,6 +6,7 @@
  */
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { AdmissionAttributes } from "../plugin.ts";
@@ -33,16 +34,22 @@ const retries = 10;
 export function newCharges(ctx: PluginContext): Charge {
   /** Quotas as last written here, by uid, until the informer catches up. */
   const written = new Map<string, QuotaObject>();
-  ctx.informers.for<QuotaObject>(resourceQuotas).addHandler({
+  const informer = ctx.informers.for<QuotaObject>(resourceQuotas);
+  informer.addHandler({
     updated(_old, now) {
       const own = written.get(uidOf(now));
       if (own !== undefined && revisionOf(own) <= revisionOf(now)) written.delete(uidOf(now));
     },
     deleted: (last) => written.delete(uidOf(last)),
   });
+  /** While a request waited, others may have written its quotas: charging the state it came with would be a conflict. */
   const newest = (quota: QuotaObject): QuotaObject => {
-    const own = written.get(uidOf(quota));
-    return own !== undefined && revisionOf(own) > revisionOf(quota) ? own : quota;
+    let newestSeen = quota;
+    for (const other of [written.get(uidOf(quota)), informer.lister.get(keyOf(quota))]) {
+      if (other === undefined || uidOf(other) !== uidOf(quota)) continue;
+      if (revisionOf(other) > revisionOf(newestSeen)) newestSeen = other;
+    }
+    return newestSeen;
   };
 
   const fresh = async (quotas: readonly QuotaObject[]): Promise<QuotaObject[]> => {

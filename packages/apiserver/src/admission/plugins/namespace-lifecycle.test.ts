@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { internalError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
+import { namespaceLifecycle } from "./namespace-lifecycle.ts";
+
+const inNamespace = {
+  operation: "CREATE",
+  kind: { group: "", version: "v1", kind: "ConfigMap" },
+  resource: { group: "", version: "v1", resource: "configmaps" },
+  namespace: "web",
+  name: "a",
+} as const;
+const ofNamespace = {
+  operation: "DELETE",
+  kind: { group: "", version: "v1", kind: "Namespace" },
+  resource: { group: "", version: "v1", resource: "namespaces" },
+  namespace: "web",
+  name: "web",
+} as const;
+
+/** A cache that knows `web` as active, and `leaving` as terminating; `later` is in the store alone. */
+async function aPlugin(t: TestContext) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.put(namespaces, { metadata: { name: "web" }, status: { phase: "Active" } } as never);
+  client.put(namespaces, { metadata: { name: "leaving" }, status: { phase: "Terminating" } } as never);
+  client.react("watch", "namespaces", () => (async function* () {})());
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const plugin = namespaceLifecycle({ informers, client } as Partial<PluginContext> as PluginContext);
+  const end = new AbortController();
+  t.after(() => end.abort());
+  informers.start(end.signal);
+  await informers.waitForSync(end.signal);
+  const admit = (attributes: object) =>
+    (plugin.admit?.(attributes as AdmissionAttributes) ?? Promise.reject(new Error("it admits nothing"))).then(
+      () => "admitted",
+      (err: Error) =>
+        err instanceof StatusError ? `${err.code} ${err.status.details?.causes?.[0]?.reason ?? ""}`.trim() : String(err),
+    );
+  return { plugin, client, admit };
+}
+
+for (const { name, attributes, want } of [
+  { name: "a creation in an active namespace", attributes: inNamespace, want: "admitted" },
+  {
+    name: "a creation in one that goes away",
+    attributes: { ...inNamespace, namespace: "leaving" },
+    want: "403 NamespaceTerminating",
+  },
+  {
+    name: "an update in one that goes away",
+    attributes: { ...inNamespace, namespace: "leaving", operation: "UPDATE" },
+    want: "admitted",
+  },
+  { name: "a creation in none", attributes: { ...inNamespace, namespace: "nowhere" }, want: "404" },
+  { name: "an update in none", attributes: { ...inNamespace, namespace: "nowhere", operation: "UPDATE" }, want: "404" },
+  { name: "a deletion in none", attributes: { ...inNamespace, namespace: "nowhere", operation: "DELETE" }, want: "admitted" },
+  { name: "a creation beside the namespaces", attributes: { ...inNamespace, namespace: "" }, want: "admitted" },
+  {
+    name: "an access review in none",
+    attributes: {
+      ...inNamespace,
+      namespace: "nowhere",
+      resource: { group: "authorization.k8s.io", version: "v1", resource: "localsubjectaccessreviews" },
+    },
+    want: "admitted",
+  },
+  {
+    name: "the creation of a namespace",
+    attributes: { ...ofNamespace, operation: "CREATE", namespace: "new", name: "new" },
+    want: "admitted",
+  },
+  { name: "the deletion of a namespace", attributes: ofNamespace, want: "admitted" },
+  ...["default", "kube-system", "kube-public"].map((immortal) => ({
+    name: `the deletion of ${immortal}`,
+    attributes: { ...ofNamespace, namespace: immortal, name: immortal },
+    want: "403",
+  })),
+  {
+    name: "the deletion of an object called default",
+    attributes: { ...inNamespace, operation: "DELETE", name: "default" },
+    want: "admitted",
+  },
+]) {
+  test(`the life of namespaces: ${name} is ${want}`, async (t) => assert.equal(await (await aPlugin(t)).admit(attributes), want));
+}
+
+test("after the deletion of a namespace the store is asked, which the cache may lag behind", async (t) => {
+  const { admit, client } = await aPlugin(t);
+  assert.equal(await admit(inNamespace), "admitted");
+  await admit(ofNamespace);
+  client.put(namespaces, { metadata: { name: "web" }, status: { phase: "Terminating" } } as never);
+  assert.equal(await admit(inNamespace), "403 NamespaceTerminating");
+  client.remove(namespaces, "web");
+  assert.equal(await admit(inNamespace), "404");
+  assert.equal(await admit({ ...inNamespace, namespace: "leaving" }), "403 NamespaceTerminating", "the others' are in the cache");
+});
+
+test("a namespace that the cache does not know yet is looked up; a store that fails is the answer", async (t) => {
+  const { admit, client } = await aPlugin(t);
+  client.put(namespaces, { metadata: { name: "later" }, status: { phase: "Active" } } as never);
+  assert.equal(await admit({ ...inNamespace, namespace: "later" }), "admitted");
+  client.react("get", "namespaces", () => {
+    throw internalError(new Error("etcd is away"));
+  });
+  assert.equal(await admit({ ...inNamespace, namespace: "unknown" }), "500");
+});

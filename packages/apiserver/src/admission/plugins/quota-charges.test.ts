@@ -1,0 +1,167 @@
+/** Charges of concurrent writes: batches, conflicts with other writers, failures midway, and a cache that lags behind. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict, internalError, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
+import { newCharges } from "./quota-charges.ts";
+import type { QuotaObject } from "./quota-cost.ts";
+
+const resource = { group: "", version: "v1", resource: "configmaps" };
+const quota = (name: string, hard: number, used: number, namespace = "web"): QuotaObject => ({
+  metadata: { name, namespace },
+  status: { hard: { configmaps: String(hard) }, used: { configmaps: String(used) } },
+});
+
+async function charging(t: TestContext, ...quotas: QuotaObject[]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.put(resourceQuotas, ...quotas);
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const charge = newCharges({ informers, client } as Partial<PluginContext> as PluginContext);
+  const end = new AbortController();
+  t.after(() => end.abort());
+  informers.start(end.signal);
+  await informers.waitForSync(end.signal);
+  const informer = informers.for<QuotaObject>(resourceQuotas);
+  const evaluator = quotaEvaluator(resource, clock, () => false);
+  const ask = (known: readonly QuotaObject[] = informer.lister.list(), changes: Partial<AdmissionAttributes> = {}) => {
+    const object = { metadata: { name: "a" } };
+    const attributes = { operation: "CREATE", namespace: "web", name: "a", resource, object, dryRun: false, ...changes };
+    return charge(attributes as AdmissionAttributes, evaluator, known).then(
+      () => "charged",
+      (err: Error) => err.message,
+    );
+  };
+  const used = (name: string, namespace = "web") =>
+    Number(client.object<QuotaObject>(resourceQuotas, `${namespace}/${name}`)?.status?.used?.["configmaps"]);
+  const seen = (name: string, count: number) =>
+    waitFor(() => informer.lister.get(`web/${name}`)?.status?.used?.["configmaps"] === String(count), { what: "the cache" });
+  const updates = () => client.writes.map(({ namespace, name }) => `${namespace}/${name}`);
+  return { client, informer, ask, used, seen, updates };
+}
+
+test("who comes while a quota is written is charged together with the others, and refused alone", async (t) => {
+  const { ask, used, updates } = await charging(t, quota("q", 3, 0));
+  const answers = await Promise.all(Array.from({ length: 5 }, () => ask()));
+  assert.deepEqual(answers.slice(0, 3), ["charged", "charged", "charged"]);
+  for (const answer of answers.slice(3)) assert.match(answer, /exceeded quota: q, requested: configmaps=1, used: configmaps=3/);
+  assert.deepEqual([used("q"), updates()], [3, ["web/q", "web/q"]]);
+});
+
+test("a charge is made on what was written last, not on what the cache still shows", async (t) => {
+  const { ask, used, informer, seen, client } = await charging(t, quota("q", 2, 0));
+  const stale = informer.lister.list();
+  assert.deepEqual([await ask(stale), await ask(stale)], ["charged", "charged"]);
+  assert.match(await ask(stale), /exceeded quota/);
+  await seen("q", 2);
+  // What another writer gave back is seen by the cache, and counts.
+  client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject), ...quota("q", 2, 1) });
+  await seen("q", 1);
+  assert.equal(await ask(), "charged");
+  assert.equal(used("q"), 2);
+});
+
+test("a quota made anew under its name is not taken for the one that was written before", async (t) => {
+  const { ask, used, seen, client, informer } = await charging(t, quota("q", 1, 0));
+  assert.equal(await ask(), "charged");
+  await seen("q", 1);
+  client.remove(resourceQuotas, "web/q");
+  await waitFor(() => informer.lister.list().length === 0, { what: "the deletion" });
+  client.put(resourceQuotas, { ...quota("q", 1, 0), metadata: { name: "q", namespace: "web", uid: "another" } });
+  await seen("q", 0);
+  assert.equal(await ask(), "charged");
+  assert.equal(used("q"), 1);
+});
+
+test("of two quotas the one that another writer changed is charged again, the other once", async (t) => {
+  const { ask, used, updates, client } = await charging(t, quota("a", 9, 0), quota("b", 9, 0));
+  let first = true;
+  client.react("update", "resourcequotas", ({ name }) => {
+    if (name !== "a" || !first) return undefined;
+    first = false;
+    client.put(resourceQuotas, quota("a", 9, 5));
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  assert.equal(await ask(), "charged");
+  assert.deepEqual([used("a"), used("b"), updates()], [6, 1, ["web/a", "web/b", "web/a"]]);
+});
+
+test("what another writer has used up meanwhile refuses on the second look", async (t) => {
+  const { ask, used, client } = await charging(t, quota("a", 5, 0));
+  client.react("update", "resourcequotas", () => {
+    client.put(resourceQuotas, quota("a", 5, 5));
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  assert.match(await ask(), /exceeded quota: a, requested: configmaps=1, used: configmaps=5/);
+  assert.equal(used("a"), 5);
+});
+
+test("a quota that is deleted while it is charged bounds nothing", async (t) => {
+  const { ask, client } = await charging(t, quota("a", 5, 0));
+  client.react("update", "resourcequotas", () => {
+    client.remove(resourceQuotas, "web/a");
+    throw notFound(resourceQuotas, "a");
+  });
+  assert.equal(await ask(), "charged");
+});
+
+test("a quota that always changes is given up after eleven attempts, for all who wait for it", async (t) => {
+  const { ask, updates, client } = await charging(t, quota("a", 5, 0));
+  client.react("update", "resourcequotas", () => {
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  assert.match(await ask(), /resource quota evaluation timed out/);
+  assert.equal(updates().length, 11);
+});
+
+test("a quota that cannot be written or read is the answer of those who asked; the next one is charged", async (t) => {
+  const { ask, used, client } = await charging(t, quota("a", 5, 0));
+  let failures = 0;
+  client.react("update", "resourcequotas", () => {
+    if (failures++ === 0) throw internalError(new Error("etcd is away"));
+    return undefined;
+  });
+  const [first, second] = await Promise.all([ask(), ask()]);
+  assert.deepEqual([/etcd is away/.test(first), second, used("a")], [true, "charged", 1]);
+  assert.equal(await ask(), "charged");
+  client.react("update", "resourcequotas", () => {
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  client.react("get", "resourcequotas", () => {
+    throw internalError(new Error("no answer"));
+  });
+  assert.match(await ask(), /no answer/);
+});
+
+test("namespaces do not wait for each other, and each has its own queue", async (t) => {
+  const { ask, used, client } = await charging(t, quota("q", 5, 0), quota("q", 5, 0, "db"));
+  const held = Promise.withResolvers<void>();
+  client.react("update", "resourcequotas", ({ namespace }) =>
+    namespace === "web" ? held.promise.then(() => quota("q", 5, 1)) : undefined,
+  );
+  const web = ask([client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject]);
+  const inDb = [client.object<QuotaObject>(resourceQuotas, "db/q") as QuotaObject];
+  assert.equal(await ask(inDb, { namespace: "db" }), "charged");
+  assert.deepEqual([used("q", "db"), used("q")], [1, 0]);
+  held.resolve();
+  assert.equal(await web, "charged");
+});
+
+test("a dry run among others is checked on what they take, and takes nothing", async (t) => {
+  const { ask, used, updates } = await charging(t, quota("q", 1, 0));
+  assert.equal(await ask(undefined, { dryRun: true }), "charged");
+  assert.deepEqual([used("q"), updates()], [0, []]);
+  const first = ask();
+  const [dry, real] = [ask(undefined, { dryRun: true }), ask()];
+  assert.equal(await first, "charged");
+  for (const answer of [await dry, await real]) assert.match(answer, /exceeded quota/);
+  assert.equal(used("q"), 1);
+});
