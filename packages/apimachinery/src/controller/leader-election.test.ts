@@ -196,6 +196,32 @@ test("gives the lease back at the end if asked to", async () => {
   assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "", leaseDurationSeconds: 1 });
 });
 
+test("its work is told to stop before the lease is given back", async () => {
+  const client = newFakeClient();
+  const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
+  await settle();
+  let told: boolean | undefined;
+  client.react("update", "leases", () => {
+    told = a.events.includes("told to stop");
+    return undefined;
+  });
+  a.stop.abort();
+  await a.finished;
+  assert.deepEqual([told, leaseOf(client)["holderIdentity"]], [true, ""]);
+});
+
+test("a lease that cannot be given back is left to expire, and its leader has stopped all the same", async () => {
+  const client = newFakeClient();
+  const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
+  await settle();
+  client.react("update", "leases", () => {
+    throw serviceUnavailable("etcd is away");
+  });
+  a.stop.abort();
+  await a.finished;
+  assert.deepEqual([a.events.slice(2), leaseOf(client)["holderIdentity"]], [["told to stop", "stopped"], "a"]);
+});
+
 test("also leads by an annotation, or by both", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
@@ -214,6 +240,19 @@ test("also leads by an annotation, or by both", async () => {
   a.stop.abort();
   old.stop.abort();
 });
+
+for (const [kind, want] of [
+  ["leases", /^lease not initialized, call get or create first$/],
+  ["endpoints", /^endpoints not initialized, call get or create first$/],
+  ["configmaps", /^configmap not initialized, call get or create first$/],
+] as const) {
+  test(`a lock of ${kind} that was not read is not written`, async () => {
+    const record = { holderIdentity: "a", leaseDurationSeconds: 1, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+    const { signal } = new AbortController();
+    const update = newResourceLock(kind, "a", "b").update(newFakeClient(), record, signal);
+    await assert.rejects(update, (err: Error) => want.test(err.message));
+  });
+}
 
 test("refuses a lock it does not know", () =>
   assert.throws(() => newResourceLock("secrets", "a", "b"), /Invalid lock-type secrets/));

@@ -62,7 +62,10 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
 
 const tooLarge = (): StatusError => {
   const { status } = timeout("Too large resource version: 7, current: 5", 1);
-  return new StatusError({ ...status, details: { ...status.details, causes: [{ reason: "ResourceVersionTooLarge" }] } });
+  return new StatusError({
+    ...status,
+    details: { ...status.details, causes: [{ reason: "Other" }, { reason: "ResourceVersionTooLarge" }] },
+  });
 };
 
 test("a server that is behind is asked for what is most recent there", async (t) => {

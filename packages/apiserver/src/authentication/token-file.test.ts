@@ -23,6 +23,13 @@ test("takes names as they stand: a space makes another group, a # begins no comm
 for (const { name, text, want } of [
   { name: "too few columns", text: "t1,jane", want: /must have at least 3 columns \(token, user name, user uid\), found 2/ },
   { name: "a quote inside a field", text: 't1,ja"ne,u1', want: /parse error on line 1, column 6: bare " in non-quoted field/ },
+  {
+    name: "a quote on the line after a field of two lines",
+    text: 't1,"a\nb",u1\nt2,ja"n,u2',
+    want: /on line 3, column 6: bare "/,
+  },
+  { name: "a quote behind blank lines", text: '\n\nt1,ja"ne,u1', want: /on line 3, column 6: bare "/ },
+  { name: "a quote in the second record", text: 't1,jane,u1\nt"2,joe,u2', want: /on line 2, column 2: bare "/ },
   { name: "text after a quoted field", text: '"t1"x,jane,u1', want: /extraneous or missing " in quoted-field/ },
   { name: "an open quote", text: 't1,jane,"u1', want: /extraneous or missing " in quoted-field/ },
 ]) {

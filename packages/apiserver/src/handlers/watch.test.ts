@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Entry } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { Call } from "./env.ts";
+import { watchMetricsOf } from "./metrics.ts";
 import type { ListOptions } from "./options.ts";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 import { watch, watchTimeoutMs } from "./watch.ts";
@@ -32,17 +35,23 @@ for (const { random, want } of [
 /** A watch whose client, server and time are the test's. */
 function aCall(signal: AbortSignal, open: (signal: AbortSignal) => Promise<WatchQueue>) {
   const clock = newFakeClock();
+  const metrics = newMetricsRegistry();
   const response = { write: () => true, drained: async () => {}, end: () => void said.push("end") };
   const said: string[] = [];
   const exchange = { headers: {}, stream: () => response, destroy: () => void said.push("destroy") };
   const call = {
-    env: { clock, minRequestTimeoutMs: 1000, services: { now: clock.now, featureEnabled: () => false } },
+    env: { clock, metrics, minRequestTimeoutMs: 1000, services: { now: clock.now, featureEnabled: () => false } },
     ctx: { exchange, query: new URLSearchParams(), signal, info: {} },
-    served: { store: { watch: (_: string, options: { signal: AbortSignal }) => open(options.signal) }, definition: {}, kind: {} },
+    served: {
+      store: { watch: (_: string, options: { signal: AbortSignal }) => open(options.signal) },
+      definition: {},
+      kind: { group: "", version: "v1", kind: "Pod" },
+    },
     namespace: "",
     subresource: "",
   } as unknown as Call;
-  return { call, clock, said };
+  const watchers = () => watchMetricsOf(metrics, call.served).watchers.value;
+  return { call, clock, said, watchers };
 }
 
 for (const { name, when } of [
@@ -54,19 +63,37 @@ for (const { name, when } of [
     const client = new AbortController();
     if (when === "before") client.abort();
     let queue: WatchQueue | undefined;
-    const { call, clock } = aCall(client.signal, async (signal) => {
+    const { call, clock, watchers } = aCall(client.signal, async (signal) => {
       if (when === "opening") client.abort();
       queue = new WatchQueue({ signal });
       return queue;
     });
     const done = watch(call, { resourceVersion: "" } as ListOptions);
-    if (when === "later") setImmediate(() => client.abort());
+    if (when === "later") {
+      await new Promise(setImmediate);
+      assert.equal(watchers(), 1);
+      client.abort();
+    }
     await done;
+    assert.equal(watchers(), 0);
     assert.equal(queue?.ended, true);
     assert.equal(clock.waiting, 0);
     assert.equal(getEventListeners(client.signal, "abort").length, 0);
   });
 }
+
+test("a watch whose events cannot be encoded fails, and is counted and followed no more", async () => {
+  const client = new AbortController();
+  let queue: WatchQueue | undefined;
+  const { call, clock, watchers } = aCall(client.signal, async (signal) => {
+    queue = new WatchQueue({ signal });
+    queue.push({ type: "ADDED", entry: {} as Entry });
+    return queue;
+  });
+  await assert.rejects(watch(call, { resourceVersion: "" } as ListOptions));
+  assert.deepEqual([queue?.ended, watchers(), clock.waiting], [true, 0, 0]);
+  assert.equal(getEventListeners(client.signal, "abort").length, 0);
+});
 
 test("a watch that cannot be opened leaves no timer or listener behind, and its signal is aborted", async () => {
   const client = new AbortController();
