@@ -80,6 +80,8 @@ const run = promisify(execFile);
 /** Source: client-go plugin/pkg/client/auth/exec/exec.go */
 function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onNewCertificate: () => void) {
   let current: { token?: string; cert?: string; key?: string; expiresAt?: number } | undefined;
+  /** The server refused `current`. It stays until it is replaced: connections with its certificate are still open. */
+  let refused = false;
   let running: Promise<void> | undefined;
 
   const refresh = async (): Promise<void> => {
@@ -116,12 +118,13 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
       ...(status.clientCertificateData ? { cert: status.clientCertificateData, key: status.clientKeyData as string } : {}),
       ...(expiresAt === undefined ? {} : { expiresAt }),
     };
+    refused = false;
     if (changed) onNewCertificate();
   };
 
   return {
     async token(): Promise<string | undefined> {
-      if (current === undefined || (current.expiresAt !== undefined && clock.now() >= current.expiresAt)) {
+      if (current === undefined || refused || (current.expiresAt !== undefined && clock.now() >= current.expiresAt)) {
         running ??= refresh().finally(() => {
           running = undefined;
         });
@@ -131,7 +134,7 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
     },
     certificate: () => (current?.cert === undefined ? undefined : { cert: current.cert, key: current.key as string }),
     forget() {
-      current = undefined;
+      refused = true;
     },
   };
 }

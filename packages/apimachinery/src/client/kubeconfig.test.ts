@@ -251,6 +251,50 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   assert.equal(await shown(), "Bearer t-3");
 });
 
+test("a plugin's new certificate is told once, also when the server refused the one before; until then that one is used", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-exec-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const [command, answer] = [join(directory, "plugin"), join(directory, "answer")];
+  await writeFile(command, `#!/bin/sh\nexec cat ${answer}\n`);
+  await chmod(command, 0o755);
+  const apiVersion = "client.authentication.k8s.io/v1";
+  const give = (status: object | undefined, version = apiVersion) =>
+    writeFile(answer, JSON.stringify({ kind: "ExecCredential", apiVersion: version, status }));
+  const pair = (name: string) => ({ clientCertificateData: `cert ${name}`, clientKeyData: `key ${name}` });
+  let told = 0;
+  const credentials = newCredentials({ host: "https://h", exec: { apiVersion, command } }, newFakeClock(), () => told++);
+  await give(pair("a"));
+  assert.deepEqual(await credentials.headers(), {});
+  assert.deepEqual([credentials.certificate(), told], [{ cert: "cert a", key: "key a" }, 0]);
+  credentials.rejected();
+  await credentials.headers();
+  assert.equal(told, 0, "it is the same");
+  await give(pair("b"));
+  credentials.rejected();
+  assert.deepEqual(credentials.certificate(), { cert: "cert a", key: "key a" });
+  await credentials.headers();
+  await credentials.headers();
+  assert.deepEqual([credentials.certificate(), told], [{ cert: "cert b", key: "key b" }, 1]);
+  credentials.rejected();
+  for (const { status, version, want } of [
+    { status: undefined, want: /didn't return a status field/ },
+    { status: {}, want: /didn't return a token or cert\/key pair/ },
+    { status: { clientCertificateData: "c" }, want: /only certificate or key, not both/ },
+    { status: { token: "t", clientKeyData: "k" }, want: /only certificate or key, not both/ },
+    {
+      status: { token: "t" },
+      version: "client.authentication.k8s.io/v1beta1",
+      want: /plugin returned version client.auth.*v1beta1/,
+    },
+  ]) {
+    await give(status, version);
+    await assert.rejects(credentials.headers(), want);
+  }
+  await give({ token: "t" });
+  assert.deepEqual(await credentials.headers(), { authorization: "Bearer t" });
+  assert.deepEqual([credentials.certificate(), told], [undefined, 2]);
+});
+
 test("flags name the server, a file, or both; without either it is the Pod's", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-flags-"));
   t.after(() => rm(directory, { recursive: true }));
