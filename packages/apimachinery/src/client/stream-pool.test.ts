@@ -223,6 +223,26 @@ test("renewed: open streams stay on the old connection, new ones go to a new one
   assert.equal((await world.pool.acquire()).connection, next.connection);
 });
 
+test("renewed: who waits for a stream of a full pool gets one of the new connection", async () => {
+  const world = newWorld(1, { maxConnections: 1 });
+  const old = await world.pool.acquire();
+  const waiting = world.pool.acquire();
+  await settle();
+  assert.deepEqual([world.counts.waiting, world.dialled.length], [1, 1]);
+  world.pool.renew();
+  assert.notEqual((await waiting).connection, old.connection);
+  assert.deepEqual([world.counts.waiting, world.clock.waiting], [0, 0]);
+});
+
+test("closed: no timer of an idle connection is left", async () => {
+  const world = newWorld(1);
+  const [, second] = await take(world, 2);
+  second?.release();
+  assert.equal(world.clock.waiting, 1);
+  world.pool.close();
+  assert.equal(world.clock.waiting, 0);
+});
+
 test("closed: everything ends, who waits and who comes is refused", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   await world.pool.acquire();

@@ -206,9 +206,11 @@ export function newStreamPool<C extends PooledConnection>(options: StreamPoolOpt
         entry.connection.close();
       }
       entries = [];
+      pump(); // the limit of connections held waiters back; now others may be dialled
     },
     close() {
       closed = true;
+      for (const entry of entries) entry.idle?.cancel();
       entries = [];
       failAll(new Error("the client is closed"));
       for (const connection of connections) {
