@@ -234,6 +234,22 @@ test("renewed: who waits for a stream of a full pool gets one of the new connect
   assert.deepEqual([world.counts.waiting, world.clock.waiting], [0, 0]);
 });
 
+test("only a connection without streams counts as idle, and never the last one", async () => {
+  const world = newWorld(2);
+  const [first, second, third] = await take(world, 3);
+  first?.release();
+  assert.equal(world.clock.waiting, 0, "the second stream of the connection is open");
+  second?.release();
+  assert.equal(world.clock.waiting, 1);
+  await world.clock.advance(90_000);
+  assert.deepEqual(
+    world.dialled.map(({ closed }) => closed),
+    [true, false],
+  );
+  third?.release();
+  assert.equal(world.clock.waiting, 0);
+});
+
 test("closed: no timer of an idle connection is left", async () => {
   const world = newWorld(1);
   const [, second] = await take(world, 2);

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { protobufMediaType } from "../codec/negotiate.ts";
+import { encodeProtobuf } from "../codec/protobuf.ts";
+import { frameWatchEvent } from "../codec/stream.ts";
 import { StatusError } from "../errors/status-error.ts";
-import { decodeWatchStream } from "./watch-decoder.ts";
+import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 
 const events = (text: string) =>
   Array.fromAsync(decodeWatchStream(Readable.from([Buffer.from(text)]), new AbortController().signal));
@@ -22,3 +25,50 @@ test("an ERROR event is thrown as the Status that it has", async () => {
 test("an event whose line does not end counts", async () => {
   assert.equal((await events('{"type":"ADDED","object":{}}')).length, 1);
 });
+
+const podKind = { group: "", version: "v1", kind: "Pod" };
+const inProtobuf = (type: string, name: string): Buffer =>
+  frameWatchEvent(type, encodeProtobuf({ metadata: { name } }, podKind), protobufMediaType);
+const inJson = (type: string, name: string): Buffer =>
+  Buffer.from(`${JSON.stringify({ type, object: { metadata: { name } } })}\n`);
+
+for (const { form, decode, frame } of [
+  { form: "JSON", decode: decodeWatchStream, frame: inJson },
+  { form: "protobuf", decode: decodeProtobufWatch, frame: inProtobuf },
+]) {
+  const bytes = Buffer.concat(["a", "b", "c"].map((name) => frame("ADDED", name)));
+  const follow = async (body: Readable, signal = new AbortController().signal, most = Number.POSITIVE_INFINITY) => {
+    const names: string[] = [];
+    for await (const { object } of decode<{ metadata: { name: string } }>(body, signal)) {
+      names.push(object.metadata.name);
+      if (names.length >= most) break;
+    }
+    return names.join();
+  };
+
+  test(`${form}: events are the same however they are cut`, async () => {
+    for (let at = 0; at <= bytes.length; at++)
+      assert.equal(await follow(Readable.from([bytes.subarray(0, at), bytes.subarray(at)])), "a,b,c");
+  });
+
+  test(`${form}: who leaves, and who is told to, leaves no answer open`, async () => {
+    const left = Readable.from([bytes]);
+    assert.equal(await follow(left, undefined, 2), "a,b");
+    assert.equal(left.destroyed, true);
+    const stop = new AbortController();
+    const silent = new Readable({ read() {} });
+    const asked = follow(silent, stop.signal);
+    silent.push(bytes);
+    await new Promise(setImmediate);
+    stop.abort(new Error("told to"));
+    silent.destroy(new Error("aborted"));
+    await assert.rejects(asked, /told to/);
+  });
+
+  test(`${form}: an end within an event is an error, an end after the signal is its reason`, async () => {
+    const cut = Readable.from([bytes.subarray(0, bytes.length - 3)]);
+    await assert.rejects(follow(cut), /the watch ended in the middle of an event/);
+    assert.equal(cut.destroyed, true);
+    await assert.rejects(follow(Readable.from([bytes]), AbortSignal.abort(new Error("told to"))), /told to/);
+  });
+}

@@ -1,0 +1,152 @@
+/** What a client does with answers that are none: tries again, waits, renews its credentials, or tells its caller. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { settle } from "../testing/wait-for.ts";
+import { newClient } from "./client.ts";
+import type { ClientConfig } from "./config.ts";
+import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
+import type { TransportRequest } from "./transport-messages.ts";
+
+type Answer = Error | { status: number; retryAfter?: string };
+
+/** A client whose server's answers are given; the last one repeats. */
+function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
+  const clock = newFakeClock();
+  const seen: TransportRequest[] = [];
+  const bodies: Readable[] = [];
+  const told: string[] = [];
+  const transport = {
+    async request(request: TransportRequest) {
+      seen.push(request);
+      const answer = (answers.length > 1 ? answers.shift() : answers[0]) as Answer;
+      if (answer instanceof Error) throw answer;
+      const body = Readable.from([Buffer.from("{}")]);
+      bodies.push(body);
+      const headers = answer.retryAfter === undefined ? {} : { "retry-after": answer.retryAfter };
+      return { status: answer.status, headers, body };
+    },
+    certificateFault: () => "certificate has expired",
+    reconnect() {},
+    close() {},
+  };
+  const observer = {
+    rateLimited: (method: string, _: string, ms: number) => void told.push(`${method} waited ${ms}`),
+    requested: (method: string, host: string, status: string) => void told.push(`${method} ${host} ${status}`),
+  };
+  const client = newClient({ host: "https://api:6443/base", qps: -1, ...config }, { clock, transport, observer });
+  const ask = (method = "GET", signal?: AbortSignal) =>
+    client.raw(method, "/x", signal && { signal }).then(
+      ({ status }) => status,
+      (err: Error) => err.message,
+    );
+  return { clock, seen, bodies, told, ask };
+}
+
+const ok: Answer = { status: 200 };
+
+for (const { name, answer, method = "GET", attempts } of [
+  { name: "a request that was not processed", answer: new NotProcessed("refused"), method: "POST", attempts: 2 },
+  { name: "a read whose connection was lost", answer: new ConnectionLost("lost"), attempts: 2 },
+  { name: "a write whose connection was lost", answer: new ConnectionLost("lost"), method: "PUT", attempts: 1 },
+  { name: "a read that failed otherwise", answer: new Error("no"), attempts: 1 },
+  { name: "a write that is to be sent later", answer: { status: 429, retryAfter: "0" }, method: "POST", attempts: 2 },
+  { name: "a read of a server that comes back", answer: { status: 503, retryAfter: "0" }, attempts: 2 },
+  { name: "a busy server's that does not say when", answer: { status: 429 }, attempts: 1 },
+  { name: "a busy server's that says a date", answer: { status: 429, retryAfter: "Fri, 31 Dec 1999 23:59:59 GMT" }, attempts: 1 },
+  { name: "a refusal with a time", answer: { status: 404, retryAfter: "0" }, attempts: 1 },
+] as { name: string; answer: Answer; method?: string; attempts: number }[]) {
+  test(`${name} is sent ${attempts === 1 ? "once" : "again"}`, async () => {
+    const { ask, seen, told, clock } = aClient([answer, ok]);
+    const asked = ask(method);
+    await clock.advance(0);
+    const result = await asked;
+    assert.equal(seen.length, attempts);
+    if (attempts === 2) assert.equal(result, 200);
+    const first = answer instanceof Error ? "<error>" : answer.status;
+    const each = [`${method} waited 0`, `${method} api:6443 ${first}`, `${method} waited 0`, `${method} api:6443 200`];
+    assert.deepEqual(told, each.slice(0, 2 * attempts));
+    assert.deepEqual([seen[0]?.path, seen[0]?.method], ["/base/x", method]);
+  });
+}
+
+test("what is refused each time is tried eleven times, after the second one with a pause; then the caller is told", async () => {
+  const { ask, seen, clock } = aClient([new NotProcessed("refused")]);
+  const asked = ask();
+  await settle();
+  assert.equal(seen.length, 2, "the first retry comes at once");
+  await clock.advance(999);
+  assert.equal(seen.length, 2);
+  await clock.advance(9_001);
+  assert.deepEqual([await asked, seen.length, clock.waiting], ["refused", 11, 0]);
+});
+
+test("a server that always asks for patience is asked eleven times, and its answer is the caller's", async () => {
+  const { ask, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
+  const asked = ask();
+  await clock.advance(1_999);
+  assert.equal(seen.length, 1);
+  await clock.advance(20_000);
+  assert.deepEqual([await asked, seen.length], [429, 11]);
+  await settle();
+  assert.deepEqual(
+    bodies.map(({ readableEnded }) => readableEnded),
+    bodies.map(() => true),
+    "no answer is left unread",
+  );
+});
+
+test("a caller that gives up while the client waits gets its reason, and nothing more is sent", async () => {
+  for (const answer of [{ status: 503, retryAfter: "60" }, new NotProcessed("refused")]) {
+    const { ask, seen, clock } = aClient([answer]);
+    const stop = new AbortController();
+    const asked = ask("GET", stop.signal);
+    await clock.advance(10);
+    const before = seen.length;
+    stop.abort(new Error("never mind"));
+    assert.equal(await asked, "never mind");
+    await clock.advance(100_000);
+    assert.deepEqual([seen.length, clock.waiting], [before, 0]);
+  }
+});
+
+async function aTokenFile(t: TestContext): Promise<{ path: string; write(text: string): Promise<void> }> {
+  const directory = await mkdtemp(join(tmpdir(), "cox-send-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, "token");
+  return { path, write: (text) => writeFile(path, text) };
+}
+
+test("after 401 the token is read again and the request sent once more; the second 401 is the answer", async (t) => {
+  const { path, write } = await aTokenFile(t);
+  await write("old");
+  const { ask, seen } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });
+  assert.equal(await ask(), 200);
+  await write("new");
+  assert.equal(await ask(), 200);
+  const tokens = () => seen.map(({ headers }) => headers?.["authorization"]);
+  assert.deepEqual(tokens(), ["Bearer old", "Bearer old", "Bearer new"]);
+  assert.deepEqual([await ask(), seen.length], [401, 5]);
+});
+
+test("after 401 nothing is sent again where the credentials cannot change", async () => {
+  const { ask, seen } = aClient([{ status: 401 }, ok], { token: "fixed" });
+  assert.deepEqual([await ask(), seen.length], [401, 1]);
+});
+
+test("each attempt takes its turn at the client's rate", async () => {
+  const { ask, seen, clock, told } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
+  const asked = ask();
+  await settle();
+  assert.equal(seen.length, 1);
+  await clock.advance(1000);
+  assert.equal(await asked, 200);
+  assert.deepEqual(
+    told.filter((one) => one.includes("waited")),
+    ["GET waited 0", "GET waited 1000"],
+  );
+});
