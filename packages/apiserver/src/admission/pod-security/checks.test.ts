@@ -118,3 +118,196 @@ test("seccomp was a matter of annotations once, and is one of fields since 1.19"
     'seccompProfile (container "c" must not set securityContext.seccompProfile.type to "Unconfined")',
   );
 });
+
+const two = (a: object, b: object, pod?: object): object => ({
+  ...(pod && { securityContext: pod }),
+  containers: [
+    { name: "a", securityContext: a },
+    { name: "b", securityContext: b },
+  ],
+});
+const appArmor = "container.apparmor.security.beta.kubernetes.io/";
+const profiles = { b: "unconfined", a: "x", c: "localhost/p", d: "runtime/default", e: "" };
+const withProfiles = Object.fromEntries(Object.entries(profiles).map(([name, profile]) => [appArmor + name, profile]));
+
+for (const [level, name, spec, want] of [
+  [
+    "baseline",
+    "AppArmor profiles",
+    { containers: [] },
+    'forbidden AppArmor profiles (container.apparmor.security.beta.kubernetes.io/a="x", container.apparmor.security.beta.kubernetes.io/b="unconfined")',
+  ],
+  [
+    "baseline",
+    "capabilities",
+    two({ capabilities: { add: ["SYS_ADMIN", "NET_ADMIN"] } }, { capabilities: { add: ["CHOWN", "SYS_ADMIN"] } }),
+    'non-default capabilities (containers "a", "b" must not include "NET_ADMIN", "SYS_ADMIN" in securityContext.capabilities.add)',
+  ],
+  [
+    "baseline",
+    "hostPath volumes",
+    {
+      containers: [],
+      volumes: [
+        { name: "v", hostPath: {} },
+        { name: "x", emptyDir: {} },
+        { name: "w", hostPath: {} },
+      ],
+    },
+    'hostPath volumes (volumes "v", "w")',
+  ],
+  [
+    "baseline",
+    "host ports",
+    {
+      containers: [
+        { name: "a", ports: [{ containerPort: 1 }, { hostPort: 81 }, { hostPort: 80 }] },
+        { name: "b", ports: [{ hostPort: 80 }] },
+        { name: "c", ports: [{ containerPort: 2 }] },
+      ],
+    },
+    'hostPort (containers "a", "b" use hostPorts 80, 81)',
+  ],
+  [
+    "baseline",
+    "mounts of /proc",
+    two({ procMount: "Unmasked" }, { procMount: "Other" }),
+    'procMount (containers "a", "b" must not set securityContext.procMount to "Other", "Unmasked")',
+  ],
+  ["baseline", "the default mount of /proc", two({ procMount: "Default" }, {}), ""],
+  [
+    "baseline",
+    "SELinux options of pod and containers",
+    two(
+      { seLinuxOptions: { type: "b_t" } },
+      { seLinuxOptions: { type: "container_t", role: "r" } },
+      { seLinuxOptions: { type: "a_t", user: "u" } },
+    ),
+    'seLinuxOptions (pod and containers "a", "b" set forbidden securityContext.seLinuxOptions: types "a_t", "b_t"; user may not be set; role may not be set)',
+  ],
+  [
+    "baseline",
+    "SELinux options of one container",
+    two({ seLinuxOptions: { type: "container_kvm_t" } }, { seLinuxOptions: { user: "u" } }),
+    'seLinuxOptions (container "b" set forbidden securityContext.seLinuxOptions: user may not be set)',
+  ],
+  [
+    "baseline",
+    "seccomp profiles",
+    two(
+      { seccompProfile: { type: "Unconfined" } },
+      { seccompProfile: { type: "Unconfined" } },
+      { seccompProfile: { type: "Unconfined" } },
+    ),
+    'seccompProfile (pod and containers "a", "b" must not set securityContext.seccompProfile.type to "Unconfined")',
+  ],
+  [
+    "baseline",
+    "sysctls",
+    {
+      containers: [],
+      securityContext: { sysctls: [{ name: "kernel.msgmax" }, { name: "kernel.shm_rmid_forced" }, { name: "kernel.sem" }] },
+    },
+    "forbidden sysctls (kernel.msgmax, kernel.sem)",
+  ],
+  [
+    "baseline",
+    "host processes",
+    two(
+      { windowsOptions: { hostProcess: true } },
+      { windowsOptions: { hostProcess: true } },
+      { windowsOptions: { hostProcess: true } },
+    ),
+    'hostProcess (pod and containers "a", "b" must not set securityContext.windowsOptions.hostProcess=true)',
+  ],
+  [
+    "restricted",
+    "capabilities kept and added",
+    two(
+      { ...good, capabilities: { add: ["NET_BIND_SERVICE"] } },
+      { ...good, capabilities: { drop: ["ALL"], add: ["SYS_ADMIN", "CHOWN"] } },
+    ),
+    'unrestricted capabilities (container "a" must set securityContext.capabilities.drop=["ALL"]; container "b" must not include "CHOWN", "SYS_ADMIN" in securityContext.capabilities.add)',
+  ],
+  [
+    "restricted",
+    "volume types",
+    {
+      ...two(good, good),
+      volumes: [
+        { name: "v", nfs: {} },
+        { name: "c", csi: {} },
+        { name: "w", hostPath: {} },
+        { name: "n" },
+        { name: "z", nfs: {} },
+      ],
+    },
+    'restricted volume types (volumes "v", "w", "z" use restricted volume types "hostPath", "nfs")',
+  ],
+  [
+    "restricted",
+    "root of pod and container",
+    two({ ...good, runAsNonRoot: false }, good, { runAsNonRoot: false }),
+    'runAsNonRoot != true (pod and container "a" must not set securityContext.runAsNonRoot=false)',
+  ],
+  [
+    "restricted",
+    "root of a container of a pod without",
+    two({ ...good, runAsNonRoot: false }, { ...good, runAsNonRoot: undefined }, { runAsNonRoot: true }),
+    'runAsNonRoot != true (container "a" must not set securityContext.runAsNonRoot=false)',
+  ],
+  [
+    "restricted",
+    "containers that may be root",
+    two({ ...good, runAsNonRoot: undefined }, { ...good, runAsNonRoot: undefined }),
+    'runAsNonRoot != true (pod or containers "a", "b" must set securityContext.runAsNonRoot=true)',
+  ],
+  [
+    "restricted",
+    "a pod that says it for its containers",
+    two({ ...good, runAsNonRoot: undefined }, good, { runAsNonRoot: true }),
+    "",
+  ],
+  [
+    "restricted",
+    "users",
+    two({ ...good, runAsUser: 0 }, { ...good, runAsUser: 0 }, { runAsUser: 0 }),
+    'runAsUser=0 (pod and containers "a", "b" must not set runAsUser=0)',
+  ],
+  ["restricted", "other users than root", two({ ...good, runAsUser: 1 }, good, { runAsUser: 7 }), ""],
+  [
+    "restricted",
+    "other seccomp profiles",
+    two(
+      { ...good, seccompProfile: { type: "Unconfined" } },
+      { ...good, seccompProfile: { type: "Other" } },
+      { seccompProfile: { type: "Unconfined" } },
+    ),
+    'seccompProfile (pod and containers "a", "b" must not set securityContext.seccompProfile.type to "Other", "Unconfined")',
+  ],
+  [
+    "restricted",
+    "missing seccomp profiles",
+    two({ ...good, seccompProfile: undefined }, { ...good, seccompProfile: undefined }),
+    'seccompProfile (pod or containers "a", "b" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")',
+  ],
+  [
+    "restricted",
+    "a pod's seccomp profile",
+    two(
+      { ...good, seccompProfile: undefined },
+      { ...good, seccompProfile: { type: "Localhost" } },
+      { seccompProfile: { type: "Localhost" } },
+    ),
+    "",
+  ],
+  [
+    "restricted",
+    "privilege escalation",
+    two({ ...good, allowPrivilegeEscalation: undefined }, { ...good, allowPrivilegeEscalation: true }),
+    'allowPrivilegeEscalation != false (containers "a", "b" must set securityContext.allowPrivilegeEscalation=false)',
+  ],
+] as const) {
+  test(`${level} names all that it forbids, and nothing else: ${name}`, () =>
+    assert.equal(text(level, spec, name === "AppArmor profiles" ? withProfiles : {}), want));
+}

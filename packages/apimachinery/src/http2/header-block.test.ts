@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HeaderBlock } from "./header-block.ts";
+
+const mebibyte = Buffer.alloc(1024 * 1024);
+const boundless = 1024 * 1024 * 1024;
+
+function aBlock(told: string[], name: string): HeaderBlock {
+  return new HeaderBlock(1, 0, boundless, () => told.push(name));
+}
+
+test("a block comes back whole, once", () => {
+  const block = new HeaderBlock(3, 4, 10, () => {});
+  for (const part of ["ab", "", "cde"]) block.add(Buffer.from(part));
+  assert.deepEqual([block.stream, block.flags, String(block.take()), block.take().length], [3, 4, "abcde", 0]);
+});
+
+test("a block has its bounds: bytes, and frames that bring none", () => {
+  const block = new HeaderBlock(1, 0, 10, () => {});
+  block.add(Buffer.alloc(10));
+  assert.throws(() => block.add(Buffer.alloc(1)), /headers without end/);
+  block.drop();
+  const empty = new HeaderBlock(1, 0, 10, () => {});
+  for (let i = 0; i < 500; i++) empty.add(Buffer.alloc(0));
+  assert.throws(() => empty.add(Buffer.alloc(0)), /headers without end/);
+  empty.drop();
+});
+
+test("beyond 64 MiB of unfinished blocks the oldest go, as many as it takes; finished and dropped ones do not count", () => {
+  const told: string[] = [];
+  const [taken, dropped, first, second, third] = ["taken", "dropped", "first", "second", "third"].map((name) =>
+    aBlock(told, name),
+  ) as [HeaderBlock, HeaderBlock, HeaderBlock, HeaderBlock, HeaderBlock];
+  for (let i = 0; i < 40; i++) {
+    taken.add(mebibyte);
+    if (i % 2 === 0) dropped.add(mebibyte);
+  }
+  taken.take();
+  dropped.drop();
+  dropped.drop();
+  first.add(mebibyte);
+  for (let i = 0; i < 33; i++) second.add(mebibyte);
+  for (let i = 0; i < 30; i++) third.add(mebibyte);
+  assert.deepEqual(told, []);
+  third.add(mebibyte);
+  assert.deepEqual(told, ["first"]);
+  third.add(mebibyte);
+  assert.deepEqual(told, ["first", "second"]);
+  for (let i = 0; i < 32; i++) third.add(mebibyte);
+  assert.deepEqual(told, ["first", "second"]);
+  third.add(mebibyte);
+  assert.deepEqual(told, ["first", "second", "third"]);
+});

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newAdmissionChain } from "./chain.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "./plugin.ts";
+
+function aChain() {
+  const called: string[] = [];
+  const refusing = new Set<string>();
+  const step = (name: string) => async () => {
+    called.push(name);
+    if (refusing.has(name)) throw new Error(`${name} refuses`);
+  };
+  const plugins: AdmissionPlugin[] = [
+    { name: "First", handles: () => true, admit: step("admit 1"), validate: step("validate 1") },
+    { name: "Updates", handles: (operation) => operation === "UPDATE", admit: step("admit 2"), validate: step("validate 2") },
+    { name: "Looks", handles: () => true, validate: step("validate 3") },
+    { name: "Changes", handles: () => true, admit: step("admit 4") },
+  ];
+  const registry = newMetricsRegistry();
+  const chain = newAdmissionChain(plugins, registry);
+  const counts = async (): Promise<string[]> => {
+    const name = "apiserver_admission_controller_admission_duration_seconds_count";
+    const lines = (await registry.render()).split("\n").filter((line) => line.startsWith(name));
+    return lines.map((line) => line.slice(name.length).replaceAll(/[{}"]|\w+=/g, ""));
+  };
+  const attributes = (operation: string) => ({ operation }) as AdmissionAttributes;
+  return { chain, called, refusing, counts, attributes };
+}
+
+test("plugins are called in their order, for the operations that they handle, each observed", async () => {
+  const { chain, called, counts, attributes } = aChain();
+  for (const operation of ["CREATE", "UPDATE", "CREATE"]) {
+    await chain.mutate(attributes(operation));
+    await chain.validate(attributes(operation));
+    called.push(".");
+  }
+  const created = ["admit 1", "admit 4", "validate 1", "validate 3", "."];
+  const updated = ["admit 1", "admit 2", "admit 4", "validate 1", "validate 2", "validate 3", "."];
+  assert.deepEqual(called, [...created, ...updated, ...created]);
+  assert.deepEqual(
+    (await counts()).sort(),
+    [
+      ...["First", "Changes"].flatMap((name) => [`${name},admit,CREATE,false 2`, `${name},admit,UPDATE,false 1`]),
+      ...["First", "Looks"].flatMap((name) => [`${name},validate,CREATE,false 2`, `${name},validate,UPDATE,false 1`]),
+      "Updates,admit,UPDATE,false 1",
+      "Updates,validate,UPDATE,false 1",
+    ].sort(),
+  );
+});
+
+test("the first refusal ends the chain and is observed as one; the next request is asked about again", async () => {
+  const { chain, called, refusing, counts, attributes } = aChain();
+  refusing.add("admit 1").add("validate 3");
+  await assert.rejects(chain.mutate(attributes("CREATE")), /admit 1 refuses/);
+  await assert.rejects(chain.validate(attributes("CREATE")), /validate 3 refuses/);
+  assert.deepEqual(called, ["admit 1", "validate 1", "validate 3"]);
+  refusing.clear();
+  await chain.mutate(attributes("CREATE"));
+  assert.deepEqual((await counts()).sort(), [
+    "Changes,admit,CREATE,false 1",
+    "First,admit,CREATE,false 1",
+    "First,admit,CREATE,true 1",
+    "First,validate,CREATE,false 1",
+    "Looks,validate,CREATE,true 1",
+  ]);
+});
