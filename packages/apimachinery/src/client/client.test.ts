@@ -494,6 +494,28 @@ test("speaks HTTP/1.1 to plain servers, below a path", async (t) => {
   assert.deepEqual(urls, ["GET /cluster/api/v1/pods/a"]);
 });
 
+test("over HTTP/1.1 a request whose signal is aborted leaves no connection, before its answer or within it", async (t) => {
+  const closed: string[] = [];
+  const arrived: string[] = [];
+  const plain = http.createServer((request, response) => {
+    const url = request.url ?? "";
+    request.socket.once("close", () => closed.push(url));
+    if (url === "/within") response.write("[");
+    arrived.push(url);
+  });
+  await new Promise<void>((resolve) => plain.listen(0, "127.0.0.1", resolve));
+  t.after(() => plain.close());
+  const client = clientOf(t, { url: `http://127.0.0.1:${(plain.address() as AddressInfo).port}` });
+  for (const path of ["/before", "/within"]) {
+    const stop = new AbortController();
+    const rejected = assert.rejects(client.raw("GET", path, { signal: stop.signal }), /enough/);
+    await waitFor(() => arrived.includes(path), { what: path });
+    stop.abort(new Error("enough"));
+    await rejected;
+    await waitFor(() => closed.includes(path), { what: `the end of ${path}` });
+  }
+});
+
 test("says that nobody listens", async (t) => {
   const client = clientOf(t, { url: "https://127.0.0.1:1" });
   await assert.rejects(client.get(pods, { name: "a" }), isConnectionRefused);

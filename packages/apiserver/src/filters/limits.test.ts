@@ -100,6 +100,27 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   assert.equal(late.value, 1, "the handler that came too late is counted");
 });
 
+test("no timer of a deadline is left behind an answer, in time or late, nor behind a failure", async () => {
+  for (const { waitMs, fails } of [
+    { waitMs: 0, fails: false },
+    { waitMs: 0, fails: true },
+    { waitMs: 60_050, fails: false },
+    { waitMs: 61_000, fails: true },
+  ]) {
+    const clock = newFakeClock(0);
+    const over = Promise.withResolvers<void>();
+    const writeError = (request: ServerRequest): void => request.exchange.respond(504, {});
+    const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError, metrics: metrics() })], () => over.promise);
+    const running = Promise.resolve(chain(aRequest("GET", "/api/v1/pods").request));
+    await clock.advance(waitMs);
+    assert.equal(clock.waiting, 1);
+    if (fails) over.reject(new Error("broken"));
+    else over.resolve();
+    await running.catch(() => {});
+    assert.equal(clock.waiting, 0, `after ${waitMs} ms`);
+  }
+});
+
 test("webhooks that change are asked one after the other, those that look all at once: their time is not the server's", () => {
   const { request } = aRequest("POST", "/api/v1/namespaces/default/pods");
   for (const ms of [10, 20]) request.webhookTook("admit", ms);

@@ -62,3 +62,25 @@ for (const { paths, url, want } of [
     assert.equal(matches({ subjects: everybody, nonResourceRules: [{ verbs: ["get"], nonResourceURLs: paths }] }, url), want);
   });
 }
+
+test("each rule counts: for the second subject of the second rule, or by its second path or resource rule", () => {
+  const nobody: Subject = { kind: "User", user: { name: "nobody" } };
+  const second = { kind: "User", user: { name: user.name } } as Subject;
+  const elsewhere = { ...anything, namespaces: ["b"], clusterScope: false };
+  const rules: PolicyRulesWithSubjects[] = [
+    { subjects: [nobody], resourceRules: [anything], nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }] },
+    { subjects: [second], resourceRules: [elsewhere] },
+    {
+      subjects: [nobody, second],
+      resourceRules: [elsewhere, anything],
+      nonResourceRules: [
+        { verbs: ["post"], nonResourceURLs: ["*"] },
+        { verbs: ["get"], nonResourceURLs: ["/version", "/healthz"] },
+      ],
+    },
+  ];
+  for (const url of ["/api/v1/namespaces/a/pods", "/healthz"]) {
+    const asked = { info: parseRequestInfo("GET", url), user };
+    assert.deepEqual([matchesRules(rules, asked), matchesRules(rules.slice(0, 2), asked)], [true, false]);
+  }
+});

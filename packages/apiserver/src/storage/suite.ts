@@ -266,6 +266,21 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.deepEqual(keys(newer.entries), ["web/a", "web/b"]);
   });
 
+  suite("a list of one object shows the past when it is to be exact, else what is there", async ({ storage }) => {
+    const before = await storage.create("web/a", aConfigMap("a", { color: "red" }));
+    const after = await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
+    for (const { request, want } of [
+      { request: { match: "Exact" }, want: before },
+      { request: { limit: 1 }, want: before },
+      { request: { match: "NotOlderThan" }, want: after },
+      { request: { match: "NotOlderThan", limit: 1 }, want: after },
+      { request: {}, want: after },
+    ] as const) {
+      const { entries } = await storage.list({ prefix: "web/a", revision: before.revision, ...request });
+      assert.deepEqual([keys(entries), entries[0]?.revision], [["web/a"], want.revision], JSON.stringify(request));
+    }
+  });
+
   suite("a list of a future revision fails with Too large resource version", async ({ storage }) => {
     const { revision } = await storage.create("web/a", aConfigMap("a"));
     for (const match of ["Exact", "NotOlderThan"] as const) {

@@ -315,11 +315,11 @@ test("who waits for a revision is answered when it is reached, the others at the
   const clock = newFakeClock();
   const feed = await aFeed(source, clock);
   const now = feed.revision;
-  const answers: Record<string, boolean> = {};
+  const answers = new Map<string, boolean>();
   const waiting = clock.waiting;
   const wait = (name: string, revision: number, ms: number): void => {
     void feed.reached(revision, ms).then((answer) => {
-      answers[name] = answer;
+      answers.set(name, answer);
     });
   };
   wait("now", now, 0);
@@ -329,12 +329,12 @@ test("who waits for a revision is answered when it is reached, the others at the
   wait("soon", now + 5, 10);
   await source.deliver([{ key: "pods/web/a", value: Buffer.from(""), revision: now + 1 }]);
   await settle();
-  assert.deepEqual(answers, { now: true, next: true, same: true });
+  assert.deepEqual(Object.fromEntries(answers), { now: true, next: true, same: true });
   await clock.advance(10);
-  assert.deepEqual(answers, { now: true, next: true, same: true, soon: false });
+  assert.deepEqual(Object.fromEntries(answers), { now: true, next: true, same: true, soon: false });
   feed.stop();
   await settle();
-  assert.deepEqual([answers["later"], clock.waiting], [false, waiting]);
+  assert.deepEqual([answers.get("later"), clock.waiting], [false, waiting]);
 });
 
 test("a cache that is detached hears nothing more, the other one of its folder does", async () => {

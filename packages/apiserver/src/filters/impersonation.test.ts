@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Attributes } from "../authorization/authorizer.ts";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { impersonation } from "./impersonation.ts";
+
+/** Sends a request of `admin` with these headers; `refused` names what may not be impersonated: `groups/dev`. */
+async function ask(headers: Record<string, string | string[]>, refused: readonly string[] = []) {
+  const exchange = new LoopbackExchange({ method: "GET", path: "/api", headers });
+  const request = new ServerRequest(exchange, parseRequestInfo("GET", "/api"), 0, false);
+  request.user = { name: "admin", groups: ["ops"] };
+  const asked: string[] = [];
+  let passed = false;
+  const filter = impersonation(async ({ user, verb, resource, subresource, group, namespace, name }: Attributes) => {
+    const what = [group, resource, subresource, namespace, name].filter((part) => part !== "").join("/");
+    asked.push(`${user.name} ${verb} ${what}`);
+    return { decision: refused.includes(what) ? "no-opinion" : "allow" };
+  });
+  const result = Promise.resolve(
+    filter(request, async () => {
+      passed = true;
+    }),
+  );
+  const code = await result.then(
+    () => exchange.status,
+    (err: unknown) => (err instanceof StatusError ? err.code : String(err)),
+  );
+  return { request, asked: asked.map((one) => one.replace("admin impersonate ", "")), passed, code };
+}
+
+const all = {
+  "impersonate-user": "jane",
+  "impersonate-uid": "u1",
+  "impersonate-group": ["dev", "qa"],
+  "impersonate-extra-a": ["1", "2"],
+  "impersonate-extra-b%2Fc": "3",
+  accept: "*/*",
+};
+const reviews = "authentication.k8s.io";
+const rights = [
+  "users/jane",
+  "groups/dev",
+  "groups/qa",
+  `${reviews}/userextras/a/1`,
+  `${reviews}/userextras/a/2`,
+  `${reviews}/userextras/b/c/3`,
+  `${reviews}/uids/u1`,
+];
+
+test("an impersonated user has all that the headers say, each asked for; the next ones see the headers no more", async () => {
+  const { request, asked, passed } = await ask(all);
+  assert.deepEqual(asked, rights);
+  assert.equal(passed, true);
+  assert.deepEqual(request.user, {
+    name: "jane",
+    groups: ["dev", "qa", "system:authenticated"],
+    uid: "u1",
+    extra: { a: ["1", "2"], "b/c": ["3"] },
+  });
+  assert.deepEqual(request.impersonator, { name: "admin", groups: ["ops"] });
+  assert.deepEqual(
+    Object.keys(request.exchange.headers).filter((name) => name.startsWith("impersonate")),
+    [],
+  );
+});
+
+for (const right of rights) {
+  test(`who may not impersonate ${right} gets 403, and nothing behind it is asked`, async () => {
+    const { request, asked, passed, code } = await ask(all, [right]);
+    assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
+    assert.deepEqual(asked, rights.slice(0, rights.indexOf(right) + 1));
+  });
+}
+
+for (const { name, headers, user } of [
+  { name: "nobody", headers: {}, user: { name: "admin", groups: ["ops"] } },
+  { name: "a user alone", headers: { "impersonate-user": "jane" }, user: { name: "jane", groups: ["system:authenticated"] } },
+  {
+    name: "somebody unauthenticated",
+    headers: { "impersonate-user": "jane", "impersonate-group": "system:unauthenticated" },
+    user: { name: "jane", groups: ["system:unauthenticated"] },
+  },
+  {
+    name: "the anonymous user",
+    headers: { "impersonate-user": "system:anonymous", "impersonate-group": "dev" },
+    user: { name: "system:anonymous", groups: ["dev", "system:unauthenticated"] },
+  },
+  {
+    name: "a service account",
+    headers: { "impersonate-user": "system:serviceaccount:web:robot" },
+    user: {
+      name: "system:serviceaccount:web:robot",
+      groups: ["system:serviceaccounts", "system:serviceaccounts:web", "system:authenticated"],
+    },
+  },
+  {
+    name: "a service account in other groups",
+    headers: { "impersonate-user": "system:serviceaccount:web:robot", "impersonate-group": "dev" },
+    user: { name: "system:serviceaccount:web:robot", groups: ["dev", "system:authenticated"] },
+  },
+]) {
+  test(`who impersonates ${name} is ${user.name} in ${user.groups.join()}`, async () => {
+    const { request, passed } = await ask(headers);
+    assert.deepEqual([request.user, passed], [user, true]);
+  });
+}
+
+for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a"]) {
+  test(`${part} without a user is an error, and goes no further`, async () => {
+    const { passed, code, asked } = await ask({ [part]: "x" });
+    assert.deepEqual([passed, code, asked], [false, 500, []]);
+  });
+}
