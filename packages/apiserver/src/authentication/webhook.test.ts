@@ -8,7 +8,7 @@ import { type PeerAnswer, startTlsPeer } from "../testing/tls-peer.ts";
 import { loadWebhookConfig, newReviewWebhook } from "./review-webhook.ts";
 import { checkTokenWebhookVersion, webhookToken } from "./webhook.ts";
 
-const jane = { username: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } };
+const jane = { username: "jane", uid: "u1", groups: ["dev", 7, "qa"], extra: { scopes: ["a", "b"], no: "list" } };
 
 async function peerWith(t: TestContext, answer: (attempt: number) => PeerAnswer, version = "v1") {
   const peer = await startTlsPeer(t, () => answer(peer.requests.length));
@@ -28,7 +28,9 @@ for (const version of ["v1", "v1beta1"]) {
   test(`a token review in ${version} goes out as upstream's, and its user comes back`, async (t) => {
     const { peer, authenticate } = await peerWith(t, () => says({ authenticated: true, user: jane }, version), version);
     const result = await authenticate("s3cret", undefined);
-    assert.deepEqual(result, { user: { name: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } } });
+    assert.deepEqual(result, {
+      user: { name: "jane", uid: "u1", groups: ["dev", "qa"], extra: { scopes: ["a", "b"], no: [] } },
+    });
     const [asked] = peer.requests;
     assert.deepEqual(
       [asked?.method, asked?.url, asked?.authorization],
@@ -171,6 +173,7 @@ test("who asks of one token at once shares one answer or failure, for one audien
 });
 
 test("versions that are not known, and files that are not there, end the start", () => {
+  for (const version of ["v1", "v1beta1"]) assert.doesNotThrow(() => checkTokenWebhookVersion(version));
   assert.throws(() => checkTokenWebhookVersion("v2"), {
     message: 'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
   });

@@ -127,7 +127,7 @@ test("changes that come while the list is read are applied behind it, in order, 
   apply("a/new", "green", 13);
   apply("a/gone", undefined, 14);
   apply("a/new", "blue", 15);
-  assert.deepEqual([cache.ready, reads[0]?.revision], [false, 10]);
+  assert.deepEqual([cache.cached, cache.ready, reads[0]?.revision], [true, false, 10]);
   await reads[0]?.answer(12, "a/x=red@12", "a/gone=red@3");
   assert.deepEqual([cache.ready, await shown()], [true, ["a/new=blue@15", "a/x=red@12"]]);
   const { take } = await follow(12);
