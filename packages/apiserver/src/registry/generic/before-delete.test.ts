@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { beforeDelete } from "./before-delete.ts";
+import { beforeDelete, markAsDeleting } from "./before-delete.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
@@ -26,3 +26,51 @@ for (const { asked, left, want } of [
     assert.equal(deletion.type === "graceful" && deletion.object.metadata.deletionGracePeriodSeconds, asked);
   });
 }
+
+for (const { name, metadata, options, want } of [
+  {
+    name: "a first deletion",
+    metadata: {},
+    options: { gracePeriodSeconds: 30 },
+    want: { grace: 30, generation: 4, at: "00:00:30" },
+  },
+  {
+    name: "one that is hurried",
+    metadata: { left: 30 },
+    options: { gracePeriodSeconds: 10 },
+    want: { grace: 10, generation: 3, at: "00:00:10" },
+  },
+  {
+    name: "one that is made to end at once",
+    metadata: { left: 30 },
+    options: { gracePeriodSeconds: 0 },
+    want: { grace: 0, generation: 3, at: "00:00:00" },
+  },
+  { name: "the same again", metadata: { left: 30 }, options: { gracePeriodSeconds: 30 }, want: "pending" },
+  { name: "one that is to take longer", metadata: { left: 30 }, options: { gracePeriodSeconds: 31 }, want: "pending" },
+  { name: "one that says nothing", metadata: { left: 30 }, options: {}, want: "pending" },
+  { name: "one that was marked and failed", metadata: { left: 0 }, options: { gracePeriodSeconds: 30 }, want: "now" },
+  { name: "a first one without grace of its strategy", metadata: {}, options: {}, want: "now" },
+] as const) {
+  test(`the grace of ${name}`, () => {
+    const marks =
+      "left" in metadata
+        ? { deletionTimestamp: `2022-01-01T00:00:${metadata.left || "00"}Z`, deletionGracePeriodSeconds: metadata.left }
+        : {};
+    const object = { metadata: { name: "a", generation: 3, ...marks } } as KubeObject;
+    const before = structuredClone(object);
+    const deletion = beforeDelete(definition, strategy, ctx, object, options);
+    assert.deepEqual(object, before);
+    if (deletion.type !== "graceful") return assert.equal(deletion.type, want);
+    const { deletionTimestamp: at, deletionGracePeriodSeconds: grace, generation } = deletion.object.metadata;
+    assert.deepEqual({ grace, generation, at: at?.slice(11, 19) }, want);
+  });
+}
+
+test("what is only marked counts up the generation once, and an object without one gets none", () => {
+  const marked = markAsDeleting({ metadata: { name: "a", generation: 3 } }, ctx.now);
+  const again = markAsDeleting(marked, ctx.now + 60_000);
+  assert.deepEqual([marked.metadata.generation, again.metadata.generation], [4, 4]);
+  assert.equal(again.metadata.deletionTimestamp, "2022-01-01T00:00:00Z");
+  assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, ctx.now).metadata, false);
+});

@@ -22,6 +22,7 @@ for (const { name, next, kept } of [
   { name: "another time may be another place", next: object("1", entry("b", 2), entry("a", 5)), kept: true },
   { name: "a changed value has its new time", next: object("2", entry("a", 5), entry("b", 2)), kept: false },
   { name: "a new claim has its new time", next: object("1", entry("a", 5, { "f:x": {} }), entry("b", 2)), kept: false },
+  { name: "a new claim of the second one too", next: object("1", entry("a", 5), entry("b", 2, { "f:x": {} })), kept: false },
   { name: "a new manager stays", next: object("1", entry("a", 1), entry("c", 2)), kept: false },
   { name: "one manager less stays so", next: object("1", entry("a", 5)), kept: false },
 ]) {
