@@ -108,6 +108,18 @@ test("after a burst about one object only one in five minutes is let through", a
   assert.equal(client.writes.length, 27);
 });
 
+test("an event that cannot be counted up is not written a second time", async () => {
+  const { client, recorder, stored } = setUp();
+  recorder.event(pod, "Normal", "A", "a");
+  await recorder.flush();
+  client.react("patch", "events", () => {
+    throw forbidden(events, "", "no");
+  });
+  recorder.event(pod, "Normal", "A", "a");
+  await recorder.flush();
+  assert.deepEqual([stored().length, client.writes.map(({ verb }) => verb)], [1, ["create", "patch"]]);
+});
+
 test("a server that is away is tried again; a server that says no is not", async () => {
   const { client, clock, recorder, stored } = setUp();
   let failures = 2;

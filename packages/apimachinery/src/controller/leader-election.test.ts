@@ -241,6 +241,20 @@ test("also leads by an annotation, or by both", async () => {
   old.stop.abort();
 });
 
+test("an object that holds the lock in its annotation keeps all else that it has", async () => {
+  const client = newFakeClient();
+  const metadata = { namespace: "kube-system", name: "test", labels: { a: "b" }, annotations: { other: "x" } };
+  client.put(configMaps, { metadata, data: { key: "value" } } as KubeObject);
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a", {}, "configmaps");
+  await clock.advance(10_000);
+  assert.ok(a.events.includes("started"));
+  const held = client.object<KubeObject & { data: object }>(configMaps, "kube-system/test");
+  assert.partialDeepStrictEqual(held, { metadata: { labels: { a: "b" }, annotations: { other: "x" } }, data: { key: "value" } });
+  a.stop.abort();
+  await a.finished;
+});
+
 for (const [kind, want] of [
   ["leases", /^lease not initialized, call get or create first$/],
   ["endpoints", /^endpoints not initialized, call get or create first$/],

@@ -74,6 +74,25 @@ test("a server that is behind is asked for what is most recent there", async (t)
   assert.deepEqual(told, ["=a"]);
 });
 
+test("a list of several pages is all of them, at the version of the first", async (t) => {
+  const pages = [
+    { version: "5", names: ["a", "b"], continue: "second" },
+    { version: "6", names: ["c"], continue: "third" },
+    { version: "7", names: ["d", "e"] },
+  ];
+  const { asked, told } = await reflecting(t, pages, []);
+  assert.deepEqual(asked, ["list 0 500", "list second 500", "list third 500", "watch 5"]);
+  assert.deepEqual(told, ["=a,b,c,d,e"]);
+});
+
+test("a list whose second page fails otherwise is begun again, and nothing of it is kept", async (t) => {
+  const pages = [{ version: "5", names: ["a"], continue: "second" }, new Error("broken"), { version: "9", names: ["b"] }];
+  const { asked, told, after } = await reflecting(t, pages, []);
+  await after(800);
+  assert.deepEqual(asked, ["list 0 500", "list second 500", "list 0 500", "watch 9"]);
+  assert.deepEqual(told, ["=b"]);
+});
+
 test("of a list whose pages were compacted away everything is asked for at once", async (t) => {
   const pages = [
     { version: "5", names: ["a"], continue: "next" },

@@ -1,8 +1,14 @@
 /** Read access of kubelets according to the pods on their node, on a real server with client certificates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newHttp, startTestServer } from "../testing/start-test-server.ts";
+import { informedNodeGraph } from "./node.ts";
 
 test("a node agent reaches what pods on its node refer to, directly or through claims and volumes, and nothing of others", async (t) => {
   const server = await startTestServer(t, ["--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection"]);
@@ -126,4 +132,35 @@ test("a node agent reaches what pods on its node refer to, directly or through c
   await server.request("DELETE", `${web}/pods/web?gracePeriodSeconds=0`);
   await waitFor(async () => !(await own("GET", `${web}/secrets/volume`)), { what: "the end of the pod's rights" });
   assert.equal(await own("GET", "/api/v1/persistentvolumes/mine"), false);
+});
+
+test("a secret that several volumes name belongs to the nodes of each of them, until the pod or the claim goes", async (t) => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const end = new AbortController();
+  t.after(() => end.abort());
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const graph = informedNodeGraph(informers, { configSources: false });
+  const volume = (name: string, claimRef?: object) => ({
+    metadata: { name },
+    spec: {
+      ...(claimRef && { claimRef }),
+      csi: { driver: "d", volumeHandle: name, nodePublishSecretRef: { name: "s", namespace: "web" } },
+    },
+  });
+  const pod = (name: string, nodeName: string, claimName: string) => ({
+    metadata: { name, namespace: "web" },
+    spec: { nodeName, containers: [], volumes: [{ name: "v", persistentVolumeClaim: { claimName } }] },
+  });
+  client.put(persistentVolumes, volume("free"), ...["a", "b"].map((name) => volume(name, { namespace: "web", name })));
+  client.put(persistentVolumes, volume("nowhere", { name: "c" }));
+  client.put(pods, pod("p1", "n1", "a"), pod("p2", "n2", "b"), pod("p3", "n3", "c"));
+  informers.start(end.signal);
+  await waitFor(() => graph.synced, { what: "the graph" });
+  const reached = () => ["n1", "n2", "n3", "n4"].filter((node) => graph.refersTo(node, "secrets", "web", "s")).join();
+  assert.equal(reached(), "n1,n2");
+  client.remove(pods, "web/p2");
+  await waitFor(() => reached() === "n1", { what: "the pod to be forgotten" });
+  client.put(persistentVolumes, volume("a"));
+  await waitFor(() => reached() === "", { what: "the claim to be forgotten" });
 });

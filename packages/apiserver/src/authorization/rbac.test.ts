@@ -248,3 +248,28 @@ test("a right that is taken away is gone with the next version of the policy, an
   version++;
   assert.deepEqual([await decide("dev"), await decide(), await decide("ops")], ["no-opinion", "no-opinion", "allow"]);
 });
+
+test("the rules of a user are collected once for each version of the policy, and for each namespace and group anew", () => {
+  let version = 1;
+  let collected = 0;
+  const counting: RbacPolicy = {
+    ...set,
+    get version() {
+      return version;
+    },
+    clusterRoleBindings() {
+      collected++;
+      return set.clusterRoleBindings();
+    },
+  };
+  const { appliedRules } = newRuleResolver(counting);
+  for (version of [1, 2]) {
+    collected = 0;
+    for (let i = 0; i < 3; i++) appliedRules(jane, "web");
+    assert.equal(collected, 1);
+    appliedRules(jane, "db");
+    appliedRules({ ...jane, groups: ["dev"] }, "web");
+    appliedRules({ ...jane, groups: ["devs", "ystem:authenticated"] }, "web");
+    assert.equal(collected, 4);
+  }
+});
