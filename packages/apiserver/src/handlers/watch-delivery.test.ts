@@ -56,6 +56,19 @@ test("what came in one turn is written at once, and the end is told", async () =
   assert.deepEqual(sink.written, ["ab", "c"]);
 });
 
+test("what the framer leaves for later follows, in order, before what comes then", async () => {
+  const sink = aSink();
+  const stream = new WatchQueue({ signal: never });
+  const oneByOne: Framer = (events) => keys(events.slice(0, 1));
+  for (const key of ["a", "b", "c"]) stream.push(added(key));
+  const done = deliver({ stream, sink, framer: oneByOne, timers: newFakeClock(0) });
+  await new Promise(setImmediate);
+  for (const key of ["d", "e"]) stream.push(added(key));
+  stream.end();
+  assert.equal(await done, true);
+  assert.deepEqual(sink.written, ["a", "b", "c", "d", "e"]);
+});
+
 test("nothing is written to a full connection, and everything when it is read again", async () => {
   const { clock, sink, stream, done } = aDelivery();
   sink.full = true;
