@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
@@ -297,6 +297,10 @@ test("an agent that starts anew knows what is in use from what is left on the di
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());
   bench.mounted.push(bench.mountPath, bench.dir);
+  // Drivers of which nothing is left, before and behind it in the order of names.
+  for (const name of ["another", "zoned"]) {
+    await installFlexDriver(join(dirname(bench.podsDir), `exec/example.com~${name}`), name, all);
+  }
   const next = bench.open();
   await next.restore();
   assert.deepEqual(next.inUse(), [id]);
