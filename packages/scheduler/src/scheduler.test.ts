@@ -12,12 +12,17 @@ import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/f
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { defaultPluginArgs } from "./config/plugin-args.ts";
 import { defaultPluginSets } from "./config/plugin-sets.ts";
+import type { Extender, Victims } from "./extenders/extender.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { newScheduler } from "./scheduler.ts";
 import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./testing/test-cluster.ts";
 
 /** Runs the scheduler with a fake client; `step` advances the clock by `ms` and waits until the scheduler is idle. */
-async function start(t: { after(fn: () => void): void }, schedulerNames = ["default-scheduler"]) {
+async function start(
+  t: { after(fn: () => void): void },
+  schedulerNames = ["default-scheduler"],
+  extenders: readonly Extender[] = [],
+) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   // The binding subresource sets the pod's node, as in the API server.
@@ -45,6 +50,7 @@ async function start(t: { after(fn: () => void): void }, schedulerNames = ["defa
       args: defaultPluginArgs,
       configured: [],
     })),
+    extenders,
     gates: { enabled: (name) => allGates[name]?.default ?? false },
     recorderOf: (schedulerName) => ({
       ...recorder,
@@ -421,6 +427,41 @@ test("a pod that found another place than the one kept for it keeps nobody from 
   client.remove(pods, "default/old");
   names.pod("lesser", { cpu: "4", priority: 0 });
   await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("lesser"), "a");
+});
+
+test("a pod deleted while an extender is asked about its victims sends nobody away and keeps no place", async (t) => {
+  const asked = Promise.withResolvers<ReadonlyMap<string, Victims>>();
+  const answer = Promise.withResolvers<void>();
+  const extender: Extender = {
+    name: "http://extender",
+    ignorable: false,
+    binds: false,
+    preempts: true,
+    isInterested: ({ metadata }) => metadata.name === "urgent",
+    filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
+    prioritize: async () => new Map(),
+    async preempt(_, candidates) {
+      asked.resolve(candidates);
+      await answer.promise;
+      return candidates;
+    },
+    bind: async () => {},
+  };
+  const { client, step, names } = await start(t, ["default-scheduler"], [extender]);
+  names.node("a", { cpu: "4" });
+  names.pod("old", { on: "a", cpu: "2", priority: 1 });
+  await step();
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.deepEqual([...(await asked.promise).keys()], ["a"]);
+  client.remove(pods, "default/urgent");
+  await step();
+  answer.resolve();
+  await step(1_000);
+  assert.ok(names.where("old"), "its victim stays");
+  names.pod("lesser", { cpu: "2", priority: 0 });
   await step(1_000);
   assert.equal(names.where("lesser"), "a");
 });

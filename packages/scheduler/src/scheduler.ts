@@ -66,7 +66,7 @@ const defaultSchedulerName = "default-scheduler";
 export function newScheduler(options: SchedulerOptions): Scheduler {
   const { client, informers, gates, clock, log, metrics } = options;
   const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
-  const nominator = newNominator();
+  const nominator = newNominator((pod) => stillWaiting(pod) !== undefined);
   const recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
   const profiles = newProfiles({ ...options, extenders, nominator, random, recorders });
   const byName = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
@@ -98,9 +98,9 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   let startIndex = 0;
 
   /** The current pod from the lister; undefined when it was deleted, recreated or bound. */
-  const stillWaiting = (entry: QueuedPod): Pod | undefined => {
-    const pod = podLister.get(keyOf(entry.pod));
-    if (pod === undefined || pod.metadata.uid !== entry.pod.metadata.uid || pod.spec.nodeName) return undefined;
+  const stillWaiting = (known: Pod): Pod | undefined => {
+    const pod = podLister.get(keyOf(known));
+    if (pod === undefined || pod.metadata.uid !== known.metadata.uid || pod.spec.nodeName) return undefined;
     return pod;
   };
 
@@ -112,7 +112,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
     if (refused) log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
     else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
-    const current = stillWaiting(entry);
+    const current = stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.pod = attempt.info.pod;
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
@@ -176,7 +176,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   const retreat = (entry: QueuedPod, cycle: number, err: unknown): void => {
     log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });
     cache.forget(entry.pod);
-    const current = stillWaiting(entry);
+    const current = stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.unschedulablePlugins = new Set();
     queue.addUnschedulable(entry, cycle);
@@ -187,7 +187,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`. */
   const schedule = async (entry: QueuedPod): Promise<void> => {
     const cycle = queue.cycle;
-    const current = stillWaiting(entry);
+    const current = stillWaiting(entry.pod);
     if (current === undefined || cache.isAssumed(current)) return;
     const profile = profileOf(current);
     if (profile === undefined) return;
