@@ -120,10 +120,10 @@ export function newNodeVolumeLimits(context: Context): Plugin {
   };
 }
 
-/** `attachable-volumes-csi-<driver>`; hashed when longer than 63 characters. Source: pkg/volume/util GetCSIAttachLimitKey */
+/** `attachable-volumes-csi-<driver>`; hashed from 63 characters on. Source: pkg/volume/util GetCSIAttachLimitKey */
 export function csiLimitKey(driver: string): string {
   const prefix = `${limitPrefix}csi-`;
-  if (prefix.length + driver.length <= 63) return `${prefix}${driver}`;
+  if (prefix.length + driver.length < 63) return `${prefix}${driver}`;
   return `${prefix}${driver.slice(0, 23)}${createHash("sha1").update(driver).digest("hex").slice(0, 16)}`;
 }
 

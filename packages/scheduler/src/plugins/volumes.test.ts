@@ -394,4 +394,6 @@ test("a long driver name has a short limit", () => {
   assert.equal(csiLimitKey("d.example.com"), "attachable-volumes-csi-d.example.com");
   const long = csiLimitKey("a-driver-with-a-very-long-name.csi.storage.example.com");
   assert.match(long, /^attachable-volumes-csi-a-driver-with-a-very-lo[0-9a-f]{16}$/);
+  assert.equal(csiLimitKey("d".repeat(39)), `attachable-volumes-csi-${"d".repeat(39)}`);
+  assert.match(csiLimitKey("d".repeat(40)), /^attachable-volumes-csi-d{23}[0-9a-f]{16}$/);
 });
