@@ -36,3 +36,30 @@ for (const { name, bytes } of [
 test("a signature is a list of types", () => {
   assert.deepEqual(splitSignature("sa{sv}a(ii)aai"), ["s", "a{sv}", "a(ii)", "aai"]);
 });
+
+for (const { order, type, hex, want } of [
+  { order: "l", type: "n", hex: "feff", want: -2 },
+  { order: "B", type: "n", hex: "fffe", want: -2 },
+  { order: "l", type: "q", hex: "feff", want: 65_534 },
+  { order: "B", type: "q", hex: "fffe", want: 65_534 },
+  { order: "l", type: "i", hex: "feffffff", want: -2 },
+  { order: "B", type: "u", hex: "fffffffe", want: 4_294_967_294 },
+  { order: "l", type: "x", hex: "feffffffffffffff", want: -2n },
+  { order: "B", type: "x", hex: "fffffffffffffffe", want: -2n },
+  { order: "l", type: "t", hex: "feffffffffffffff", want: 2n ** 64n - 2n },
+  { order: "B", type: "t", hex: "fffffffffffffffe", want: 2n ** 64n - 2n },
+  { order: "l", type: "d", hex: "000000000000f8bf", want: -1.5 },
+  { order: "B", type: "d", hex: "bff8000000000000", want: -1.5 },
+]) {
+  test(`reads ${want} of type ${type} in byte order ${order}`, () => {
+    const body = Buffer.from(hex, "hex");
+    const head = Buffer.alloc(24);
+    const u32 = (value: number, at: number) => (order === "l" ? head.writeUInt32LE(value, at) : head.writeUInt32BE(value, at));
+    head.write(`${order}\u0004\u0000\u0001`, 0, "latin1");
+    u32(body.length, 4);
+    u32(1, 8);
+    u32(7, 12); // the only header field: the signature
+    head.write(`\u0008\u0001g\u0000\u0001${type}\u0000`, 16, "latin1");
+    assert.deepEqual(decodeMessage(Buffer.concat([head, body]))?.message.body, [want]);
+  });
+}

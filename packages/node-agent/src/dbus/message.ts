@@ -217,9 +217,11 @@ class Reader {
       case "i":
         return this.#uint32() | 0;
       case "n":
+        return this.#little ? this.#take(2).readInt16LE() : this.#take(2).readInt16BE();
       case "q":
         return this.#little ? this.#take(2).readUInt16LE() : this.#take(2).readUInt16BE();
       case "x":
+        return this.#little ? this.#take(8).readBigInt64LE() : this.#take(8).readBigInt64BE();
       case "t":
         return this.#little ? this.#take(8).readBigUInt64LE() : this.#take(8).readBigUInt64BE();
       case "d":
