@@ -45,7 +45,7 @@ export function podDns(pod: NodePod, settings: DnsSettings, problem: DnsProblem 
     config.searches = unique([...config.searches, ...(own.searches ?? [])]);
     config.options = mergeOptions(config.options, own.options ?? []);
   }
-  return withinLimits(config, pod, problem);
+  return withinLimits(config, problem);
 }
 
 function effectivePolicy(pod: NodePod, settings: DnsSettings, problem: DnsProblem): "None" | "Cluster" | "Host" {
@@ -71,7 +71,7 @@ function clusterSearches(pod: NodePod, settings: DnsSettings): string[] {
   return unique([`${pod.metadata.namespace}.svc.${domain}`, `svc.${domain}`, domain, ...settings.host.searches]);
 }
 
-function withinLimits(config: DnsConfig, pod: NodePod, problem: DnsProblem): DnsConfig {
+function withinLimits(config: DnsConfig, problem: DnsProblem): DnsConfig {
   let { servers, searches } = config;
   if (servers.length > maxServers) {
     servers = servers.slice(0, maxServers);
@@ -85,7 +85,7 @@ function withinLimits(config: DnsConfig, pod: NodePod, problem: DnsProblem): Dns
   while (searches.join(" ").length > maxSearchLength) searches = searches.slice(0, -1);
   if (searches.length !== wanted.length) {
     const message = `Search Line limits were exceeded, some search paths have been omitted, the applied search line is: ${searches.join(" ")}`;
-    problem("DNSConfigForming", pod.spec.hostNetwork ? message : message);
+    problem("DNSConfigForming", message);
   }
   return { servers, searches, options: config.options };
 }
