@@ -70,6 +70,21 @@ test("a file that is half written ends no pod, one that stays so does", async (t
   await waitFor(() => did.includes("added i:1"));
 });
 
+test("a manifest that comes back half written does not bring back the pod that was removed with it", async (t) => {
+  const { did, failures, write, remove } = await following(t);
+  await write(manifest("i:1"));
+  await waitFor(() => did.includes("added i:1"));
+  await remove();
+  await waitFor(() => did.includes("removed i:1"));
+  did.length = 0;
+  const before = failures();
+  await write(manifest("i:1").slice(0, 40));
+  await waitFor(() => failures() > before);
+  await write(manifest("i:2"));
+  await waitFor(() => did.length > 0);
+  assert.deepEqual(did, ["added i:2"]);
+});
+
 /** Follows a path with a polling interval that the test controls. */
 async function polling(t: TestContext, path: string) {
   const clock = newFakeClock();
@@ -119,8 +134,13 @@ test("a path that is not there yet wants no pod; one that goes away ends them", 
   await writeFile(join(dir, "new"), named("web"));
   await rename(join(dir, "new"), path);
   await look(() => told.includes("added web-n1"));
+  const [first] = sources.list();
   await rm(path);
   await look(() => told.includes("removed web-n1"));
+  await writeFile(join(dir, "new"), named("web"));
+  await rename(join(dir, "new"), path);
+  await look(() => sources.list().length > 0);
+  assert.notEqual(sources.list()[0], first, "the same manifest anew is read anew");
 });
 
 test("a path that cannot be looked at keeps what it said", async (t) => {

@@ -29,8 +29,10 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
     try {
       options.sources.set("file", await readAll(options, known, isChanging));
     } catch (err) {
-      if ((err as NodeJS.ErrnoException).code === "ENOENT") options.sources.set("file", []);
-      else log.error("Unable to read config path", err, { path });
+      if ((err as NodeJS.ErrnoException).code === "ENOENT") {
+        known.clear();
+        options.sources.set("file", []);
+      } else log.error("Unable to read config path", err, { path });
     }
     await clock.sleep(options.frequencyMs, AbortSignal.any([signal, watched.change])).catch(() => undefined);
     isChanging = watched.change.aborted;
@@ -51,6 +53,8 @@ async function readAll(
         .sort()
         .map((name) => join(options.path, name))
     : [options.path];
+  const present = new Set(files);
+  for (const file of known.keys()) if (!present.has(file)) known.delete(file);
   const pods: NodePod[] = [];
   for (const file of files) {
     try {
