@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { type RequestOptions, request as secureRequest } from "node:https";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -15,6 +15,7 @@ import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificat
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
@@ -447,6 +448,62 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
   assert.doesNotMatch(head, /authorization/i);
   assert.partialDeepStrictEqual(asked, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
+});
+
+/** Asks for a stream; resolves to the status of the answer. */
+const askForStream = (port: number) =>
+  new Promise<number>((resolve, reject) => {
+    const headers = { authorization: "Bearer admin", connection: "Upgrade", upgrade: "SPDY/3.1" };
+    const path = "/exec/default/web/main?command=sh&output=1";
+    request({ host: "127.0.0.1", port, method: "POST", path, headers, agent: false }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode ?? 0));
+    })
+      .on("error", reject)
+      .end();
+  });
+
+test("a streaming server that refuses is answered with 500, and no timer stays behind", async (t) => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
+  const { port: closed } = gone.address() as { port: number };
+  await new Promise((resolve) => gone.close(resolve));
+  const { port, runtime } = await serve(t);
+  runtime.exec = async () => `http://127.0.0.1:${closed}/exec/token1`;
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+  const before = timers();
+  for (let i = 0; i < 5; i++) assert.equal(await askForStream(port), 500);
+  assert.ok(timers() < before + 5, `${before} timers before, ${timers()} after`);
+});
+
+test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
+  let open = 0;
+  let connections = 0;
+  const backend = createServer((socket) => {
+    open++;
+    connections++;
+    socket.on("error", () => {});
+    socket.resume().once("close", () => open--);
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => void backend.close());
+  const { port, runtime } = await serve(t);
+  const asked = Promise.withResolvers<void>();
+  const located = Promise.withResolvers<string>();
+  runtime.exec = () => {
+    asked.resolve();
+    return located.promise;
+  };
+  const client = connect(port, "127.0.0.1");
+  client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
+  client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  await asked.promise;
+  const sockets = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
+  const before = sockets();
+  client.resetAndDestroy();
+  await waitFor(() => sockets() <= before - 2, { what: "both ends to be closed" });
+  located.resolve(`http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`);
+  await waitFor(() => connections === 1 && open === 0);
 });
 
 test("a runtime that fails is answered with 500, and the next request is served", async (t) => {

@@ -119,6 +119,8 @@ async function forward(exchange: Exchange, locate: () => Promise<string>): Promi
   }
   const url = new URL(await locate());
   const backend = await dial(url.hostname.replace(/^\[|\]$/g, ""), Number(url.port || 80));
+  // A client that went away meanwhile emits no further "close".
+  if (upgrade.socket.destroyed) return void backend.destroy();
   backend.write(requestHead(exchange, url));
   if (upgrade.head.length > 0) backend.write(upgrade.head);
   splice(upgrade.socket, backend);
@@ -140,10 +142,11 @@ function requestHead(exchange: Exchange, url: URL): string {
 function dial(host: string, port: number): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
-    const timer = setTimeout(() => socket.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`)), dialTimeoutMs);
+    // A timeout of the socket ends with it; a timer of its own would go on after a refused connection.
+    socket.setTimeout(dialTimeoutMs, () => socket.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`)));
     socket.once("error", reject);
     socket.once("connect", () => {
-      clearTimeout(timer);
+      socket.setTimeout(0);
       socket.off("error", reject);
       socket.setNoDelay(true);
       resolve(socket);
