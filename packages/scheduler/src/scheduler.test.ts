@@ -1,96 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
-import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { defaultPluginArgs } from "./config/plugin-args.ts";
-import { defaultPluginSets } from "./config/plugin-sets.ts";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { Extender, Victims } from "./extenders/extender.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
-import { newScheduler } from "./scheduler.ts";
-import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./testing/test-cluster.ts";
-
-/** Runs the scheduler with a fake client; `step` advances the clock by `ms` and waits until the scheduler is idle. */
-async function start(
-  t: { after(fn: () => void): void },
-  schedulerNames = ["default-scheduler"],
-  extenders: readonly Extender[] = [],
-) {
-  const clock = newFakeClock();
-  const client = newFakeClient({ clock });
-  // The binding subresource sets the pod's node, as in the API server.
-  client.react("create", "pods", ({ subresource, namespace, name, sent }) => {
-    if (subresource !== "binding") return undefined;
-    const pod = client.object<Pod>(pods, `${namespace}/${name}`);
-    const nodeName = (sent as { target: { name: string } }).target.name;
-    if (pod !== undefined) client.put(pods, { ...pod, spec: { ...pod.spec, nodeName } });
-    return {};
-  });
-  const events: string[] = [];
-  const recorder: EventRecorder = {
-    event: ({ metadata }: { metadata?: { name?: string } } & object, type, reason, message, options) =>
-      void events.push(`${metadata?.name} ${type} ${reason} ${options?.action}: ${message}`),
-    flush: () => Promise.resolve(),
-  };
-  const registry = newMetricsRegistry();
-  const informers = newInformerFactory(client, { log: discardLogger, clock });
-  const scheduler = newScheduler({
-    client,
-    informers,
-    profiles: schedulerNames.map((schedulerName) => ({
-      schedulerName,
-      plugins: defaultPluginSets("v1beta3"),
-      args: defaultPluginArgs,
-      configured: [],
-    })),
-    extenders,
-    gates: { enabled: (name) => allGates[name]?.default ?? false },
-    recorderOf: (schedulerName) => ({
-      ...recorder,
-      event: (object, type, reason, message, event) =>
-        recorder.event(
-          object,
-          type,
-          reason,
-          schedulerName === "default-scheduler" ? message : `${schedulerName}: ${message}`,
-          event,
-        ),
-    }),
-    clock,
-    log: discardLogger,
-    metrics: newSchedulerMetrics(registry, clock, () => 0),
-    random: () => 0.99,
-  });
-  const stop = new AbortController();
-  t.after(() => stop.abort(new Error("the test is over")));
-  informers.start(stop.signal);
-  void scheduler.run(stop.signal).catch(() => {});
-  await settle(60);
-  const step = async (ms = 0): Promise<void> => {
-    await settle(60);
-    if (ms > 0) await clock.advance(ms);
-    await settle(60);
-  };
-  return { client, clock, events, registry, step, names: { ...named(client) } };
-}
-
-const named = (client: FakeClient) => ({
-  node: (name: string, options?: NodeOptions) =>
-    client.put(nodes, { apiVersion: "v1", kind: "Node", ...aTestNode(name, options) }),
-  pod: (name: string, options?: TestPodOptions) => client.put(pods, aTestPod(name, options)),
-  where: (name: string) => client.object<Pod>(pods, `default/${name}`)?.spec.nodeName,
-  status: (name: string) => client.object<Pod>(pods, `default/${name}`)?.status,
-});
+import { startScheduler } from "./testing/running-scheduler.ts";
+import { aTestPod } from "./testing/test-cluster.ts";
 
 test("a pod gets a node, and an event says which", async (t) => {
-  const { events, step, names } = await start(t);
+  const { events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("web");
   await step();
@@ -99,7 +19,7 @@ test("a pod gets a node, and an event says which", async (t) => {
 });
 
 test("a pod that fits nowhere is told so by event and condition, and gets its node when there is one", async (t) => {
-  const { events, step, names } = await start(t);
+  const { events, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   names.pod("web", { cpu: "2" });
   await step();
@@ -116,7 +36,7 @@ test("a pod that fits nowhere is told so by event and condition, and gets its no
 });
 
 test("without nodes it waits for the first", async (t) => {
-  const { events, step, names } = await start(t);
+  const { events, step, names } = await startScheduler(t);
   names.pod("web");
   await step();
   assert.deepEqual(events, ["web Warning FailedScheduling Scheduling: no nodes available to schedule pods"]);
@@ -126,7 +46,7 @@ test("without nodes it waits for the first", async (t) => {
 });
 
 test("each scheduler name has its profile; pods of other schedulers are left alone", async (t) => {
-  const { events, step, names } = await start(t, ["default-scheduler", "second"]);
+  const { events, step, names } = await startScheduler(t, { schedulerNames: ["default-scheduler", "second"] });
   names.node("a");
   names.pod("first", { spec: { schedulerName: "default-scheduler" } });
   names.pod("second", { spec: { schedulerName: "second" } });
@@ -137,11 +57,13 @@ test("each scheduler name has its profile; pods of other schedulers are left alo
 });
 
 test("a node that changes wakes no pod that it would not fit", async (t) => {
-  const { events, step, names } = await start(t);
+  const { events, step, names } = await startScheduler(t);
   names.node("a", { cpu: "1" });
   names.pod("web", { cpu: "2" });
   await step();
   names.node("b", { cpu: "1" });
+  await step(1_000);
+  names.node("b", { cpu: "1500m" });
   await step(1_000);
   assert.equal(events.length, 1);
   names.node("c", { cpu: "2" });
@@ -150,7 +72,7 @@ test("a node that changes wakes no pod that it would not fit", async (t) => {
 });
 
 test("an important pod sends a lesser one away, keeps its place while that one goes, and then has it", async (t) => {
-  const { client, events, step, names } = await start(t);
+  const { client, events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
   await step();
@@ -177,7 +99,7 @@ test("an important pod sends a lesser one away, keeps its place while that one g
 });
 
 test("a pod that is going is not placed any more", async (t) => {
-  const { events, step, names } = await start(t);
+  const { events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("web", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
   await step();
@@ -186,7 +108,7 @@ test("a pod that is going is not placed any more", async (t) => {
 });
 
 test("a binding that fails frees the node, and is tried again", async (t) => {
-  const { client, events, step, names } = await start(t);
+  const { client, events, step, names } = await startScheduler(t);
   let failures = 1;
   client.react("create", "pods", ({ subresource }) => {
     if (subresource === "binding" && failures-- > 0) throw new Error("no luck");
@@ -205,7 +127,7 @@ test("a binding that fails frees the node, and is tried again", async (t) => {
 });
 
 test("a pod that changes while victims are sent away for it is looked at again as it is now", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.node("b", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -229,7 +151,7 @@ test("a pod that changes while victims are sent away for it is looked at again a
 });
 
 test("a pod on a node wakes the one that has to be near it", async (t) => {
-  const { step, names } = await start(t);
+  const { step, names } = await startScheduler(t);
   names.node("a");
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "db" } } };
   const affinity = { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
@@ -255,7 +177,7 @@ test("pods that took fifteen attempts or more are counted together", async () =>
 });
 
 test("counts attempts, queues, points and victims under upstream's names", async (t) => {
-  const { registry, step, names } = await start(t);
+  const { registry, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("web");
   await step();
@@ -285,7 +207,7 @@ test("counts attempts, queues, points and victims under upstream's names", async
 });
 
 test("a pod that cannot be read waits with backoff and is told so; others are placed, before and after", async (t) => {
-  const { client, events, registry, step, names } = await start(t);
+  const { client, events, registry, step, names } = await startScheduler(t);
   names.node("a");
   const broken = aTestPod("broken", { priority: 100 });
   client.put(pods, { ...broken, spec: { ...broken.spec, containers: undefined as never } });
@@ -308,7 +230,7 @@ test("a pod that cannot be read waits with backoff and is told so; others are pl
 });
 
 test("a waiting pod that cannot be read keeps no other from being woken", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   const broken = aTestPod("broken", { priority: 100 });
   client.put(pods, { ...broken, spec: { ...broken.spec, containers: undefined as never } });
@@ -320,7 +242,7 @@ test("a waiting pod that cannot be read keeps no other from being woken", async 
 });
 
 test("a pod deleted while it is being bound gives its place back at once", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   const { promise, reject } = Promise.withResolvers<never>();
   client.react("create", "pods", ({ subresource, name }) => (subresource === "binding" && name === "web" ? promise : undefined));
   names.node("a", { cpu: "4" });
@@ -338,7 +260,7 @@ test("a pod deleted while it is being bound gives its place back at once", async
 });
 
 test("a pod made anew under its name while the old one is being bound is scheduled for itself", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   const { promise, resolve } = Promise.withResolvers<object>();
   let held = true;
   client.react("create", "pods", ({ subresource }) => {
@@ -360,7 +282,7 @@ test("a pod made anew under its name while the old one is being bound is schedul
 });
 
 test("a second failure of the same pod waits twice as long, and a success elsewhere does not shorten it", async (t) => {
-  const { client, clock, step, names } = await start(t);
+  const { client, clock, step, names } = await startScheduler(t);
   const at: number[] = [];
   client.react("create", "pods", ({ subresource, name }) => {
     if (subresource !== "binding" || name !== "web") return undefined;
@@ -379,7 +301,7 @@ test("a second failure of the same pod waits twice as long, and a success elsewh
 });
 
 test("a pod that is deleted, or given a node by somebody else, waits no more", async (t) => {
-  const { client, registry, step, names } = await start(t);
+  const { client, registry, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   for (const name of ["gone", "taken", "stays"]) names.pod(name, { cpu: "2" });
   await step();
@@ -393,7 +315,7 @@ test("a pod that is deleted, or given a node by somebody else, waits no more", a
 });
 
 test("a nomination ends with its pod: the place is free for others", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
   await step();
@@ -410,7 +332,7 @@ test("a nomination ends with its pod: the place is free for others", async (t) =
 });
 
 test("a pod that found another place than the one kept for it keeps nobody from that while it is being bound", async (t) => {
-  const { client, step, names } = await start(t);
+  const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
   await step();
@@ -449,7 +371,7 @@ test("a pod deleted while an extender is asked about its victims sends nobody aw
     },
     bind: async () => {},
   };
-  const { client, step, names } = await start(t, ["default-scheduler"], [extender]);
+  const { client, step, names } = await startScheduler(t, { extenders: [extender] });
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "2", priority: 1 });
   await step();

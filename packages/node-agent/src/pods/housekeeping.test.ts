@@ -38,9 +38,27 @@ function house(parts: { inRuntime?: string[]; folders?: string[]; cgroups?: stri
 }
 
 test("what nobody wants ends first; what nothing runs of is cleaned up", async () => {
-  const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["wanted", "orphan", "gone"], cgroups: ["gone"] });
+  const { did, options } = house({
+    inRuntime: ["wanted", "orphan"],
+    folders: ["wanted", "orphan", "gone"],
+    cgroups: ["wanted", "orphan", "gone"],
+  });
   await keepHouse(options);
   assert.deepEqual(did, ["relist", "end orphan", "volumes gone", "cgroup gone", "mirrors", "collect"]);
+  const classes: unknown[] = [];
+  const listed = ["active", "ended"].map((uid) => ({ metadata: { uid } }) as never);
+  await keepHouse({
+    ...options,
+    intake: {
+      ...options.intake,
+      isActive: ({ metadata }) => metadata.uid === "active",
+      sources: { ...options.intake.sources, list: () => listed },
+    },
+    cgroups: { ...options.cgroups, updateClasses: async (pods) => void classes.push(...pods) },
+  });
+  assert.deepEqual(classes, listed.slice(0, 1), "a pod that has ended asks for nothing");
+  const mirrors = { removeOrphans: () => Promise.reject(new Error("away")) } as unknown as HousekeepingOptions["mirrors"];
+  await assert.rejects(keepHouse({ ...options, mirrors }), /^Error: away$/);
 });
 
 test("before all sources have spoken nothing is taken for gone", async () => {

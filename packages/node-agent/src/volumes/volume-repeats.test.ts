@@ -371,6 +371,8 @@ test("a path of the host is what its type says, or is made where that may be, an
   const dir = await tempDir(t);
   await writeFile(join(dir, "file"), "kept");
   for (const [name, type, problem] of [
+    ["file", "", undefined],
+    ["none", "", undefined],
     ["file", "File", undefined],
     ["file", "FileOrCreate", undefined],
     ["file", "Directory", "a directory"],

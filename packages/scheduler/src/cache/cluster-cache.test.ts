@@ -19,6 +19,17 @@ test("nodes that have an image are counted through changes of nodes and their en
   assert.deepEqual(count(), [2, 1]);
   cache.setNode(withImages("a", "y"));
   assert.deepEqual(count(), [1, 1]);
+  const node = withImages("c", "z");
+  const second = { names: ["y:1", "y:2"], sizeBytes: 2 };
+  cache.setNode({ ...node, status: { ...node.status, images: [...(node.status?.images ?? []), second] } });
+  assert.deepEqual(
+    [...(cache.snapshot().get("c")?.images ?? [])],
+    [
+      ["z", 1],
+      ["y:1", 2],
+      ["y:2", 2],
+    ],
+  );
   cache.setPod(aTestPod("web", { on: "a" }));
   cache.removeNode(aTestNode("a"));
   cache.removeNode(aTestNode("a"));

@@ -200,3 +200,16 @@ test("over HTTPS the authority decides whom to trust, and without one anybody is
     /certificate|signature/,
   );
 });
+
+for (const { name, nodeCacheCapable, answer, want } of [
+  { name: "without a cache that answers both", nodeCacheCapable: false, answer: ["Nodes", "NodeNames"], want: "b" },
+  { name: "with a cache that answers both", nodeCacheCapable: true, answer: ["Nodes", "NodeNames"], want: "c" },
+  { name: "with a cache that answers nodes", nodeCacheCapable: true, answer: ["Nodes"], want: "b" },
+  { name: "without a cache that answers names", nodeCacheCapable: false, answer: ["NodeNames"], want: "0/3" },
+] as const)
+  test(`of an extender ${name}, ${want === "0/3" ? "nothing is" : `${want} is`} taken`, async (t) => {
+    const given = { Nodes: { items: [{ metadata: { name: "b" } }] }, NodeNames: ["c"] };
+    const { url } = await startExtender(t, { filter: () => Object.fromEntries(answer.map((field) => [field, given[field]])) });
+    const placed = await clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable }).place(pod);
+    assert.equal(placed.slice(0, 3).trim(), want);
+  });

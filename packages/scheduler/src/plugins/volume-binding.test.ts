@@ -4,6 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   nodes,
@@ -299,4 +300,65 @@ test("a claim that is bound to its volume, but not said to be so by the controll
   await settle(30);
   await clock.advance(1_000);
   await done;
+});
+
+for (const { name, provisioner, ref, volumes } of [
+  { name: "volume", provisioner: "kubernetes.io/no-provisioner", ref: persistentVolumes, volumes: [volume] },
+  { name: "claim", provisioner: "example.com/disk", ref: persistentVolumeClaims, volumes: [] },
+]) {
+  test(`a ${name} that is known only as it was before it was written is waited for`, async (t) => {
+    const { clock, client, profile, state } = await start(t, provisioner, volumes);
+    let written: KubeObject | undefined;
+    client.react("update", ref.resource, ({ sent }) => {
+      written = sent as KubeObject;
+      const { resourceVersion } = written.metadata;
+      return { ...written, metadata: { ...written.metadata, resourceVersion: String(Number(resourceVersion) + 1) } };
+    });
+    const done = bindPod(profile, state, newPodInfo(pod), "a").then(
+      () => "bound",
+      (err: Error) => err.message,
+    );
+    await settle(30);
+    await clock.advance(2_000);
+    assert.ok(written);
+    client.put(ref, written);
+    if (name === "claim") client.put(persistentVolumes, volume);
+    bindAsController(client, "pv");
+    await settle(30);
+    await clock.advance(1_000);
+    assert.equal(await done, "bound");
+  });
+
+  test(`a ${name} that is reserved is nobody else's, and free again when it could not be written`, async (t) => {
+    const { client, profile, state, cycle } = await start(t, provisioner, volumes);
+    const onB = newNodeInfo({ apiVersion: "v1", kind: "Node", ...aTestNode("b") });
+    const reasons = () => runFilters(profile, cycle(), newPodInfo(pod), onB)?.reasons;
+    // A claim that has to be provisioned is so on one node; a free volume may still be chosen for its own claim.
+    if (name === "claim") assert.deepEqual(reasons(), ["node(s) didn't find available persistent volumes to bind"]);
+    client.react("update", ref.resource, () => {
+      throw new Error("no");
+    });
+    await assert.rejects(bindPod(profile, state, newPodInfo(pod), "a"), /binding volumes: no$/);
+    assert.equal(reasons(), undefined);
+  });
+}
+
+test("a volume that was made, but is not known yet, is waited for; one of other nodes ends the wait", async (t) => {
+  const { clock, client, profile, state } = await start(t, "example.com/disk", []);
+  let end: string | undefined;
+  void bindPod(profile, state, newPodInfo(pod), "a").catch((err: Error) => {
+    end = err.message;
+  });
+  await settle(30);
+  bindAsController(client, "made");
+  await settle(30);
+  await clock.advance(2_000);
+  assert.equal(end, undefined);
+  assert.equal(client.actions.filter(({ subresource }) => subresource === "binding").length, 0);
+  const required = { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["far"] }] }] };
+  client.put(persistentVolumes, { ...volume, metadata: { name: "made" }, spec: { ...volume.spec, nodeAffinity: { required } } });
+  await settle(30);
+  await clock.advance(1_000);
+  await settle(30);
+  assert.match(end ?? "", /pv "made" node affinity doesn't match node "a"/);
 });

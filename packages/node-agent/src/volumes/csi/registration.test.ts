@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { csiBench, driverName } from "../../testing/csi-bench.ts";
+import { newCsiClient } from "./csi-client.ts";
+import { newCsiDrivers } from "./csi-drivers.ts";
 
 test("a driver that registers is in the node's CSINode and annotations, and leaves both when its socket goes", async (t) => {
   const { client, csi, driver } = await csiBench(t, { maxVolumes: 12, topology: { "example.com/zone": "a" } });
@@ -56,4 +59,51 @@ test("the node is not ready before its CSINode is there", async (t) => {
   assert.equal(csi.problem(), undefined);
   const migrated = client.object<CSINode>(csiNodes, "n1")?.metadata.annotations?.["storage.alpha.kubernetes.io/migrated-plugins"];
   assert.match(migrated ?? "", /kubernetes\.io\/gce-pd/);
+});
+
+test("a driver gives way to one of a higher version alone, and one that cannot be announced leaves nothing", async (t) => {
+  const { dir } = await csiBench(t);
+  const socket = join(dir, "driver/csi.sock");
+  const did: string[] = [];
+  let problem: Error | undefined;
+  const drivers = newCsiDrivers({
+    announcer: {
+      async install(driver) {
+        did.push(`install ${driver}`);
+        if (problem !== undefined) throw problem;
+      },
+      uninstall: async (driver) => void did.push(`uninstall ${driver}`),
+    },
+  });
+  t.after(async () => drivers.close());
+  await drivers.register("d", socket, ["0.3.0", "1.2.0", "2.0.0", "1.0.0"]);
+  const first = drivers.client("d");
+  for (const versions of [["1.2.0"], ["1.1.9"], ["1.2"]])
+    await assert.rejects(async () => drivers.register("d", socket, versions), /already registered with a higher .*"1\.2\.0"/);
+  assert.equal(drivers.client("d"), first);
+  await drivers.register("d", socket, ["v1.10.0"]);
+  assert.notEqual(drivers.client("d"), first);
+  assert.throws(() => drivers.validate("d", socket, ["1.9.0"]), /"1\.10\.0"/);
+  problem = new Error("no CSINode");
+  await assert.rejects(drivers.register("d", socket, ["1.11.0"]), problem);
+  assert.deepEqual([drivers.has("d"), did.slice(-2)], [false, ["install d", "uninstall d"]]);
+  problem = undefined;
+  await drivers.register("d", socket, ["1.0.0"]);
+  assert.ok(drivers.has("d"), "the version of a driver that is gone does not count");
+  await drivers.deregister("d");
+  assert.throws(() => drivers.client("d"), /^Error: driver name d not found in the list of registered CSI drivers$/);
+});
+
+test("each call to a driver is counted with its code", async (t) => {
+  const { dir, driver } = await csiBench(t);
+  const codes: string[] = [];
+  const client = newCsiClient("d", join(dir, "driver/csi.sock"), (_, method, code) => codes.push(`${method} ${code}`));
+  t.after(async () => client.close());
+  await client.info();
+  driver.failures.set("NodeUnstageVolume", [{ code: 13, details: "busy" }]);
+  await assert.rejects(client.unstage("handle-1", "/nowhere"), /code = Internal desc = busy/);
+  assert.deepEqual(
+    codes,
+    ["csi.v1.Node/NodeGetInfo OK", "csi.v1.Node/NodeUnstageVolume Internal"].map((text) => `/${text}`),
+  );
 });

@@ -174,6 +174,9 @@ test("project files: a folder is found by its whole path, and the last of a proj
   assert.deepEqual(withoutProject(two, "/a/b", 7).projid, two.projid);
   assert.deepEqual(withoutProject(files, "/a/b", 7), { projects: ["8:/a", "x:/c", "# 9:/d"], projid: ["eight:8"] });
   assert.throws(() => [...freeProjects(files)], { message: "cannot find available quota ID" });
+  const taken = [0, 1, 2, 3].map((i) => firstProject + i);
+  const busy = { projects: [`${taken[0]}:/a`, `${taken[1]}:/b`], projid: [`x:${taken[2]}`, `y:${taken[3]}`] };
+  assert.equal(freeProjects(busy).next().value, firstProject + 4);
 });
 
 test("a path is on the mount that is nearest to it, and mounted last", () => {

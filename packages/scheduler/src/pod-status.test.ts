@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { clearNomination, patchScheduling } from "./pod-status.ts";
+import { aTestPod } from "./testing/test-cluster.ts";
+
+const nowMs = Date.UTC(2022, 0, 1);
+const now = "2022-01-01T00:00:00Z";
+const earlier = "2021-01-01T00:00:00Z";
+const refusal = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "full", lastProbeTime: null };
+const refusedAt = (lastTransitionTime: string, more: object = {}) => ({ ...refusal, lastTransitionTime, ...more });
+const other = { type: "Ready", status: "False", reason: "Unschedulable", message: "full" };
+
+for (const { name, status, state = {}, want } of [
+  { name: "the first refusal", status: {}, want: { conditions: [refusedAt(now)] } },
+  { name: "one like the last", status: { conditions: [other, refusedAt(earlier)] }, want: undefined },
+  { name: "one beside another condition", status: { conditions: [other] }, want: { conditions: [refusedAt(now)] } },
+  {
+    name: "another message",
+    status: { conditions: [refusedAt(earlier, { message: "no nodes" })] },
+    want: { conditions: [refusedAt(earlier)] },
+  },
+  {
+    name: "another reason",
+    status: { conditions: [refusedAt(earlier, { reason: "SchedulerError" })] },
+    want: { conditions: [refusedAt(earlier)] },
+  },
+  {
+    name: "one after the pod was scheduled",
+    status: { conditions: [refusedAt(earlier, { status: "True" })] },
+    want: { conditions: [refusedAt(now)] },
+  },
+  {
+    name: "a nomination",
+    status: { conditions: [refusedAt(earlier)] },
+    state: { nominatedNode: "a" },
+    want: { nominatedNodeName: "a" },
+  },
+  {
+    name: "the nomination that it has",
+    status: { conditions: [refusedAt(earlier)], nominatedNodeName: "a" },
+    state: { nominatedNode: "a" },
+    want: undefined,
+  },
+  {
+    name: "a nomination that is over",
+    status: { conditions: [refusedAt(earlier)], nominatedNodeName: "a" },
+    state: { nominatedNode: "" },
+    want: { nominatedNodeName: null },
+  },
+  {
+    name: "nothing of its nomination",
+    status: { conditions: [refusedAt(earlier)], nominatedNodeName: "a" },
+    want: undefined,
+  },
+  {
+    name: "no nomination, which it has not",
+    status: { conditions: [refusedAt(earlier)] },
+    state: { nominatedNode: "" },
+    want: undefined,
+  },
+] as { name: string; status: object; state?: { nominatedNode?: string }; want: object | undefined }[]) {
+  test(`a pod is told ${name} with ${want === undefined ? "no request" : JSON.stringify(want)}`, async () => {
+    const client = newFakeClient();
+    const pod = aTestPod("web", { status });
+    client.put(pods, pod);
+    await patchScheduling(client, pod, {
+      reason: "Unschedulable",
+      message: "full",
+      nominatedNode: state.nominatedNode,
+      nowMs,
+    });
+    const sent = client.writes.map(({ subresource, sent: body }) => [subresource, body]);
+    assert.deepEqual(sent, want === undefined ? [] : [["status", { metadata: { uid: "web" }, status: want }]]);
+  });
+}
+
+test("a nomination is cleared where there is one", async () => {
+  const client = newFakeClient();
+  const nominated = aTestPod("web", { status: { nominatedNodeName: "a" } });
+  client.put(pods, nominated);
+  await clearNomination(client, aTestPod("web"));
+  assert.deepEqual(client.writes, []);
+  await clearNomination(client, nominated);
+  assert.equal(client.object<Pod>(pods, "default/web")?.status?.nominatedNodeName, undefined);
+});

@@ -1,0 +1,99 @@
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { defaultPluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginSets } from "../config/plugin-sets.ts";
+import type { Extender } from "../extenders/extender.ts";
+import { newSchedulerMetrics } from "../metrics.ts";
+import { newScheduler } from "../scheduler.ts";
+import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./test-cluster.ts";
+
+/** Runs the scheduler with a fake client; `step` advances the clock by `ms` and waits until the scheduler is idle. */
+export async function startScheduler(
+  t: { after(fn: () => void): void },
+  options: {
+    schedulerNames?: readonly string[];
+    extenders?: readonly Extender[];
+    percentageOfNodesToScore?: number;
+  } = {},
+) {
+  const { schedulerNames = ["default-scheduler"], extenders = [] } = options;
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  // The binding subresource sets the pod's node, as in the API server.
+  client.react("create", "pods", ({ subresource, namespace, name, sent }) => {
+    if (subresource !== "binding") return undefined;
+    const pod = client.object<Pod>(pods, `${namespace}/${name}`);
+    const nodeName = (sent as { target: { name: string } }).target.name;
+    if (pod !== undefined) client.put(pods, { ...pod, spec: { ...pod.spec, nodeName } });
+    return {};
+  });
+  const events: string[] = [];
+  const errors: string[] = [];
+  const recorder: EventRecorder = {
+    event: ({ metadata }: { metadata?: { name?: string } } & object, type, reason, message, options) =>
+      void events.push(`${metadata?.name} ${type} ${reason} ${options?.action}: ${message}`),
+    flush: () => Promise.resolve(),
+  };
+  const registry = newMetricsRegistry();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const scheduler = newScheduler({
+    client,
+    informers,
+    profiles: schedulerNames.map((schedulerName) => ({
+      schedulerName,
+      plugins: defaultPluginSets("v1beta3"),
+      args: defaultPluginArgs,
+      configured: [],
+    })),
+    extenders,
+    gates: { enabled: (name) => allGates[name]?.default ?? false },
+    recorderOf: (schedulerName) => ({
+      ...recorder,
+      event: (object, type, reason, message, event) =>
+        recorder.event(
+          object,
+          type,
+          reason,
+          schedulerName === "default-scheduler" ? message : `${schedulerName}: ${message}`,
+          event,
+        ),
+    }),
+    clock,
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    percentageOfNodesToScore: options.percentageOfNodesToScore ?? 0,
+    metrics: newSchedulerMetrics(registry, clock, () => 0),
+    random: () => 0.99,
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  informers.start(stop.signal);
+  const running = scheduler.run(stop.signal).catch(() => {});
+  await settle(60);
+  const step = async (ms = 0): Promise<void> => {
+    await settle(60);
+    if (ms > 0) await clock.advance(ms);
+    await settle(60);
+  };
+  /** Ends the scheduler and its informers. */
+  const end = async (): Promise<void> => {
+    stop.abort(new Error("the scheduler is stopped"));
+    await running;
+  };
+  return { client, clock, events, errors, registry, step, end, names: { ...named(client) } };
+}
+
+const named = (client: FakeClient) => ({
+  node: (name: string, options?: NodeOptions) =>
+    client.put(nodes, { apiVersion: "v1", kind: "Node", ...aTestNode(name, options) }),
+  pod: (name: string, options?: TestPodOptions) => client.put(pods, aTestPod(name, options)),
+  where: (name: string) => client.object<Pod>(pods, `default/${name}`)?.spec.nodeName,
+  status: (name: string) => client.object<Pod>(pods, `default/${name}`)?.status,
+});
