@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { alreadyExists, conflict } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -108,6 +109,83 @@ test("a node that is cordoned, and one that may be used again, is told once", as
     for (let i = 0; i < 2; i++) await clock.advance(10_000);
   }
   assert.deepEqual(told, ["Node n1 status is now: NodeNotSchedulable", "Node n1 status is now: NodeSchedulable"]);
+  stop.abort();
+  await running;
+});
+
+test("a registration that fails is tried after waits that double to seven seconds, and a conflict is one failure", async () => {
+  let away = true;
+  const labels = { "kubernetes.io/hostname": "host" };
+  const initial = () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1", labels }, spec: {} });
+  const { clock, client, stop, registration } = registering({ initial });
+  const at: number[] = [];
+  client.react("create", "nodes", () => {
+    at.push(clock.monotonic());
+    if (away) throw new Error("connect ECONNREFUSED");
+    throw alreadyExists(nodes, "n1");
+  });
+  const running = registration.run(stop.signal);
+  for (let i = 0; i < 9; i++) await clock.advance([100, 200, 400, 800, 1_600, 3_200, 6_400, 7_000, 7_000][i] ?? 0);
+  assert.deepEqual(
+    at.slice(1).map((ms, i) => ms - (at[i] as number)),
+    [100, 200, 400, 800, 1_600, 3_200, 6_400, 7_000, 7_000],
+  );
+  away = false;
+  client.put(nodes, {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n1", labels: { "kubernetes.io/hostname": "old" } },
+    spec: {},
+  });
+  let conflicts = 1;
+  client.react("update", "nodes", () => {
+    if (conflicts-- > 0) throw conflict(nodes, "n1", "changed");
+    return undefined;
+  });
+  await clock.advance(7_000);
+  assert.equal(client.writes.filter(({ subresource }) => subresource === "status").length, 0, "not registered yet");
+  await clock.advance(7_000);
+  assert.equal(client.writes.filter(({ subresource }) => subresource === "status").length, 1);
+  stop.abort();
+  await running;
+  assert.equal(clock.waiting, 0);
+});
+
+test("a status that cannot be sent is tried five times, then again at the next look, and what was heard is told", async () => {
+  const heard: unknown[] = [];
+  const { clock, client, stop, registration } = registering({ onUpdate: ({ status }) => void heard.push(status?.phase) });
+  let failures = 5;
+  let tries = 0;
+  client.react("patch", "nodes", () => {
+    tries++;
+    if (failures-- > 0) throw new Error("connect ECONNRESET");
+    return { metadata: { name: "n1" }, spec: {}, status: { phase: "patched" } };
+  });
+  const running = registration.run(stop.signal);
+  await settle(30);
+  assert.deepEqual([tries, heard], [5, [undefined]]);
+  await clock.advance(10_000);
+  await settle(30);
+  assert.deepEqual([tries, heard], [6, [undefined, "patched"]]);
+  stop.abort();
+  await running;
+});
+
+test("what is urgent during a report is reported right after it", async () => {
+  const hold = Promise.withResolvers<void>();
+  let looks = 0;
+  const status = async (): Promise<NodeStatus> => {
+    if (++looks === 2) await hold.promise;
+    return {};
+  };
+  const { clock, stop, registration } = registering({ status });
+  const running = registration.run(stop.signal);
+  await settle(30);
+  assert.equal(looks, 2, "one for the registration, one for the first report");
+  registration.hurry();
+  hold.resolve();
+  await settle(30);
+  assert.deepEqual([looks, clock.waiting], [3, 1]);
   stop.abort();
   await running;
 });

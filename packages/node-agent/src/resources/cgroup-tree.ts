@@ -147,8 +147,9 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     isPopulated,
     async remove(path) {
       let gone = true;
-      for (const { dir } of trees) gone = (await removeTree(join(dir, path))) && gone;
-      return gone;
+      for (const tree of trees) if (tree !== first) gone = (await removeTree(join(tree.dir, path))) && gone;
+      // `first` goes last: while it is there, the cgroup is found again, and what is left of it removed.
+      return gone && (first === undefined || removeTree(join(first.dir, path)));
     },
   };
 }

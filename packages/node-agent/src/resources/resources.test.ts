@@ -168,10 +168,16 @@ test("pods get cgroups of their class in every tree, and lose them", async (t) =
   assert.equal(await readFile(join(mountPoint, "pids/test/kubepods/poduid-1/pids.max"), "utf8"), "50");
   assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
   // The kernel removes a cgroup's files with it; here they are plain files.
-  for (const controller of ["cpu", "memory", "pids"]) {
+  for (const controller of ["memory", "pids", "cpu"]) {
+    assert.equal(await cgroups.remove("uid-1"), false, "something is left in a tree");
+    assert.deepEqual(await cgroups.list(), ["uid-1"], "so that it is tried again");
     const dir = join(mountPoint, controller, "test/kubepods/poduid-1");
     for (const name of await readdir(dir)) await rm(join(dir, name));
   }
   assert.equal(await cgroups.remove("uid-1"), true);
   assert.deepEqual(await cgroups.list(), []);
+  for (const controller of ["cpu", "memory", "pids"])
+    await assert.rejects(readdir(join(mountPoint, controller, "test/kubepods/poduid-1")), { code: "ENOENT" });
+  await cgroups.ensure(pod);
+  assert.equal(await readFile(join(mountPoint, "pids/test/kubepods/poduid-1/pids.max"), "utf8"), "50", "limited anew");
 });

@@ -144,6 +144,12 @@ test("reserved cgroups are named as systemd names them", async (t) => {
     MemoryLimit: BigInt(256 * mib),
     CPUShares: 512n,
   });
+  const refused = { message: 'the limits of cgroup ["system"] cannot be set' };
+  played.units.delete("system.slice");
+  await assert.rejects(cgroups.enforceReserved("/system.slice", { ...reserved, cpu: "1" }), refused, "systemd refuses");
+  played.units.set("system.slice", new Map());
+  await rm(join(mountPoint, "cpu/system.slice"), { recursive: true });
+  await assert.rejects(cgroups.enforceReserved("/system.slice", { ...reserved, cpu: "2" }), refused, "the kernel refuses");
 });
 
 test("a pod waits for a systemd that makes no slices", async (t) => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import fc from "fast-check";
@@ -15,13 +16,18 @@ import { candidatesWanted } from "./default-preemption.ts";
 /** Runs preemption in a cluster where the pod does not fit. */
 async function preempt(
   pod: Pod,
-  { more = [], ...options }: TestClusterOptions & { more?: readonly Plugin[] },
+  {
+    more = [],
+    before = () => {},
+    ...options
+  }: TestClusterOptions & { more?: readonly Plugin[]; before?: (cluster: TestCluster) => void },
 ): Promise<{ cluster: TestCluster; result: PostFilterResult }> {
   const known = [...(options.pods ?? []), pod];
   const objects = [...(options.objects ?? []), ...known.map((each) => [podsRef, each] as const)];
   const cluster = newTestCluster({ ...options, objects });
   Object.assign(cluster.profile.at, { filter: [...cluster.profile.at.filter, ...more] });
   cluster.client.put(podsRef, ...known);
+  before(cluster);
   const state: CycleState = new Map();
   const snapshot = cluster.snapshot();
   const choice = {
@@ -81,6 +87,50 @@ test("pods whose budget is used up stay where others can go", async () => {
   const { cluster, result } = await preempt(urgent(), { nodes, pods, objects: [[podDisruptionBudgets, budget]] });
   assert.equal(result.nominatedNode, "b");
   assert.deepEqual(gone(cluster), ["free"]);
+});
+
+test("a victim that is gone already is no failure; one that cannot be deleted ends the attempt", async () => {
+  const pods = [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2", priority: 2 })];
+  const failing = (failure: Error) =>
+    preempt(urgent({ cpu: "4" }), {
+      nodes: [aTestNode("a")],
+      pods,
+      before: ({ client }) =>
+        client.react("delete", "pods", () => {
+          throw failure;
+        }),
+    });
+  const { cluster, result } = await failing(notFound(podsRef, "a1"));
+  assert.deepEqual([result.nominatedNode, gone(cluster).toSorted()], ["a", ["a1", "a2"]]);
+  await assert.rejects(failing(new Error("away")), /^Error: away$/);
+});
+
+for (const { name, pods, wants } of [
+  { name: "that nobody is leaving", pods: [low("a1", "a"), low("b1", "b")], wants: ["a"] },
+  {
+    name: "that a more important pod is leaving",
+    pods: [
+      low("a1", "a", { priority: 20, cpu: "1", metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } }),
+      low("a2", "a", { cpu: "3" }),
+      low("b1", "b", { priority: 5 }),
+    ],
+    wants: ["a"],
+  },
+]) {
+  test(`a pod that was nominated to a node ${name} preempts again`, async () => {
+    const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), { nodes, pods });
+    assert.deepEqual([result.nominatedNode], wants);
+  });
+}
+
+test("a pod preempts elsewhere when its nominated node is out of the question, whoever is leaving that", async () => {
+  const tainted = aTestNode("a", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
+  const leaving = low("a1", "a", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
+  const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), {
+    nodes: [tainted, aTestNode("b")],
+    pods: [leaving, low("b1", "b")],
+  });
+  assert.equal(result.nominatedNode, "b");
 });
 
 for (const { name, pod, pods, want } of [

@@ -333,13 +333,23 @@ for (const { name, provisioner, ref, volumes } of [
     const { client, profile, state, cycle } = await start(t, provisioner, volumes);
     const onB = newNodeInfo({ apiVersion: "v1", kind: "Node", ...aTestNode("b") });
     const reasons = () => runFilters(profile, cycle(), newPodInfo(pod), onB)?.reasons;
-    // A claim that has to be provisioned is so on one node; a free volume may still be chosen for its own claim.
-    if (name === "claim") assert.deepEqual(reasons(), ["node(s) didn't find available persistent volumes to bind"]);
+    client.put(persistentVolumeClaims, { ...claim, metadata: { name: "other", namespace: "default", uid: "other" } });
+    await settle(30);
+    const spec = { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "other" } }] as Volume[] };
+    const rival = newPodInfo(aTestPod("rival", { spec }));
+    const reasonsOfRival = () => {
+      const own: CycleState = new Map();
+      assert.equal(runPreFilter(profile, own, rival, emptySnapshot), undefined);
+      return runFilters(profile, own, rival, onB)?.reasons;
+    };
+    const nothing = ["node(s) didn't find available persistent volumes to bind"];
+    // A claim that has to be provisioned is so on one node; a volume that is assumed for a claim is free for that one alone.
+    assert.deepEqual([reasons(), reasonsOfRival()], name === "claim" ? [nothing, undefined] : [undefined, nothing]);
     client.react("update", ref.resource, () => {
       throw new Error("no");
     });
     await assert.rejects(bindPod(profile, state, newPodInfo(pod), "a"), /binding volumes: no$/);
-    assert.equal(reasons(), undefined);
+    assert.deepEqual([reasons(), reasonsOfRival()], [undefined, undefined]);
   });
 }
 

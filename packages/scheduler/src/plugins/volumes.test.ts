@@ -323,6 +323,22 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     objects: [bound("one", "pv1"), volume("pv1", csi("1")), driverOn(1)],
     want: "a",
   },
+  {
+    name: "a CSI volume that is attached to a node which has too many already",
+    node: aTestNode("a"),
+    wanted: using(claimed("one")),
+    there: [claimed("one"), claimed("two")],
+    objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(1)],
+    want: "a",
+  },
+  {
+    name: "a pod there whose claim is gone counts for none",
+    node: aTestNode("a"),
+    wanted: using(claimed("one")),
+    there: [claimed("gone"), claimed("two")],
+    objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(2)],
+    want: "a",
+  },
   ...[
     { name: "an image of Ceph counts for the driver that has taken it over", csiMigrationRBD: true, want: exceeded },
     { name: "an image of Ceph of no driver counts nowhere", csiMigrationRBD: false, want: "a" },

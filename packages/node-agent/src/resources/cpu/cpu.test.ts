@@ -64,6 +64,7 @@ test("more CPUs than there are is an error", () => {
 });
 
 for (const { free, count, group, want } of [
+  { free: "0-15", count: 0, group: 2, want: "" },
   { free: "0-15", count: 6, group: 1, want: "0-2,8-10" },
   { free: "0-15", count: 10, group: 1, want: "0-2,4-6,8-9,12-13" },
   { free: "0-15", count: 12, group: 2, want: "0-2,4-6,8-10,12-14" },

@@ -134,6 +134,19 @@ test("a plugin that is away counts as ill for five minutes, then as none; when i
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
 });
 
+test("of two plugins the one that is away alone counts as none, and a restart does not bring it back", async (t) => {
+  const { manager, clock, open, register } = await bench(t);
+  await register(gpu, "a", [aDevice("g1")]);
+  const away = await register(nic, "b", [aDevice("n1")]);
+  away.die();
+  await settle();
+  await clock.advance(5 * 60_000);
+  const want = { [gpu]: "1", [nic]: "0" };
+  assert.deepEqual(manager.amounts(), { capacity: want, allocatable: want });
+  assert.equal(manager.inUse()[nic], undefined);
+  assert.deepEqual(Object.keys(open().inUse()), [gpu]);
+});
+
 test("what a plugin says that another has taken the place of, and its end, changes nothing", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const old = await register(gpu, "a", [aDevice("g1")]);

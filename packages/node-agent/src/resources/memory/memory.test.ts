@@ -124,6 +124,27 @@ test("nodes that give memory together give none alone, until it is given back", 
   assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0 true", "1 true", "0,1 false"]);
 });
 
+test("what one of two pods gives back leaves the other what it has, also on disk", async (t) => {
+  const { manager, path, again } = await managerIn(t);
+  const first = podOf("u1", asking("1Gi", "a"), asking("1Gi", "b"));
+  const second = podOf("u2", asking("1Gi", "a"), asking("1Gi", "b"));
+  for (const pod of [first, second])
+    for (const container of pod.spec.containers) manager.allocate(pod, container, { nodes: [1], preferred: true });
+  manager.allocate(podOf("u1", asking("1Gi", "c")), asking("1Gi", "c"), { nodes: [0], preferred: true });
+  assert.throws(() => manager.allocate(podOf("u3", asking("1Gi")), asking("1Gi"), { nodes: [1], preferred: true }));
+  manager.release([second]);
+  for (const now of [manager, again()]) {
+    const nodes = ["u1", "u2"].flatMap((uid) => ["a", "b", "c"].map((name) => now.nodesOf(uid, name)));
+    assert.deepEqual(nodes, [[], [], [], [1], [1], []]);
+  }
+  const { machineState, entries } = JSON.parse(await readFile(path, "utf8"));
+  assert.deepEqual(Object.keys(entries), ["u2"]);
+  assert.deepEqual(
+    [machineState[0].memoryMap.memory.free, machineState[1].memoryMap.memory.free, machineState[1].numberOfAssignments],
+    [3 * gi, 2 * gi, 2],
+  );
+});
+
 test("a hint that is too narrow is widened, unless it promised that it is not", async (t) => {
   const { manager } = await managerIn(t);
   const pod = podOf("u1", asking("4Gi"));
