@@ -4,6 +4,7 @@ import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-s
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
 import { newInterests, newProfile } from "./profile.ts";
+import { newTestCluster } from "./testing/test-cluster.ts";
 
 const known: Record<string, Plugin> = {
   Sort: { name: "Sort", compare: () => 0 },
@@ -110,4 +111,51 @@ test("who refused decides which events help", () => {
   assert.equal(mayHelp("Quiet", "Node/Add"), true);
   assert.equal(mayHelp("Both", "Pod/Delete"), true);
   assert.equal(mayHelp("SomebodyElse", "Pod/Delete"), true);
+});
+
+/** Source: EventsToRegister of each plugin */
+const wakeUps: Readonly<Record<string, readonly string[]>> = {
+  InterPodAffinity: ["Pod/*", "Node/Add", "Node/UpdateLabel"],
+  NodeAffinity: ["Node/Add", "Node/UpdateLabel"],
+  NodeName: ["Node/Add"],
+  NodePorts: ["Pod/Delete", "Node/Add"],
+  NodeResourcesFit: ["Pod/Delete", "Node/Add", "Node/UpdateAllocatable"],
+  NodeUnschedulable: ["Node/Add", "Node/UpdateTaint"],
+  NodeVolumeLimits: ["CSINode/Add", "Pod/Delete"],
+  PodTopologySpread: ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"],
+  TaintToleration: ["Node/Add", "Node/UpdateTaint"],
+  VolumeRestrictions: ["Pod/Delete", "Node/Add", "PersistentVolumeClaim/Add", "PersistentVolumeClaim/Update"],
+  VolumeZone: [
+    "StorageClass/Add",
+    "Node/Add",
+    "Node/UpdateLabel",
+    "PersistentVolumeClaim/Add",
+    "PersistentVolume/Add",
+    "PersistentVolume/Update",
+  ],
+  VolumeBinding: [
+    "StorageClass/Add",
+    "StorageClass/Update",
+    "PersistentVolumeClaim/Add",
+    "PersistentVolumeClaim/Update",
+    "PersistentVolume/Add",
+    "PersistentVolume/Update",
+    "Node/Add",
+    "Node/UpdateLabel",
+    "CSINode/Add",
+    "CSINode/Update",
+    "CSIDriver/Add",
+    "CSIDriver/Update",
+    "CSIStorageCapacity/Add",
+    "CSIStorageCapacity/Update",
+  ],
+  ...Object.fromEntries(["EBSLimits", "GCEPDLimits", "AzureDiskLimits"].map((name) => [name, ["Node/Add", "Pod/Delete"]])),
+};
+
+test("each plugin that refuses pods is asked again about the events that upstream's registers for", () => {
+  const { profile } = newTestCluster({ gates: { CSIStorageCapacity: true } });
+  const refusing = profile.plugins.filter(({ preFilter, filter }) => preFilter !== undefined || filter !== undefined);
+  const sorted = (of: Readonly<Record<string, readonly string[] | undefined>>) =>
+    Object.fromEntries(Object.entries(of).map(([name, events]) => [name, events?.toSorted()]));
+  assert.deepEqual(sorted(Object.fromEntries(refusing.map(({ name, wakeUpOn }) => [name, wakeUpOn]))), sorted(wakeUps));
 });

@@ -110,8 +110,11 @@ test("what is left of the memory of all pods does not count files that can be re
   await write("memory/test/kubepods/memory.stat", "cache 5\ninactive_file 1\ntotal_inactive_file 200\n");
   await write("memory/test/kubepods/memory.limit_in_bytes", "9223372036854771712\n");
   assert.equal(await cgroups.memoryOfPods(), undefined, "no limit");
+  await assert.rejects(readFile(join(mountPoint, "cpu/test/kubepods/cpu.shares")), { code: "ENOENT" }, "nothing is enforced");
   await write("memory/test/kubepods/memory.limit_in_bytes", "1000\n");
   assert.deepEqual(await cgroups.memoryOfPods(), { available: 500, capacity: 1000 });
+  await write("memory/test/kubepods/memory.usage_in_bytes", "1700\n");
+  assert.deepEqual(await cgroups.memoryOfPods(), { available: 0, capacity: 1000 }, "more than there is is nothing");
   const pod = aNodePod();
   await cgroups.ensure(pod);
   assert.equal(await cgroups.tasksOf("uid-1"), 0);
@@ -151,10 +154,11 @@ test("with --qos-reserved the lower classes leave what the higher ones asked for
     );
   await cgroups.updateClasses([
     aNodePod({ containers: [container(full, full)] }),
-    aNodePod({ containers: [container({ cpu: "250m", memory: "2Gi" })] }),
+    aNodePod({ containers: [container({ cpu: "250m", memory: "1Gi" })] }),
+    aNodePod({ containers: [container({ cpu: "250m", memory: "1Gi" })] }),
   ]);
   assert.deepEqual(await limits(), [7.5 * gi, 6.5 * gi]);
-  assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "256");
+  assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "512");
 });
 
 test("pods get cgroups of their class in every tree, and lose them", async (t) => {

@@ -15,9 +15,10 @@ const fromFile = (hash: string, name = "web"): NodePod =>
 function mirroring(metadata: Node["metadata"] = {}) {
   const client = newFakeClient({ clock: newFakeClock() });
   let heard: NodePod[] = [];
+  const errors: string[] = [];
   const mirrors = newMirrorPods({
     client,
-    log: discardLogger,
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
     apiPods: () => heard,
     node: async () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid", ...metadata }, spec: {} }),
   });
@@ -26,7 +27,7 @@ function mirroring(metadata: Node["metadata"] = {}) {
     heard = (await client.list<Pod>(pods, { namespace: "default" })).items as NodePod[];
     return heard.map(({ metadata }) => `${metadata.name} ${metadata.annotations?.[configMirrorAnnotation]}`);
   };
-  return { client, mirrors, hear };
+  return { client, errors, mirrors, hear };
 }
 
 test("a static pod has a mirror that the node owns, and once it has changed another one", async () => {
@@ -60,4 +61,41 @@ test("mirrors go whose static pods are none of these, other pods stay", async ()
   await hear();
   await mirrors.removeOrphans([fromFile("wanted", "wanted"), fromFile("ending", "ending")]);
   assert.deepEqual((await hear()).toSorted(), ["ending ending", "other undefined", "wanted wanted"]);
+});
+
+test("a mirror that is being deleted is deleted, and made again when it has gone", async () => {
+  const { client, mirrors, hear } = mirroring();
+  await mirrors.ensure(fromFile("one"));
+  const made = await client.get<Pod>(pods, { namespace: "default", name: "web" });
+  client.put(pods, { ...made, metadata: { ...made.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } });
+  await hear();
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await hear(), []);
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual(await hear(), ["web one"]);
+});
+
+test("another's pod of the name is left alone: no mirror is made, and none of it taken for one", async () => {
+  const { client, errors, mirrors, hear } = mirroring();
+  client.put(pods, aNodePod({}, { uid: "other" }));
+  await hear();
+  assert.equal(mirrors.of(fromFile("one")), undefined);
+  await mirrors.ensure(fromFile("one"));
+  assert.deepEqual([await hear(), errors], [["web undefined"], []]);
+});
+
+test("a mirror that was replaced before it could be deleted is not the one to go", async () => {
+  const { client, errors, mirrors, hear } = mirroring();
+  await mirrors.ensure(fromFile("one"));
+  await hear();
+  const old = await client.get<Pod>(pods, { namespace: "default", name: "web" });
+  client.remove(pods, "default/web");
+  client.put(pods, { ...old, metadata: { ...old.metadata, uid: "another" } });
+  await mirrors.ensure(fromFile("two"));
+  await mirrors.removeOrphans([]);
+  assert.equal((await client.get<Pod>(pods, { namespace: "default", name: "web" })).metadata.uid, "another");
+  client.remove(pods, "default/web");
+  await mirrors.ensure(fromFile("two"));
+  await mirrors.removeOrphans([]);
+  assert.deepEqual(errors, [], "neither is a failure");
 });

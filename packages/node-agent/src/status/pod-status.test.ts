@@ -231,3 +231,77 @@ test("a pod without init containers and ephemeral ones says nothing of them", ()
   );
   assert.equal(Object.hasOwn(make({ spec: { containers: [] }, containers: [] }), "containerStatuses"), false);
 });
+
+test("the last life that was told is kept while the container lives on, and not beyond its next life", () => {
+  const [told] = make({ containers: [{ restartCount: 2 }] }).containerStatuses ?? [];
+  const lastState = { terminated: { exitCode: 9 } };
+  const previous = { containerStatuses: [{ ...told, lastState }] } as PodStatus;
+  const last = (restartCount: number) => make({ containers: [{ restartCount }], previous }).containerStatuses?.[0]?.lastState;
+  assert.deepEqual([last(2), last(3)], [lastState, {}]);
+});
+
+test("a running container that is gone keeps the end that was told before, and does not count again when the pod is deleted", () => {
+  const before = make({ containers: [{ restartCount: 1 }] });
+  const [told] = before.containerStatuses ?? [];
+  const lastState = { terminated: { exitCode: 9 } };
+  const [kept] =
+    make({ previous: { ...before, containerStatuses: [{ ...told, lastState }] } as PodStatus }).containerStatuses ?? [];
+  assert.deepEqual([kept?.lastState, kept?.restartCount], [lastState, 1]);
+  const [deleted] = make({ previous: before, deleted: true }).containerStatuses ?? [];
+  assert.deepEqual([deleted?.lastState?.terminated?.exitCode, deleted?.restartCount], [137, 1]);
+});
+
+test("an init container that has done its work is done, whatever failed before", () => {
+  const spec = { initContainers: [aContainer({ name: "i" })] };
+  const failures = { i: { reason: "CrashLoopBackOff", message: "" } };
+  const state = (exitCode: number) =>
+    make({ spec, failures, containers: [ended(exitCode, { name: "i" })] }).initContainerStatuses?.[0]?.state;
+  assert.equal(state(0)?.terminated?.exitCode, 0);
+  assert.equal(state(1)?.waiting?.reason, "CrashLoopBackOff");
+});
+
+test("a readiness gate that was heard of before counts while the object at hand does not show it", () => {
+  const gate = (status: string) => ({ conditions: [{ type: "example.com/gate", status }] }) as unknown as PodStatus;
+  const ready = (previous: PodStatus, apiStatus?: PodStatus) => {
+    const spec = { readinessGates: [{ conditionType: "example.com/gate" }] };
+    const status = make({ spec, containers: [{}], previous, ...(apiStatus && { apiStatus }) });
+    return (status.conditions ?? []).find(({ type }) => type === "Ready")?.status;
+  };
+  assert.deepEqual([ready(gate("True")), ready(gate("False")), ready(gate("False"), gate("True"))], ["True", "False", "True"]);
+});
+
+test("addresses stay with a pod that ended, and go from one that begins anew", () => {
+  const previous: PodStatus = { phase: "Running", podIP: "10.0.0.5", podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] };
+  const of = (containers: Partial<ContainerRecord>[]) =>
+    podStatus({
+      pod: aNodePod({ restartPolicy: "Never" }),
+      record: aPodRecord(containers.map(aContainerRecord), []),
+      previous,
+      hostIps: [],
+      probes: noProbes,
+      startFailure: () => undefined,
+      runtimeName: "containerd",
+      now,
+    });
+  assert.deepEqual([of([ended(0)]).podIP, of([ended(0)]).podIPs], ["10.0.0.5", previous.podIPs]);
+  assert.deepEqual([of([]).phase, of([]).podIP, of([]).podIPs], ["Pending", undefined, undefined]);
+});
+
+test("at the end every container is said to have ended, and none that the pod does not have", () => {
+  const spec = { initContainers: [aContainer({ name: "i" })], containers: [aContainer(), aContainer({ name: "second" })] };
+  const status = make({ spec, containers: [{}, { name: "second" }, ended(0, { name: "i" })] });
+  const [init] = status.initContainerStatuses ?? [];
+  const told = { ...status, initContainerStatuses: [{ ...init, name: "other" }, init] } as PodStatus;
+  const at = terminatedStatus(told, aNodePod(spec));
+  assert.deepEqual(
+    at.containerStatuses?.map(({ name, state, ready }) => [name, state?.terminated?.exitCode, ready]),
+    [
+      ["main", 137, false],
+      ["second", 137, false],
+    ],
+  );
+  assert.deepEqual(
+    at.initContainerStatuses?.map(({ name }) => name),
+    ["i"],
+  );
+});

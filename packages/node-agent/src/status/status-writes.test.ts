@@ -224,3 +224,32 @@ test("a second address is told, in place of the list of before", () => {
   assert.deepEqual(statusPatch({}, status)["podIPs"], status.podIPs);
   assert.equal(statusPatch(status, status)["podIPs"], undefined);
 });
+
+test("a look for what the server missed, while that is being written, writes it once, for that pod alone", async () => {
+  const { status, client, sent, holdPatch } = writing(pending());
+  const release = holdPatch();
+  status.set(pending(), { phase: "Running" });
+  await settle();
+  status.resync();
+  status.resync("uid-1");
+  release();
+  await settle();
+  assert.deepEqual(sent, ["web Running"]);
+  assert.partialDeepStrictEqual(client.writes[0]?.sent, { metadata: { uid: "uid-1" } });
+});
+
+test("a pod that begins while the end of one of its uid is being written keeps its status", async () => {
+  const pod = deleting(pending());
+  const { status, client, deleted } = writing(pod);
+  const { promise, resolve } = Promise.withResolvers<object>();
+  client.react("delete", "pods", () => promise);
+  const finished = status.finish(pod);
+  await settle();
+  assert.deepEqual(deleted(), ["web"]);
+  status.set(pending(), { phase: "Pending" });
+  resolve({});
+  await finished;
+  await settle();
+  assert.equal(status.get("uid-1")?.phase, "Pending");
+  status.stop();
+});

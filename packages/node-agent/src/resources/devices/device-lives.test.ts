@@ -11,7 +11,7 @@ import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice } from "../../testing/device-plugin.ts";
 import { newDeviceManager } from "./device-manager.ts";
 import type { PluginClient } from "./plugin-client.ts";
-import { type PluginDevice, pluginMessages } from "./plugin-schema.ts";
+import { type DeviceAccess, type PluginDevice, pluginMessages } from "./plugin-schema.ts";
 
 const gpu = "example.com/gpu";
 const nic = "example.com/nic";
@@ -27,10 +27,21 @@ async function bench(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), "cox-devices-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const clock = newFakeClock();
-  const plugins = new Map<string, { list: (devices: PluginDevice[]) => void; die: () => void; asked: string[]; fails: number }>();
+  interface Played {
+    list: (devices: PluginDevice[]) => void;
+    die: () => void;
+    asked: string[];
+    fails: number;
+    access: Partial<DeviceAccess>;
+    closed: number;
+    /** Its stream ends only after a while when it is closed. */
+    lingers: boolean;
+  }
+  const plugins = new Map<string, Played>();
+  const nobody = { list: () => undefined, die: () => undefined, fails: 0, access: {}, closed: 0, lingers: false };
   const connect = (socket: string): PluginClient => {
     const gone = Promise.withResolvers<void>();
-    const plugin = plugins.get(socket) ?? { list: () => undefined, die: () => undefined, asked: [], fails: 0 };
+    const plugin = plugins.get(socket) ?? { ...nobody, asked: [] };
     plugins.set(socket, plugin);
     return {
       watch(onDevices) {
@@ -41,12 +52,15 @@ async function bench(t: TestContext) {
       async allocate(ids) {
         plugin.asked.push(ids.join());
         if (plugin.fails-- > 0) throw new Error("not now");
-        const access = { envs: {}, mounts: [], devices: [], annotations: {} };
+        const access = { envs: {}, mounts: [], devices: [], annotations: {}, ...plugin.access };
         return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
       },
       preferred: async () => [],
       preStart: async () => undefined,
-      close: gone.resolve,
+      close() {
+        plugin.closed++;
+        if (!plugin.lingers) gone.resolve();
+      },
     };
   };
   const open = () => newDeviceManager({ dir, numaNodes: [0], clock, log: discardLogger, onChange: () => undefined, connect });
@@ -150,8 +164,10 @@ test("of two plugins the one that is away alone counts as none, and a restart do
 test("what a plugin says that another has taken the place of, and its end, changes nothing", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const old = await register(gpu, "a", [aDevice("g1")]);
-  const { list, die } = old;
+  const { list, die, closed } = old;
+  old.lingers = true;
   const present = await register(gpu, "b", [aDevice("g7")]);
+  assert.equal(old.closed, closed + 1, "its connection is given up");
   list([aDevice("g1"), aDevice("g2")]);
   die();
   await settle();
@@ -180,4 +196,30 @@ test("a checkpoint that cannot be written ends neither the stream of devices nor
   await settle();
   await clock.advance(10 * 60_000);
   assert.equal(manager.amounts().allocatable[gpu], "0");
+});
+
+test("of two plugins that give a container the same thing the first one's is taken, and what each gives alone", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  const gives = (by: string) => ({
+    envs: { SHARED: by, [by]: "1" },
+    annotations: { shared: by, [by]: "1" },
+    mounts: ["/shared", `/${by}`].map((containerPath) => ({ hostPath: `/of-${by}`, containerPath, readOnly: true })),
+    devices: ["/dev/shared", `/dev/${by}`].map((containerPath) => ({ hostPath: `/of-${by}`, containerPath, permissions: "rw" })),
+  });
+  (await register(gpu, "a", [aDevice("g1")])).access = gives("gpu");
+  (await register(nic, "b", [aDevice("n1")])).access = gives("nic");
+  const pod = podOf("p1", { [gpu]: "1", [nic]: "1" });
+  await allocate(pod);
+  const access = await manager.accessOf(pod, pod.spec.containers[0] as never);
+  assert.deepEqual(
+    [access.envs, access.annotations],
+    [
+      { SHARED: "gpu", gpu: "1", nic: "1" },
+      { shared: "gpu", gpu: "1", nic: "1" },
+    ],
+  );
+  const from = (things: readonly { hostPath: string; containerPath: string }[]) =>
+    things.map(({ hostPath, containerPath }) => `${containerPath} ${hostPath}`);
+  assert.deepEqual(from(access.mounts), ["/shared /of-gpu", "/gpu /of-gpu", "/nic /of-nic"]);
+  assert.deepEqual(from(access.devices), ["/dev/shared /of-gpu", "/dev/gpu /of-gpu", "/dev/nic /of-nic"]);
 });
