@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
@@ -455,9 +456,10 @@ test("a pod that has to end does not wait for a postStart that hangs", async (t)
   const { runtime, clock } = aRuntime();
   const { runner } = await newTestRunner(t, runtime, clock);
   const stop = new AbortController();
+  const hook = Promise.withResolvers<never>();
   runtime.onExec = () => {
     stop.abort();
-    return new Promise(() => undefined);
+    return hook.promise;
   };
   const postStart = { exec: { command: ["sleep", "infinity"] } };
   const pod = aNodePod({ containers: [aContainer({ lifecycle: { postStart } }), aContainer({ name: "second" })] });
@@ -465,4 +467,6 @@ test("a pod that has to end does not wait for a postStart that hangs", async (t)
   assert.equal(runtime.find("second"), undefined, "nothing else is begun");
   await runner.terminate(pod, { runtimeOnly: false });
   assert.equal(runtime.find("main")?.state, containerState.exited);
+  hook.reject(new Error("killed"));
+  await settle(); // its failure is nobody's: an unhandled rejection would end the agent
 });

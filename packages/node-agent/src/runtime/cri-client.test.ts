@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { busyboxImage, canRunContainerd, type RunningContainerd, startContainerd } from "../testing/containerd.ts";
 import { decodeCri, encodeCri, newCriClient, socketPath } from "./cri-client.ts";
+import { criEnums, criMessages, criServices } from "./cri-schema.ts";
+import { newMessageCodec } from "./messages.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 import { runtimeSuite } from "./suite.ts";
 
@@ -33,6 +38,150 @@ test("a runtime that is not there is Unavailable, soon", async () => {
   const runtime = newCriClient({ endpoint: "unix:///run/cox-no-such.sock", requestTimeoutMs: 2_000 });
   await assert.rejects(runtime.version(), /rpc error: code = Unavailable|DeadlineExceeded/);
   runtime.close();
+});
+
+const codec = newMessageCodec(criMessages, criEnums);
+type Answers = Readonly<Record<string, object | { code: number; details: string }>>;
+
+/** A runtime that answers the given methods, by version of the interface, and any other one with Unimplemented. */
+async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: Answers }) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-cri-"));
+  const endpoint = `unix://${join(dir, "cri.sock")}`;
+  const calls: string[] = [];
+  const deadlines: number[] = [];
+  const server = new Server();
+  const current: { v1?: Answers; v1alpha2?: Answers } = { ...answers };
+  for (const version of ["v1", "v1alpha2"] as const) {
+    for (const [service, methods] of Object.entries(criServices)) {
+      for (const method of methods) {
+        const definition = {
+          path: `/runtime.${version}.${service}/${method}`,
+          requestStream: false as const,
+          responseStream: false as const,
+          requestSerialize: (message: object) => codec.encode(`${method}Request`, message),
+          requestDeserialize: (bytes: Buffer) => codec.decode(`${method}Request`, bytes),
+          responseSerialize: (message: object) => codec.encode(`${method}Response`, message),
+          responseDeserialize: (bytes: Buffer) => codec.decode(`${method}Response`, bytes),
+        };
+        const handler = (call: ServerUnaryCall<object, object>, answer: sendUnaryData<object>) => {
+          calls.push(`${version} ${method}`);
+          deadlines.push(Number(call.getDeadline()));
+          const given = current[version]?.[method];
+          if (given === undefined) answer({ code: status.UNIMPLEMENTED, details: `unknown method ${method}` });
+          else if ("code" in given) answer(given as { code: number; details: string });
+          else answer(null, given);
+        };
+        server.addService({ [method]: definition }, { [method]: handler });
+      }
+    }
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(endpoint, ServerCredentials.createInsecure(), (err) => (err === null ? resolve() : reject(err)));
+  });
+  t.after(async () => {
+    server.forceShutdown();
+    await rm(dir, { recursive: true, force: true });
+  });
+  return { endpoint, calls, deadlines, current };
+}
+
+/** Longer than any call takes on a loaded machine. */
+const requestTimeoutMs = 600_000;
+
+function connectTo(t: TestContext, endpoint: string, imageEndpoint?: string) {
+  const told: string[] = [];
+  const onCall = (method: string, _: number, err: unknown) => told.push(`${method} ${err === undefined ? "ok" : "failed"}`);
+  const runtime = newCriClient({ endpoint, imageEndpoint, requestTimeoutMs, onCall });
+  t.after(() => runtime.close());
+  return { runtime, told };
+}
+
+const version = { runtimeName: "played", version: "0.1.0", runtimeVersion: "1", runtimeApiVersion: "v1" };
+
+test("a runtime without v1 is spoken to in v1alpha2, and asked for v1 again when it no longer knows that", async (t) => {
+  const { endpoint, calls, current } = await playRuntime(t, { v1alpha2: { Version: version } });
+  const { runtime, told } = connectTo(t, endpoint);
+  for (let i = 0; i < 2; i++) assert.equal((await runtime.version()).runtimeName, "played");
+  assert.deepEqual(calls.splice(0), ["v1 Version", "v1alpha2 Version", "v1alpha2 Version"], "asked once");
+  Object.assign(current, { v1: { Version: version }, v1alpha2: {} });
+  await assert.rejects(runtime.version(), { code: "Unimplemented" });
+  await runtime.version();
+  await runtime.version();
+  assert.deepEqual(calls, ["v1alpha2 Version", "v1 Version", "v1 Version"]);
+  assert.deepEqual(told, ["Version ok", "Version ok", "Version failed", "Version ok", "Version ok"]);
+});
+
+test("a failure says nothing of the version: it is not tried in the other one, and is told with its code", async (t) => {
+  const unavailable = { code: status.UNAVAILABLE, details: "starting" };
+  const { endpoint, calls, current } = await playRuntime(t, { v1: { Version: unavailable }, v1alpha2: { Version: version } });
+  const { runtime } = connectTo(t, endpoint);
+  await assert.rejects(runtime.version(), { code: "Unavailable", message: "rpc error: code = Unavailable desc = starting" });
+  Object.assign(current, { v1: { Version: version } });
+  await runtime.version();
+  assert.deepEqual(calls, ["v1 Version", "v1 Version"]);
+});
+
+test("images are asked for at their own endpoint, whose version is its own", async (t) => {
+  const both = await playRuntime(t, { v1: { Version: version, ListImages: { images: [] } } });
+  const images = await playRuntime(t, { v1alpha2: { ListImages: { images: [{ id: "i1" }] } } });
+  const apart = connectTo(t, both.endpoint, images.endpoint).runtime;
+  await apart.version();
+  assert.deepEqual(
+    (await apart.listImages()).map(({ id }) => id),
+    ["i1"],
+  );
+  assert.deepEqual([both.calls.splice(0), images.calls], [["v1 Version"], ["v1 ListImages", "v1alpha2 ListImages"]]);
+  const together = connectTo(t, both.endpoint).runtime;
+  assert.deepEqual(await together.listImages(), []);
+  assert.deepEqual(both.calls, ["v1 ListImages"]);
+});
+
+test("an answer without what was asked for is a failure, and an image that is not there is none", async (t) => {
+  const empty = Object.fromEntries(
+    ["RunPodSandbox", "CreateContainer", "PullImage", "PodSandboxStatus", "ContainerStatus", "Status", "ImageStatus"].map(
+      (method): [string, object] => [method, {}],
+    ),
+  );
+  const { endpoint, current } = await playRuntime(t, { v1: empty });
+  const { runtime } = connectTo(t, endpoint);
+  const config = { metadata: { name: "web" } };
+  for (const [call, details] of [
+    [() => runtime.runPodSandbox(config, ""), 'PodSandboxId is not set for sandbox "web"'],
+    [() => runtime.createContainer("s", config, {}), 'ContainerId is not set for container "web"'],
+    [() => runtime.pullImage("i:1", undefined, undefined), 'imageRef of image "i:1" is not set'],
+    [() => runtime.podSandboxStatus("s1"), "status of sandbox s1 is not set"],
+    [() => runtime.containerStatus("c1"), "status of container c1 is not set"],
+  ] as const)
+    await assert.rejects(call, { code: "Unknown", details });
+  assert.deepEqual((await runtime.status()).conditions, []);
+  assert.equal(await runtime.imageStatus("i:1"), undefined);
+  Object.assign(current, { v1: { ImageStatus: { code: status.NOT_FOUND, details: "no" } } });
+  assert.equal(await runtime.imageStatus("i:1"), undefined);
+  Object.assign(current, { v1: { ImageStatus: { code: status.INTERNAL, details: "no" } } });
+  await assert.rejects(runtime.imageStatus("i:1"), { code: "Internal" });
+});
+
+test("a call has as long as what it is to do may take", async (t) => {
+  const done = {
+    ListContainers: {},
+    StopContainer: {},
+    ExecSync: {},
+    PullImage: { imageRef: "r" },
+    RunPodSandbox: { podSandboxId: "s" },
+  };
+  const { endpoint, deadlines } = await playRuntime(t, { v1: done });
+  const { runtime } = connectTo(t, endpoint);
+  const begun = Date.now();
+  await runtime.listContainers();
+  await runtime.stopContainer("c", 3_600);
+  await runtime.execSync("c", ["true"], 3_600);
+  await runtime.execSync("c", ["true"], 0);
+  await runtime.pullImage("i", undefined, undefined);
+  await runtime.runPodSandbox({}, "");
+  const minutes = deadlines.map((deadline) => (deadline - begun) / 60_000);
+  // The calls themselves take less than five minutes.
+  for (const [i, least] of [10, 70, 70, 360, 360, 20].entries())
+    assert.ok((minutes[i] as number) > least - 1 && (minutes[i] as number) < least + 5, `${i}: ${minutes[i]}`);
 });
 
 if (await canRunContainerd()) {

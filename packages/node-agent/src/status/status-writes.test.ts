@@ -253,3 +253,32 @@ test("a pod that begins while the end of one of its uid is being written keeps i
   assert.equal(status.get("uid-1")?.phase, "Pending");
   status.stop();
 });
+
+test("a manager that is stopped while its server is away tries no more", async () => {
+  const { status, failures, sent, clock } = writing(pending());
+  failures.push(away, away, away);
+  status.set(pending(), { phase: "Running" });
+  await settle();
+  status.stop();
+  await settle();
+  await clock.advance(5_000);
+  assert.deepEqual([sent, clock.waiting], [["failed Running"], 0]);
+});
+
+test("of several pods those are written again that the server shows otherwise, whatever the order of their conditions", async () => {
+  const names = ["a", "b", "c"];
+  const { status, heard, sent } = writing(...names.map((name) => pending(name, `uid-${name}`)));
+  const conditions = (...types: string[]) => types.map((type) => ({ type, status: "True" }));
+  for (const name of names)
+    status.set(pending(name, `uid-${name}`), { phase: "Running", conditions: conditions("Initialized", "Ready") });
+  await settle();
+  sent.length = 0;
+  const shown = (name: string, shownStatus: PodStatus) =>
+    heard.set(`uid-${name}`, { ...pending(name, `uid-${name}`), status: shownStatus });
+  shown("a", { phase: "Running", conditions: conditions("example.com/gate", "Ready", "Initialized") });
+  shown("b", { phase: "Pending" });
+  shown("c", { phase: "Running", conditions: conditions("Ready") });
+  status.resync();
+  await settle();
+  assert.deepEqual(sent, ["b Running", "c Running"]);
+});

@@ -83,6 +83,7 @@ test("a driver gives way to one of a higher version alone, and one that cannot b
   assert.equal(drivers.client("d"), first);
   await drivers.register("d", socket, ["v1.10.0"]);
   assert.notEqual(drivers.client("d"), first);
+  await assert.rejects(first.info(), "the connection to the one before is closed");
   assert.throws(() => drivers.validate("d", socket, ["1.9.0"]), /"1\.10\.0"/);
   problem = new Error("no CSINode");
   await assert.rejects(drivers.register("d", socket, ["1.11.0"]), problem);

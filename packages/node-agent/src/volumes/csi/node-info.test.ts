@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newCsiNodeInfo } from "./node-info.ts";
+
+const idsOf = "csi.volume.kubernetes.io/nodeid";
+const migratedOf = "storage.alpha.kubernetes.io/migrated-plugins";
+
+function announcing(metadata: Partial<Node["metadata"]> | undefined = {}) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid", ...metadata }, spec: {}, status: {} };
+  if (metadata !== undefined) client.put(nodes, node);
+  let changes = 0;
+  const info = newCsiNodeInfo({
+    client,
+    nodeName: "n1",
+    migratedPlugins: ["kubernetes.io/gce-pd", "kubernetes.io/aws-ebs"],
+    clock,
+    log: discardLogger,
+    onChange: () => void changes++,
+  });
+  const drivers = () => client.object<CSINode>(csiNodes, "n1")?.spec.drivers;
+  const ids = () => client.object<Node>(nodes, "n1")?.metadata.annotations?.[idsOf];
+  return { clock, client, info, drivers, ids, node, changes: () => changes };
+}
+
+const driver = (nodeId: string, topology: Record<string, string> = {}, maxVolumes = 0) => ({ nodeId, maxVolumes, topology });
+
+test("two drivers are told of, each once, as it is now; one that goes leaves the other", async () => {
+  const { client, info, drivers, ids } = announcing();
+  await info.install("b.example", driver("b1", { zone: "x", rack: "7" }));
+  const [patch] = client.writes.filter(({ resource }) => resource === "nodes");
+  assert.partialDeepStrictEqual(patch?.sent, { metadata: { labels: { zone: "x", rack: "7" } } });
+  await info.install("a.example", driver("a1", {}, 2 ** 40));
+  const a = { name: "a.example", nodeID: "a1", topologyKeys: [], allocatable: { count: 2_147_483_647 } };
+  assert.deepEqual(drivers(), [{ name: "b.example", nodeID: "b1", topologyKeys: ["rack", "zone"] }, a]);
+  assert.equal(ids(), '{"a.example":"a1","b.example":"b1"}');
+  client.clearActions();
+  await info.install("a.example", driver("a1", {}, 2 ** 40));
+  assert.deepEqual(client.writes, [], "it is told of already");
+  await info.install("b.example", driver("b2", { zone: "x" }));
+  assert.deepEqual([ids(), drivers()?.length], ['{"a.example":"a1","b.example":"b2"}', 2]);
+  await info.uninstall("b.example");
+  assert.deepEqual([drivers(), ids()], [[a], '{"a.example":"a1"}']);
+  client.clearActions();
+  await info.uninstall("b.example");
+  assert.deepEqual(client.writes, []);
+  await info.uninstall("a.example");
+  assert.deepEqual([drivers() ?? [], ids()], [[], undefined]);
+});
+
+for (const { name, metadata, info: given = driver("i"), want } of [
+  {
+    name: "whose second place contradicts a label",
+    metadata: { labels: { zone: "x", rack: "7" } },
+    info: driver("i", { zone: "x", rack: "8" }),
+    want: /detected topology value collision: driver reported "rack":"8" but existing label is "rack":"7"/,
+  },
+  { name: "without an ID of the node", metadata: {}, info: driver(""), want: /driverNodeID must not be empty$/ },
+  {
+    name: "of a node whose IDs cannot be read",
+    metadata: { annotations: { [idsOf]: "{" } },
+    want: /failed to parse node's "csi.volume.kubernetes.io\/nodeid" annotation value \("\{"\)/,
+  },
+]) {
+  test(`a driver ${name} is refused, and nothing is written of it`, async () => {
+    const { clock, client, info, drivers } = announcing(metadata);
+    const refused = assert.rejects(info.install("d.example", given), want);
+    for (let i = 0; i < 3; i++) await clock.advance(250);
+    await refused;
+    assert.deepEqual([client.writes, drivers() ?? []], [[], []]);
+  });
+}
+
+test("a write that another was faster with is made again on what is there then, four times at most", async () => {
+  const { clock, client, info, drivers } = announcing();
+  await info.install("a.example", driver("a1"));
+  let failures = 2;
+  client.react("update", "csinodes", () => {
+    if (failures-- > 0) throw conflict(csiNodes, "n1", `changed ${failures}`);
+    return undefined;
+  });
+  const installed = info.install("b.example", driver("b1"));
+  await settle();
+  await clock.advance(10);
+  await clock.advance(50);
+  await installed;
+  assert.deepEqual(
+    drivers()?.map(({ name }) => name),
+    ["a.example", "b.example"],
+  );
+  failures = 4;
+  const failed = assert.rejects(
+    info.uninstall("b.example"),
+    /timed out waiting for the condition; caused by: \[.*changed 3.*changed 0/,
+  );
+  await settle();
+  for (const waitMs of [10, 50, 250]) await clock.advance(waitMs);
+  await failed;
+  assert.deepEqual([clock.waiting, drivers()?.length], [0, 2]);
+});
+
+test("the node waits for its CSINode, says what is in the way, and corrects which plugins are migrated", async () => {
+  const { clock, client, info, node, changes } = announcing();
+  client.remove(nodes, "n1");
+  const stop = new AbortController();
+  const initialized = info.initialize(stop.signal);
+  await settle();
+  assert.deepEqual([info.problem(), changes()], ["CSINode is not yet initialized", 0], "there is no node yet");
+  client.put(nodes, node);
+  let away = true;
+  client.react("create", "csinodes", () => {
+    if (away) throw new Error("away");
+    return undefined;
+  });
+  await clock.advance(100);
+  await clock.advance(200);
+  assert.deepEqual([info.problem(), changes()], ["Failed to initialize CSINode: away", 1], "the same again is no news");
+  away = false;
+  await clock.advance(400);
+  await initialized;
+  assert.deepEqual([info.problem(), changes()], [undefined, 2]);
+  const made = client.object<CSINode>(csiNodes, "n1") as CSINode;
+  const plugins = "kubernetes.io/aws-ebs,kubernetes.io/gce-pd";
+  assert.deepEqual(made.metadata.annotations, { [migratedOf]: plugins });
+  client.clearActions();
+  await info.initialize(stop.signal);
+  assert.deepEqual(client.writes, []);
+  client.put(csiNodes, {
+    ...made,
+    metadata: { ...made.metadata, annotations: { mine: "1", [migratedOf]: "kubernetes.io/rbd" } },
+  });
+  await info.initialize(stop.signal);
+  assert.deepEqual(client.object<CSINode>(csiNodes, "n1")?.metadata.annotations, { mine: "1", [migratedOf]: plugins });
+});
