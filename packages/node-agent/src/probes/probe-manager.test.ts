@@ -25,9 +25,12 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const counted: string[] = [];
   const exitCodes: Record<string, number> = {};
   let hold: Promise<void> | undefined;
+  let errors = 0;
+  const told: string[] = [];
   runtime.execSync = async (id) => {
     runs.push(id);
     await hold;
+    if (errors-- > 0) throw new Error("cannot be executed");
     return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: exitCodes[id] ?? 0 };
   };
   const startedAt = formatTime(clock.now());
@@ -46,7 +49,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     runtime,
     clock,
     log: discardLogger,
-    event: () => undefined,
+    event: (_pod, container, _type, reason, message) => void told.push(`${container?.name} ${reason}: ${message}`),
     statusOf: () => status as PodStatus,
     onChange: (uid) => void changes.push(uid),
     grpcEnabled: false,
@@ -62,7 +65,10 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
       resolve();
     };
   };
-  return { clock, manager, pod, status, running, runs, changes, counted, exitCodes, holdProbes };
+  const failNext = (times: number): void => {
+    errors = times;
+  };
+  return { clock, manager, pod, status, running, runs, changes, counted, told, exitCodes, holdProbes, failNext };
 }
 
 test("each container has its own probes and its own result", async () => {
@@ -250,4 +256,29 @@ test("an initial delay is over to the second, and counts from the start of the c
   assert.equal(runs.length, 0);
   await clock.advance(1_000);
   assert.equal(runs.length, 1);
+});
+
+test("a failure of the container before does not count against the new one", async () => {
+  const { clock, manager, status, running, exitCodes } = probing([
+    aContainer({ name: "a", livenessProbe: check({ failureThreshold: 2 }) }),
+  ]);
+  Object.assign(exitCodes, { a: 1, a2: 1 });
+  await clock.advance(100);
+  status.containerStatuses = [running("a", "a2")];
+  await clock.advance(1_000);
+  assert.equal(manager.results.liveness("a2"), "success");
+  await clock.advance(1_000);
+  assert.equal(manager.results.liveness("a2"), "failure");
+});
+
+test("a probe that cannot be executed is tried three times at once, then told, and has no result", async () => {
+  const { clock, manager, runs, counted, told, failNext } = probing([aContainer({ name: "a", livenessProbe: check() })]);
+  failNext(2);
+  await clock.advance(100);
+  assert.deepEqual([runs.length, counted, told], [3, ["liveness a successful"], []]);
+  failNext(3);
+  await clock.advance(1_000);
+  assert.deepEqual([runs.length, counted.slice(1)], [6, ["liveness a unknown"]]);
+  assert.deepEqual(told, ["a Unhealthy: Liveness probe errored: cannot be executed"]);
+  assert.equal(manager.results.liveness("a"), "success", "it is not taken for a failure");
 });

@@ -6,7 +6,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
-import { newImageGc } from "./image-gc.ts";
+import { type ImageGcOptions, newImageGc } from "./image-gc.ts";
 import { type ImagePullerOptions, newImagePuller } from "./images.ts";
 import { labelNames } from "./labels.ts";
 import { RuntimeError } from "./runtime.ts";
@@ -88,7 +88,7 @@ test("three serialized pulls come one after the other, in their order, though th
   );
 });
 
-function collecting(availableBytes: number) {
+function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const disk = { capacityBytes: 100_000, availableBytes };
@@ -104,6 +104,7 @@ function collecting(availableBytes: number) {
     sandboxImage: "pause",
     event: (_, reason) => void told.push(reason),
     filesystem: async () => disk,
+    ...more,
   });
   const removed = (): string[] =>
     runtime.calls.filter((call) => call.startsWith("RemoveImage")).map((call) => call.slice("RemoveImage sha256:".length));
@@ -225,4 +226,72 @@ test("images of all containers are kept, of ended ones too, and the sandbox's; t
   }
   await gc.removeUnused();
   assert.deepEqual(removed().toSorted(), ["old", "unused"]);
+});
+
+test("an image that was removed and pulled again before the next look is young", async () => {
+  const { clock, runtime, gc, disk, removed } = collecting(50_000);
+  runtime.addImage("a", { sizeBytes: 9_000 });
+  await gc.collect();
+  await clock.advance(60_000);
+  disk.availableBytes = 12_000;
+  await gc.collect();
+  assert.deepEqual(removed(), ["a"]);
+  runtime.addImage("a", { sizeBytes: 9_000 });
+  await assert.rejects(gc.collect(), /freed 0 bytes/);
+});
+
+test("of images that are not used any more the one that was used last goes last, and a pinned one never", async () => {
+  const { clock, runtime, gc, disk, removed } = collecting(50_000);
+  for (const name of ["pinned", "used", "never"]) runtime.addImage(name, { sizeBytes: 9_000 });
+  const { listImages } = runtime;
+  runtime.listImages = async () => (await listImages()).map((image) => ({ ...image, pinned: image.id.endsWith("pinned") }));
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
+  const id = await runtime.createContainer(sandbox, { metadata: { name: "c" }, image: { image: "sha256:used" } }, {});
+  await clock.advance(1_000);
+  await gc.collect();
+  await runtime.removeContainer(id);
+  await gc.collect();
+  await clock.advance(60_000);
+  disk.availableBytes = 12_000;
+  await gc.collect();
+  assert.deepEqual(removed(), ["never"]);
+  await gc.collect();
+  assert.deepEqual(removed(), ["never", "used"]);
+  await assert.rejects(gc.collect(), /freed 0 bytes/);
+});
+
+test("a threshold of a hundred per cent turns the collection off; a disk without a size is told", async () => {
+  const off = collecting(0, { highThresholdPercent: 100, minAgeMs: 0 });
+  off.runtime.addImage("a");
+  await off.gc.collect();
+  assert.deepEqual([off.removed(), off.told], [[], []]);
+  const sizeless = collecting(0);
+  sizeless.disk.capacityBytes = 0;
+  await assert.rejects(sizeless.gc.collect(), { message: "invalid capacity 0 on image filesystem" });
+  assert.deepEqual(sizeless.told, ["InvalidDiskCapacity"]);
+});
+
+test("containers of pods that are gone do not count towards the total of those that are kept", async () => {
+  const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["gone", "a"], ["gone", "b"]);
+  await collect(["p", "q"], { maxTotal: 2 });
+  assert.deepEqual(
+    [...runtime.containers.values()].map(({ config }) => config.labels?.[labelNames.podUid]),
+    ["p", "q"],
+  );
+});
+
+test("what no kubelet made, what is still ready and the newest sandbox of a wanted pod are left alone", async () => {
+  const { runtime, collect } = await ended(["p", "a"], ["p", "a"]);
+  const foreign = await runtime.runPodSandbox({ metadata: { name: "foreign" } }, "");
+  const id = await runtime.createContainer(foreign, { metadata: { name: "c" } }, {});
+  await runtime.startContainer(id);
+  runtime.exit(id, 0);
+  const ready = await runtime.runPodSandbox({ metadata: { name: "r" }, labels: { [labelNames.podUid]: "r" } }, "");
+  await runtime.stopPodSandbox(foreign);
+  const [first, second] = [...runtime.sandboxes.keys()];
+  const { listPodSandboxes } = runtime;
+  runtime.listPodSandboxes = async (filter) => (await listPodSandboxes(filter)).toReversed();
+  await collect(["p"], { maxPerContainer: 0 });
+  assert.deepEqual([...runtime.sandboxes.keys()], [second, foreign, ready]);
+  assert.ok(runtime.containers.has(id) && first !== second);
 });

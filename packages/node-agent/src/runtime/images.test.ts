@@ -194,11 +194,13 @@ test("a container that never began is taken away when it is sure that it will no
   const labels = { "io.kubernetes.pod.uid": "known", "io.kubernetes.container.name": "a" };
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" }, labels }, "");
   for (const attempt of [0, 1]) await runtime.createContainer(sandbox, { metadata: { name: "a", attempt }, labels }, {});
-  const gc = (): Promise<void> => collectContainers(oneOfEach(runtime, clock));
+  const gc = (minAgeMs = 0): Promise<void> => collectContainers({ ...oneOfEach(runtime, clock), minAgeMs });
   await clock.advance(299_999);
   await gc();
   assert.equal(runtime.containers.size, 2, "both may be about to begin");
   await clock.advance(2);
+  await gc(300_002);
+  assert.equal(runtime.containers.size, 2, "--minimum-container-ttl-duration holds for them, too");
   await gc();
   assert.deepEqual(
     [...runtime.containers.values()].map(({ config }) => config.metadata?.attempt),

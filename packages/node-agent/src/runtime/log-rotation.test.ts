@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -92,4 +92,18 @@ test("logs are looked at every ten seconds", async (t) => {
   assert.equal(looks, 4);
   stop.abort();
   await running;
+});
+
+test("a log that is a link is left alone, and what a packing that broke off has left goes with the next rotation", async (t) => {
+  const { clock, runtime, dir, log } = await logging(t);
+  const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
+  await writeFile(join(dir, "elsewhere"), "much too long");
+  await symlink("elsewhere", log);
+  await rotateLogs(options);
+  assert.deepEqual((await readdir(dir)).toSorted(), ["0.log", "elsewhere"]);
+  await rm(log);
+  await writeFile(log, "much too long");
+  await writeFile(join(dir, "0.log.20211231-000000.tmp"), "half");
+  await rotateLogs(options);
+  assert.deepEqual((await readdir(dir)).toSorted(), ["0.log", "0.log.20220101-000000", "elsewhere"]);
 });

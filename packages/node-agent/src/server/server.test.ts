@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { type RequestOptions, request as secureRequest } from "node:https";
-import { connect, createServer } from "node:net";
+import { syncBuiltinESMExports } from "node:module";
+import net, { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -476,34 +478,76 @@ test("a streaming server that refuses is answered with 500, and no timer stays b
   assert.ok(timers() < before + 5, `${before} timers before, ${timers()} after`);
 });
 
-test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
-  let open = 0;
+/** A streaming server that upgrades every connection; the request of a client to it; and how many connections are open. */
+async function streaming(t: TestContext) {
+  const sockets = new Set<Socket>();
   let connections = 0;
   const backend = createServer((socket) => {
-    open++;
     connections++;
+    sockets.add(socket);
     socket.on("error", () => {});
-    socket.resume().once("close", () => open--);
+    socket.once("close", () => sockets.delete(socket));
+    socket.once("data", () =>
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"),
+    );
   });
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
   t.after(() => void backend.close());
   const { port, runtime } = await serve(t);
+  const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+  const ask = (): Socket => {
+    const client = connect(port, "127.0.0.1");
+    client.on("error", () => {});
+    client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
+    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    return client;
+  };
+  return { runtime, url, ask, sockets, connections: () => connections };
+}
+
+test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
+  const { runtime, url, ask, sockets, connections } = await streaming(t);
   const asked = Promise.withResolvers<void>();
   const located = Promise.withResolvers<string>();
   runtime.exec = () => {
     asked.resolve();
     return located.promise;
   };
-  const client = connect(port, "127.0.0.1");
-  client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
-  client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  const client = ask();
   await asked.promise;
-  const sockets = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
-  const before = sockets();
+  const open = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
+  const before = open();
   client.resetAndDestroy();
-  await waitFor(() => sockets() <= before - 2, { what: "both ends to be closed" });
-  located.resolve(`http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`);
-  await waitFor(() => connections === 1 && open === 0);
+  await waitFor(() => open() <= before - 2, { what: "both ends to be closed" });
+  located.resolve(url);
+  await waitFor(() => connections() === 1 && sockets.size === 0);
+});
+
+test("a stream ends at both ends when one of them breaks, and stays however long nothing is said", async (t) => {
+  const { runtime, url, ask, sockets } = await streaming(t);
+  runtime.exec = async () => url;
+  const dialled: Socket[] = [];
+  const dial = net.connect;
+  net.connect = ((...args: Parameters<typeof dial>) => {
+    const socket = dial(...args);
+    if (typeof args[0] === "object" && url.includes(`:${(args[0] as { port?: number }).port}/`)) dialled.push(socket);
+    return socket;
+  }) as typeof dial;
+  syncBuiltinESMExports();
+  t.after(() => {
+    net.connect = dial;
+    syncBuiltinESMExports();
+  });
+  for (const breaks of ["client", "runtime"] as const) {
+    const client = ask();
+    assert.match(String((await once(client, "data"))[0]), /^HTTP\/1\.1 101 /);
+    assert.equal(dialled.at(-1)?.timeout, 0, "the time limit of connecting is over");
+    const closed = once(client, "close");
+    if (breaks === "client") client.resetAndDestroy();
+    else for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+    await waitFor(() => sockets.size === 0);
+  }
 });
 
 test("a runtime that fails is answered with 500, and the next request is served", async (t) => {
