@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -8,6 +8,7 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootstrapKubeconfig, rotateCertificate, servingCertificateFile } from "./certificates.ts";
@@ -177,6 +178,43 @@ test("a renewal that fails is tried again after half a minute, and the certifica
   }
   assert.equal(await readFile(file, "utf8"), before);
   assert.deepEqual((await readdir(dir)).toSorted(), ["kubelet-server-current.pem", "kubelet-server-self-signed.pem"]);
+  stop.abort();
+  await running;
+});
+
+test("a certificate that is not due is looked at every hour, and renewed once when it is", async (t) => {
+  const dir = await tempDir(t);
+  const ca = await newCa({ commonName: "ca" });
+  const begun = Date.now();
+  const clock = newFakeClock(begun);
+  const own = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 1 });
+  await writeFile(join(dir, "own.pem"), own.certPem + own.keyPem);
+  await symlink(join(dir, "own.pem"), join(dir, "kubelet-client-current.pem"));
+  const next = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 100 });
+  const asked: CertificateSigningRequest[] = [];
+  const client = {
+    async create(_: unknown, request: CertificateSigningRequest) {
+      asked.push(request);
+      return { ...request, metadata: { name: "csr-1" } };
+    },
+    get: async () => signed([approved], next.certPem),
+  } as unknown as Client;
+  let rotated = 0;
+  const onRotated = () => void rotated++;
+  const stop = new AbortController();
+  const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "client" as const, onRotated };
+  const running = rotateCertificate(client, options, stop.signal);
+  await waitFor(() => clock.waiting === 1);
+  assert.equal(clock.nextDue, begun + 3_600_000);
+  // Due after 70 to 90 per cent of a day, counted from some minutes before it was made.
+  for (let hours = 0; rotated === 0 && hours < 23; hours++) {
+    await clock.advance((clock.nextDue ?? 0) - clock.now());
+    await waitFor(() => clock.waiting === 1);
+  }
+  const hours = (clock.now() - begun) / 3_600_000;
+  assert.ok(hours > 15 && hours < 22, String(hours));
+  assert.deepEqual([rotated, asked.length, asked[0]?.spec.signerName], [1, 1, "kubernetes.io/kube-apiserver-client-kubelet"]);
+  assert.ok((await readFile(join(dir, "kubelet-client-current.pem"), "utf8")).startsWith(next.certPem));
   stop.abort();
   await running;
 });

@@ -152,6 +152,9 @@ test("the largest images are shown first, as many as wanted", () => {
     ["large", "middle"],
   );
   assert.equal(nodeStatus({ ...input, images, maxImages: -1 }).images?.length, 3);
+  const known = { ...image("many", 1), repoDigests: ["d1", "d2"], repoTags: ["t1", "t2", "t3", "t4"] };
+  const [shown] = nodeStatus({ ...input, images: [known], maxImages: 1 }).images ?? [];
+  assert.deepEqual(shown?.names, ["d1", "d2", "t1", "t2", "t3"], "five of its names");
 });
 
 test("a new node has its labels, and a taint when it takes no pods", () => {

@@ -183,6 +183,8 @@ test("what is urgent during a report is reported right after it", async () => {
   await settle(30);
   assert.equal(looks, 2, "one for the registration, one for the first report");
   registration.hurry();
+  await settle(30);
+  assert.equal(looks, 2, "one after the other");
   hold.resolve();
   await settle(30);
   assert.deepEqual([looks, clock.waiting], [3, 1]);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { Cri } from "../runtime/cri-schema.ts";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { newRuntimeHealth } from "./runtime-health.ts";
@@ -8,7 +9,7 @@ import { newRuntimeHealth } from "./runtime-health.ts";
 function watched() {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
-  const control = { away: false, asked: 0 };
+  const control: { away: boolean; asked: number; conditions?: Cri<"RuntimeCondition">[] } = { away: false, asked: 0 };
   const health = newRuntimeHealth({
     clock,
     runtime: {
@@ -16,7 +17,7 @@ function watched() {
       async status() {
         control.asked++;
         if (control.away) throw new RuntimeError("Unavailable", "connection refused");
-        return runtime.status();
+        return control.conditions === undefined ? runtime.status() : { conditions: control.conditions };
       },
     },
   });
@@ -55,4 +56,27 @@ test("a runtime without network says why", async () => {
     "NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized",
   );
   assert.deepEqual([health.silence(), health.isReady()], [undefined, true]);
+});
+
+test("a runtime that is not ready, or does not say that it is, is a problem; of the second one its own is told", async () => {
+  const { clock, control, health } = watched();
+  await health.check();
+  const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
+  const notReady = { type: "RuntimeReady", status: false, reason: "Starting", message: "not yet" };
+  control.conditions = [{ ...ready, type: "NetworkReady" }, notReady];
+  await clock.advance(29_999);
+  await health.check();
+  const text = "container runtime not ready: RuntimeReady=false reason:Starting message:not yet";
+  assert.deepEqual([health.problem(), health.networkProblem(), health.isReady()], [text, undefined, false]);
+  await clock.advance(1);
+  assert.equal(health.silence(), "container runtime is down", "such an answer is none");
+  control.conditions = [ready];
+  await health.check();
+  assert.deepEqual(
+    [health.problem(), health.networkProblem(), health.isReady(), health.silence()],
+    [undefined, "NetworkReady=false reason: message:", true, undefined],
+  );
+  control.conditions = [];
+  await health.check();
+  assert.equal(health.problem(), "container runtime not ready: RuntimeReady=false reason: message:");
 });

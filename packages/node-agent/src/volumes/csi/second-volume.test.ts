@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aNodePod } from "../../testing/builders.ts";
-import { aVolume, csiBench, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
+import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 
 const rootOnly = { skip: !isRoot && "needs root" };
 const second = () => ({ ...aVolume({ volumeHandle: "handle-2" }), metadata: { name: "pv2" } });
@@ -40,3 +40,30 @@ test("the end of one pod leaves the volumes of the other, of the same driver, as
   assert.equal(left.filter((path) => path.startsWith("pods/uid-2/")).length, 2);
   assert.ok(!b.driver.calls.some(({ method }) => method === "NodeUnstageVolume"), "both are still used");
 });
+
+const methods = (b: CsiBench) => b.driver.calls.splice(0).map(({ method }) => method);
+
+test(
+  "a publication that failed for certain is not undone, unless it was published before; undone, it is made again",
+  rootOnly,
+  async (t) => {
+    const b = await csiBench(t);
+    b.describe({ attachRequired: false, requiresRepublish: true });
+    const refuse = () => b.driver.failures.set("NodePublishVolume", [{ code: 3, details: "no" }]);
+    refuse();
+    await assert.rejects(up(b), /InvalidArgument/);
+    methods(b);
+    await b.csi.tearDown("uid-1");
+    assert.ok(!methods(b).includes("NodeUnpublishVolume"), "nothing was published");
+    await up(b);
+    refuse();
+    await assert.rejects(up(b), /InvalidArgument/);
+    methods(b);
+    await b.csi.tearDown("uid-1");
+    assert.ok(methods(b).includes("NodeUnpublishVolume"));
+    b.describe({ attachRequired: false });
+    await up(b);
+    assert.ok(methods(b).includes("NodePublishVolume"), "what was undone is not there");
+    assert.ok((await b.mounts()).includes(mountIn("uid-1")));
+  },
+);
