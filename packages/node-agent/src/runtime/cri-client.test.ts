@@ -148,7 +148,7 @@ test("an answer without what was asked for is a failure, and an image that is no
   for (const [call, details] of [
     [() => runtime.runPodSandbox(config, ""), 'PodSandboxId is not set for sandbox "web"'],
     [() => runtime.createContainer("s", config, {}), 'ContainerId is not set for container "web"'],
-    [() => runtime.pullImage("i:1", undefined, undefined), 'imageRef of image "i:1" is not set'],
+    [() => runtime.pullImage("i:1", undefined, {}), 'imageRef of image "i:1" is not set'],
     [() => runtime.podSandboxStatus("s1"), "status of sandbox s1 is not set"],
     [() => runtime.containerStatus("c1"), "status of container c1 is not set"],
   ] as const)
@@ -176,7 +176,7 @@ test("a call has as long as what it is to do may take", async (t) => {
   await runtime.stopContainer("c", 3_600);
   await runtime.execSync("c", ["true"], 3_600);
   await runtime.execSync("c", ["true"], 0);
-  await runtime.pullImage("i", undefined, undefined);
+  await runtime.pullImage("i", undefined, {});
   await runtime.runPodSandbox({}, "");
   const minutes = deadlines.map((deadline) => (deadline - begun) / 60_000);
   // The calls themselves take less than five minutes.

@@ -268,7 +268,7 @@ test("a manager that is stopped while its server is away tries no more", async (
 test("of several pods those are written again that the server shows otherwise, whatever the order of their conditions", async () => {
   const names = ["a", "b", "c"];
   const { status, heard, sent } = writing(...names.map((name) => pending(name, `uid-${name}`)));
-  const conditions = (...types: string[]) => types.map((type) => ({ type, status: "True" }));
+  const conditions = (...types: string[]) => types.map((type) => ({ type, status: "True" as const }));
   for (const name of names)
     status.set(pending(name, `uid-${name}`), { phase: "Running", conditions: conditions("Initialized", "Ready") });
   await settle();

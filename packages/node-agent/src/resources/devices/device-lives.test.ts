@@ -38,7 +38,14 @@ async function bench(t: TestContext) {
     lingers: boolean;
   }
   const plugins = new Map<string, Played>();
-  const nobody = { list: () => undefined, die: () => undefined, fails: 0, access: {}, closed: 0, lingers: false };
+  const nobody: Omit<Played, "asked"> = {
+    list: () => undefined,
+    die: () => undefined,
+    fails: 0,
+    access: {},
+    closed: 0,
+    lingers: false,
+  };
   const connect = (socket: string): PluginClient => {
     const gone = Promise.withResolvers<void>();
     const plugin = plugins.get(socket) ?? { ...nobody, asked: [] };

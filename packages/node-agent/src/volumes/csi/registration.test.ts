@@ -86,7 +86,7 @@ test("a driver gives way to one of a higher version alone, and one that cannot b
   await assert.rejects(first.info(), "the connection to the one before is closed");
   assert.throws(() => drivers.validate("d", socket, ["1.9.0"]), /"1\.10\.0"/);
   problem = new Error("no CSINode");
-  await assert.rejects(drivers.register("d", socket, ["1.11.0"]), problem);
+  await assert.rejects(async () => drivers.register("d", socket, ["1.11.0"]), problem);
   assert.deepEqual([drivers.has("d"), did.slice(-2)], [false, ["install d", "uninstall d"]]);
   problem = undefined;
   await drivers.register("d", socket, ["1.0.0"]);

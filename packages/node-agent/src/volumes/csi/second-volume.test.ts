@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNodePod } from "../../testing/builders.ts";
-import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
+import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
 
 const rootOnly = { skip: !isRoot && "needs root" };
 const second = () => ({ ...aVolume({ volumeHandle: "handle-2" }), metadata: { name: "pv2" } });
@@ -67,3 +69,13 @@ test(
     assert.ok((await b.mounts()).includes(mountIn("uid-1")));
   },
 );
+
+test("a volume that its pod gave up before it was attached is not said to be in use any more", async (t) => {
+  const b = await csiBench(t);
+  const inUse = () => b.client.object<Node>(nodes, "n1")?.status?.volumesInUse;
+  await assert.rejects(up(b), /not attached according to node status/);
+  assert.deepEqual(inUse(), [volumeId]);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  assert.deepEqual(inUse(), []);
+});

@@ -44,7 +44,9 @@ test("an inline volume needs a driver that takes such, is told of its pod, and g
     }),
   });
   assert.deepEqual(b.csi.inUse(), []);
-  await b.csi.tearDown("uid-1");
+  const again = await b.restart();
+  assert.deepEqual(again.inUse(), [], "nor by the next agent");
+  await again.tearDown("uid-1");
   assert.deepEqual(await b.mounts(), []);
 });
 
