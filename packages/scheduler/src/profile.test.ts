@@ -111,6 +111,8 @@ test("who refused decides which events help", () => {
   assert.equal(mayHelp("Quiet", "Node/Add"), true);
   assert.equal(mayHelp("Both", "Pod/Delete"), true);
   assert.equal(mayHelp("SomebodyElse", "Pod/Delete"), true);
+  const ofTwo = newInterests([make({ multiPoint: { enabled: base } }), make({ multiPoint: { enabled: [...base, "Quiet"] } })]);
+  assert.deepEqual([ofTwo("Quiet", "Pod/Delete"), ofTwo("Quiet", "Node/Add")], [false, true]);
 });
 
 /** Source: EventsToRegister of each plugin */

@@ -81,6 +81,7 @@ test("services are told in variables, the API server always", () => {
     service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
     service("my-db", "web", "10.96.0.7", [{ port: 5432 }, { name: "metrics", port: 9100, protocol: "UDP" }]),
     service("headless", "web", "None", [{ port: 1 }]),
+    { metadata: { name: "unassigned", namespace: "web" }, spec: { ports: [{ port: 1 }] } } as unknown as Service,
     service("other", "elsewhere", "10.96.0.8", [{ port: 1 }]),
   ];
   const all = serviceEnvironment(services, "web", true);
@@ -99,6 +100,8 @@ test("services are told in variables, the API server always", () => {
     MY_DB_PORT_9100_UDP_ADDR: "10.96.0.7",
   });
   assert.equal(all.get("KUBERNETES_SERVICE_HOST"), "10.96.0.1");
+  const hosts = [...all.keys()].filter((name) => name.endsWith("_SERVICE_HOST"));
+  assert.deepEqual(hosts, ["KUBERNETES_SERVICE_HOST", "MY_DB_SERVICE_HOST"]);
   const without = serviceEnvironment(services, "web", false);
   assert.deepEqual([without.has("MY_DB_SERVICE_HOST"), without.has("KUBERNETES_SERVICE_HOST")], [false, true]);
 });

@@ -31,6 +31,19 @@ test("kernel flags that differ are set", async (t) => {
   for (const [flag, value] of Object.entries(wanted)) assert.equal((await readFile(join(dir, flag), "utf8")).trim(), value, flag);
 });
 
+test("a kernel flag that cannot be read keeps no other from being set, and with --protect-kernel-defaults is an error", async (t) => {
+  const dir = await kernel(t, { ...wanted, "kernel/keys/root_maxbytes": "1", "kernel/panic": "0" });
+  await rm(join(dir, "vm/overcommit_memory"));
+  await setKernelTunables({ protect: false, log: discardLogger, dir });
+  for (const flag of ["kernel/panic", "kernel/keys/root_maxbytes"] as const)
+    assert.equal((await readFile(join(dir, flag), "utf8")).trim(), wanted[flag]);
+  await writeFile(join(dir, "kernel/panic"), "0");
+  await assert.rejects(
+    setKernelTunables({ protect: true, log: discardLogger, dir }),
+    /\[ENOENT.*, invalid kernel flag: kernel\/panic, /,
+  );
+});
+
 test("with --protect-kernel-defaults kernel flags that differ are an error, and stay", async (t) => {
   const dir = await kernel(t, { ...wanted, "vm/overcommit_memory": "0" });
   const problem = "invalid kernel flag: vm/overcommit_memory, expected value: 1, actual value: 0";

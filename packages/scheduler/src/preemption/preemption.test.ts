@@ -102,6 +102,11 @@ for (const { name, budgets, want } of [
     budgets: [{ ...budget(0, web), metadata: { name: "budget", namespace: "other" } }, budget(2, web)],
     want: ["3"],
   },
+  {
+    name: "a pod that one budget has counted already is counted by the next",
+    budgets: [budget(3, web, { disruptedPods: { "1": early } }), budget(0, web)],
+    want: ["1", "2", "3"],
+  },
   { name: "each of two budgets counts", budgets: [budget(2, web), budget(1, web)], want: ["2", "3"] },
   { name: "other labels, nobody", budgets: [budget(0, { app: "db" })], want: [] },
   {

@@ -31,3 +31,21 @@ test("gives back in order whatever was added, changed and taken out", () => {
     }),
   );
 });
+
+test("many items come out in order, also those whose rank has changed", () => {
+  const heap = new KeyedHeap<{ key: string; rank: number }>(
+    ({ key }) => key,
+    (a, b) => a.rank - b.rank,
+  );
+  const count = 64;
+  for (let i = 0; i < count; i++) heap.set({ key: String(i), rank: (i * 37) % count });
+  for (let i = 0; i < count; i += 3) heap.set({ key: String(i), rank: (i * 11) % count });
+  for (let i = 1; i < count; i += 5) heap.delete(String(i));
+  const popped: number[] = [];
+  for (let item = heap.pop(); item !== undefined; item = heap.pop()) popped.push(item.rank);
+  assert.deepEqual(
+    popped,
+    popped.toSorted((a, b) => a - b),
+  );
+  assert.equal(popped.length, count - 13);
+});

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { newCsiPaths } from "./csi-paths.ts";
+
+test("volumes are found by the folders of those that are staged, and of the pods that have them", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-csi-paths-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const { layouts, pods } = newCsiPaths({ podsDir: join(dir, "pods"), pluginsDir: join(dir, "plugins") });
+  assert.deepEqual([await pods(), await layouts.mount.names(), await layouts.block.names()], [[], [], []]);
+  for (const name of ["pv1", "pv2"]) {
+    for (const layout of [layouts.mount, layouts.block])
+      for (const path of [layout.staging(name), layout.data(name)]) await mkdir(path, { recursive: true });
+    await mkdir(dirname(layouts.block.target("u1", name)), { recursive: true });
+  }
+  for (const [uid, name] of [
+    ["u1", "pv1"],
+    ["u1", "pv2"],
+    ["u2", "pv2"],
+  ] as const) {
+    await mkdir(layouts.mount.ofPod(uid, name), { recursive: true });
+    await mkdir(dirname(layouts.block.ofPod(uid, name)), { recursive: true });
+    // The link of a pod to its device leads nowhere while the device is not published.
+    await symlink("/nowhere", layouts.block.ofPod(uid, name));
+  }
+  for (const layout of [layouts.mount, layouts.block]) {
+    assert.deepEqual((await layout.names()).toSorted(), ["pv1", "pv2"]);
+    assert.deepEqual((await layout.podVolumes("u1")).toSorted(), ["pv1", "pv2"]);
+    const users = await Promise.all(["pv1", "pv2", "pv3"].map((name) => layout.usersOf(name)));
+    assert.deepEqual(
+      users.map((uids) => uids.toSorted()),
+      [["u1"], ["u1", "u2"], []],
+    );
+  }
+  assert.deepEqual((await pods()).toSorted(), ["u1", "u2"]);
+});
