@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { NodePod } from "../pod/pod.ts";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError, sandboxState } from "../runtime/runtime.ts";
@@ -240,7 +242,9 @@ test("a pull secret that is not there, or cannot be read, keeps no other from be
       return { metadata: { name }, type: "kubernetes.io/dockerconfigjson", data };
     },
   };
-  const { runner, runtime } = await bench(t, { objects });
+  const warned: unknown[] = [];
+  const log = { ...discardLogger, warn: (_: string, fields?: object) => void warned.push(fields) };
+  const { runner, runtime } = await bench(t, { objects, log });
   const users: unknown[] = [];
   runtime.registry.add("registry.test/private:1");
   const { pullImage } = runtime;
@@ -254,6 +258,7 @@ test("a pull secret that is not there, or cannot be read, keeps no other from be
   });
   assert.equal((await runner.sync(pod, never)).kind, "synced");
   assert.deepEqual([asked, users], [["absent", "unreadable", "there"], ["second"]]);
+  assert.partialDeepStrictEqual(warned, [{ secret: "unreadable" }]);
 });
 
 test("an init container that failed runs again, with the traces of its newest life alone", async (t) => {
@@ -329,4 +334,26 @@ test("a sandbox that got no address is stopped, though nothing runs in it, befor
     runtime.calls.filter((call) => call.includes("Sandbox")),
     ["RunPodSandbox web", "StopPodSandbox web", "RunPodSandbox web"],
   );
+});
+
+test("a container that outlived its sandbox is stopped before the next sandbox is made", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(two(), never);
+  for (const sandbox of runtime.sandboxes.values()) sandbox.state = sandboxState.notReady;
+  runtime.calls.length = 0;
+  await runner.sync(two(), never);
+  assert.deepEqual(runtime.calls.slice(0, 2).toSorted(), ["StopContainer a", "StopContainer b"]);
+  assert.ok(runtime.calls.indexOf("RunPodSandbox web") > 1, runtime.calls.join());
+});
+
+test("what is prepared for a pod is there before anything of it begins, and its failure is the sync's", async (t) => {
+  const prepared = Promise.withResolvers<void>();
+  const { runner, runtime } = await bench(t, { prepare: () => prepared.promise });
+  const synced = runner.sync(aNodePod(), never);
+  await settle(30);
+  assert.deepEqual(runtime.calls, []);
+  prepared.resolve();
+  assert.equal((await synced).kind, "synced");
+  const failing = await bench(t, { prepare: () => Promise.reject(new Error("away")) });
+  await assert.rejects(failing.runner.sync(aNodePod(), never), /^Error: away$/);
 });
