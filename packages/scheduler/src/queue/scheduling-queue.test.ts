@@ -348,3 +348,17 @@ test("who waits for a pod gets the next one, once, and undefined when the queue 
   queue.add(podNamed("c"));
   assert.equal(await queue.pop(), undefined);
 });
+
+test("a pod that was handed back again waits from then on, and keeps none behind it waiting", async () => {
+  const { queue, clock } = newQueue();
+  for (const name of ["a", "b"]) queue.add(podNamed(name));
+  const [a, b] = [await queue.pop(), await queue.pop()];
+  assert.ok(a && b);
+  for (const entry of [a, b]) queue.addUnschedulable(entry, queue.cycle);
+  await clock.advance(30_000);
+  queue.addUnschedulable(a, queue.cycle);
+  await clock.advance(30_000);
+  queue.flush();
+  assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 1 });
+  assert.equal(await popName(queue), "b");
+});

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { labelNames } from "../runtime/labels.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { podUsage, usageBelow } from "./usage.ts";
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-usage-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+async function fill(path: string, bytes: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, Buffer.alloc(bytes, "x"));
+}
+
+test("a folder takes what is in it, at any depth, and nothing of what its links lead to", async (t) => {
+  const dir = await tempDir(t);
+  await fill(join(dir, "outside"), 1_000_000);
+  await fill(join(dir, "in/a"), 10_000);
+  await fill(join(dir, "in/deep/er/b"), 20_000);
+  const before = await usageBelow(join(dir, "in"));
+  assert.ok(before.bytes >= 30_000 && before.bytes < 500_000, String(before.bytes));
+  assert.equal(before.inodes, 5, "three folders, two files");
+  await symlink("../outside", join(dir, "in/link"));
+  const after = await usageBelow(join(dir, "in"));
+  assert.ok(after.bytes < 500_000);
+  assert.equal(after.inodes, 6);
+  assert.deepEqual(await usageBelow(join(dir, "none")), { bytes: 0, inodes: 0 });
+});
+
+test("a pod uses what its containers do, their logs, its own folders on disk and what the agent keeps for it", async (t) => {
+  const dir = await tempDir(t);
+  const runtime = newFakeRuntime(newFakeClock());
+  const stats = (uid: string, name: string, memory: number, disk: number) => ({
+    attributes: { labels: { [labelNames.podUid]: uid, [labelNames.containerName]: name } },
+    memory: { workingSetBytes: { value: memory } },
+    writableLayer: { usedBytes: { value: disk }, inodesUsed: { value: 1 } },
+  });
+  const given = [
+    stats("a", "x", 1, 10),
+    stats("a", "x", 2, 20),
+    stats("a", "y", 4, 40),
+    stats("b", "x", 8, 80),
+    stats("a", "other", 100, 1_000),
+    { attributes: null, memory: null, writableLayer: null },
+    { ...stats("b", "y", 0, 0), memory: null, writableLayer: null },
+  ];
+  runtime.listContainerStats = async () => given as never;
+  const limited = aContainer({ name: "y", resources: { limits: { "ephemeral-storage": "1Gi" } } });
+  const volumes = [
+    { name: "data", configMap: { name: "cm" } },
+    { name: "scratch", emptyDir: {} },
+    { name: "second", emptyDir: {} },
+    { name: "memory", emptyDir: { medium: "Memory" } },
+  ];
+  const pods = [
+    aNodePod({ containers: [aContainer({ name: "x" }), limited], volumes }, { uid: "a" }),
+    aNodePod({ containers: [aContainer({ name: "x" }), aContainer({ name: "y" })], volumes }, { uid: "b" }),
+  ];
+  const podDir = (uid: string) => join(dir, "pods", uid);
+  const logDir = ({ metadata }: { metadata: { uid: string } }) => join(dir, "logs", metadata.uid);
+  const emptyDirOf = (uid: string, name: string) => join(podDir(uid), "volumes/kubernetes.io~empty-dir", name);
+  for (const uid of ["a", "b"]) {
+    for (const name of ["scratch", "second", "memory"]) await fill(join(emptyDirOf(uid, name), "file"), 5_000);
+    await fill(join(podDir(uid), "volumes/kubernetes.io~configmap/data/key"), 500_000);
+    for (const name of ["x", "y"]) await fill(join(logDir({ metadata: { uid } }), name, "0.log"), 9_000);
+    await fill(join(podDir(uid), "containers/x/message"), 6_000);
+    await fill(join(podDir(uid), "etc-hosts"), 100);
+  }
+  const processes = async (uid: string) => (uid === "a" ? 3 : 5);
+  const look = (everyPod: boolean, quotas?: Parameters<typeof podUsage>[0]["quotas"]) =>
+    podUsage({ runtime, pods, podDir, logDir, everyPod, processes, quotas });
+  const some = await look(false);
+  const sizes = async (...paths: string[]) => {
+    const found = await Promise.all(paths.map((path) => usageBelow(path)));
+    return {
+      bytes: found.reduce((sum, { bytes }) => sum + bytes, 0),
+      inodes: found.reduce((sum, { inodes }) => sum + inodes, 0),
+    };
+  };
+  const log = (await sizes(join(dir, "logs/a/x"))).bytes;
+  const scratch = (await sizes(emptyDirOf("a", "scratch"))).bytes;
+  const all = await sizes(
+    join(dir, "logs/a/x"),
+    join(dir, "logs/a/y"),
+    emptyDirOf("a", "scratch"),
+    emptyDirOf("a", "second"),
+    join(podDir("a"), "containers"),
+    join(podDir("a"), "etc-hosts"),
+  );
+  assert.deepEqual(some.get("a"), {
+    memoryBytes: 7,
+    diskBytes: 70 + all.bytes,
+    inodes: 3 + all.inodes,
+    processes: 3,
+    containers: [
+      { name: "x", memoryBytes: 3, diskBytes: 30 + log },
+      { name: "y", memoryBytes: 4, diskBytes: 40 + log },
+    ],
+    emptyDirs: new Map([
+      ["scratch", scratch],
+      ["second", scratch],
+    ]),
+  });
+  assert.partialDeepStrictEqual(some.get("b"), { memoryBytes: 8, diskBytes: 80, inodes: 1, processes: 5 });
+  assert.equal(some.get("b")?.emptyDirs.size, 0, "nothing limits it, so nothing of it is walked through");
+  assert.equal((await look(true)).get("b")?.diskBytes, 80 + all.bytes);
+  const quotas = {
+    usage: async (path: string) => (path === emptyDirOf("a", "scratch") ? { bytes: 7, inodes: 2 } : undefined),
+  } as Parameters<typeof podUsage>[0]["quotas"];
+  assert.deepEqual(
+    (await look(false, quotas)).get("a")?.emptyDirs,
+    new Map([
+      ["scratch", 7],
+      ["second", scratch],
+    ]),
+  );
+});
