@@ -72,6 +72,7 @@ test("a pod is limited only where every container is", () => {
   const settings = { cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 100 };
   const both = aNodePod({ containers: [container(full, full), container(full, { cpu: "2" }, "b")] });
   assert.deepEqual(podLimits(both, settings), { shares: 2048, quotaUs: 300_000, pids: 100 });
+  assert.deepEqual(podLimits(aNodePod(), settings), { shares: 2, pids: 100 }, "one that asks for nothing");
 });
 
 test("what is left for pods is the capacity without what is kept", () => {

@@ -177,6 +177,26 @@ test("anti-affinity of running pods gives way to a more important one", async ()
   assert.deepEqual(gone(cluster), ["web"]);
 });
 
+for (const { name, wanted, stays } of [
+  { name: "its own anti-affinity", wanted: "podAntiAffinity", stays: { labels: { app: "db" } } },
+  { name: "the anti-affinity", wanted: undefined, stays: { labels: { app: "db" }, refuses: "web" } },
+  { name: "its affinity, which does not hold,", wanted: "podAffinity", stays: { labels: { app: "other" } } },
+] as { name: string; wanted: string | undefined; stays: { labels: Record<string, string>; refuses?: string } }[]) {
+  test(`nobody goes in vain: ${name} to a pod that stays remains when all others have gone`, async () => {
+    const to = (app: string) => ({
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app } } },
+      ],
+    });
+    const { labels, refuses } = stays;
+    const spec = refuses === undefined ? {} : { spec: { affinity: { podAntiAffinity: to(refuses) } } };
+    const pods = [aTestPod("stays", { on: "a", cpu: "100m", priority: 20, labels, ...spec }), low("a1", "a", { cpu: "3" })];
+    const pod = urgent({ labels: { app: "web" }, ...(wanted && { spec: { affinity: { [wanted]: to("db") } } }) });
+    const { cluster, result } = await preempt(pod, { nodes: [aTestNode("a")], pods });
+    assert.deepEqual([gone(cluster), result.nominatedNode], [[], ""]);
+  });
+}
+
 test("nominations of less important pods on that node are taken back", async () => {
   const waiting = aTestPod("waiting", { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } });
   const pods = [low("a1", "a")];

@@ -58,6 +58,24 @@ for (const { name, plugin, args, want } of [
     want: { empty: 50, busy: 75 },
   },
   {
+    name: "RequestedToCapacityRatio is the mean of all resources by their weights",
+    plugin: "NodeResourcesFit",
+    args: fit({
+      type: "RequestedToCapacityRatio",
+      resources: [
+        { name: "cpu", weight: 1 },
+        { name: "memory", weight: 3 },
+      ],
+      requestedToCapacityRatio: {
+        shape: [
+          { utilization: 0, score: 0 },
+          { utilization: 100, score: 10 },
+        ],
+      },
+    }),
+    want: { empty: 15, busy: 38 },
+  },
+  {
     name: "balanced use is better",
     plugin: "NodeResourcesBalancedAllocation",
     args: {},

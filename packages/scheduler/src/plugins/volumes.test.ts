@@ -210,6 +210,11 @@ for (const { name, wanted, objects, want, gates = {} } of [
   });
 }
 
+test("volumes: on nodes without zones a volume of any zone will do", async () => {
+  const objects = [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })];
+  assert.equal(await newTestCluster({ nodes: [aTestNode("a")], objects }).place(using(claimed("data"))), "a");
+});
+
 for (const { plugins, gates, want } of [
   { plugins: "kubernetes.io/gce-pd,kubernetes.io/aws-ebs", gates: {}, want: "a" },
   { plugins: "kubernetes.io/gce-pd", gates: {}, want: "b" },

@@ -362,3 +362,18 @@ test("a pod that was handed back again waits from then on, and keeps none behind
   assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 1 });
   assert.equal(await popName(queue), "b");
 });
+
+test("a pod without a priority is as urgent as one of priority 0", async () => {
+  const { queue, clock } = newQueue();
+  const names: (string | undefined)[] = [];
+  for (const [first, second] of [
+    [aPod({ name: "none" }), podNamed("zero")],
+    [podNamed("zero"), aPod({ name: "none" })],
+  ] as const) {
+    queue.add(first);
+    await clock.advance(1);
+    queue.add(second);
+    names.push(await popName(queue), await popName(queue));
+  }
+  assert.deepEqual(names, ["none", "zero", "zero", "none"]);
+});

@@ -174,6 +174,24 @@ test("memory of init containers is used again, and theirs is free once the next 
   assert.equal(manager.blocksOf("u1", "init").length, 0);
 });
 
+test("a container takes over as much of the init containers before it as it asks for, each byte once", async (t) => {
+  const { manager } = await managerIn(t);
+  const inits = [asking("2Gi", "first"), asking("2Gi", "second")];
+  const main = asking("2560Mi");
+  const pod = aNodePod({ initContainers: inits, containers: [main] }, { uid: "u1" });
+  const onNode = { nodes: [1], preferred: true };
+  for (const container of [...inits, main]) manager.allocate(pod, container, onNode);
+  const sizes = ["first", "second", "main"].map((name) => manager.blocksOf("u1", name).map(({ sizeBytes }) => sizeBytes / mi));
+  assert.deepEqual(sizes, [[0], [0], [2560]], "the second one had taken over all of the first");
+  const [larger, smaller] = [asking("3Gi", "first"), asking("1Gi", "second")];
+  const other = aNodePod({ initContainers: [larger, smaller], containers: [asking("1Gi")] }, { uid: "u2" });
+  for (const container of [larger, smaller, asking("1Gi")]) manager.allocate(other, container, { nodes: [0], preferred: true });
+  assert.deepEqual(
+    ["first", "second", "main"].map((name) => manager.blocksOf("u2", name).map(({ sizeBytes }) => sizeBytes / mi)),
+    [[1024], [1024], [1024]],
+  );
+});
+
 for (const { name, content, want } of [
   { name: "no JSON", content: "{", want: /^start memory manager error: / },
   {
