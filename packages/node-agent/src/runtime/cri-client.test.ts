@@ -49,6 +49,7 @@ async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: A
   const endpoint = `unix://${join(dir, "cri.sock")}`;
   const calls: string[] = [];
   const deadlines: number[] = [];
+  const requests: object[] = [];
   const server = new Server();
   const current: { v1?: Answers; v1alpha2?: Answers } = { ...answers };
   for (const version of ["v1", "v1alpha2"] as const) {
@@ -66,6 +67,7 @@ async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: A
         const handler = (call: ServerUnaryCall<object, object>, answer: sendUnaryData<object>) => {
           calls.push(`${version} ${method}`);
           deadlines.push(Number(call.getDeadline()));
+          requests.push(call.request);
           const given = current[version]?.[method];
           if (given === undefined) answer({ code: status.UNIMPLEMENTED, details: `unknown method ${method}` });
           else if ("code" in given) answer(given as { code: number; details: string });
@@ -82,7 +84,7 @@ async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: A
     server.forceShutdown();
     await rm(dir, { recursive: true, force: true });
   });
-  return { endpoint, calls, deadlines, current };
+  return { endpoint, calls, deadlines, requests, current };
 }
 
 /** Longer than any call takes on a loaded machine. */
@@ -182,6 +184,35 @@ test("a call has as long as what it is to do may take", async (t) => {
   // The calls themselves take less than five minutes.
   for (const [i, least] of [10, 70, 70, 360, 360, 20].entries())
     assert.ok((minutes[i] as number) > least - 1 && (minutes[i] as number) < least + 5, `${i}: ${minutes[i]}`);
+});
+
+test("a request has all that it was given", async (t) => {
+  const done = { PullImage: { imageRef: "r" }, RunPodSandbox: { podSandboxId: "s" }, CreateContainer: { containerId: "c" } };
+  const quiet = ["ListContainers", "ListPodSandbox", "StopContainer", "UpdateRuntimeConfig", "UpdateContainerResources"];
+  const { endpoint, requests } = await playRuntime(t, {
+    v1: { ...done, ...Object.fromEntries(quiet.map((name) => [name, {}])) },
+  });
+  const { runtime } = connectTo(t, endpoint);
+  const sandboxConfig = { metadata: { name: "web", uid: "u" } };
+  const config = { metadata: { name: "main", attempt: 2 } };
+  await runtime.pullImage("i:1", { username: "joe", password: "p" }, sandboxConfig);
+  await runtime.runPodSandbox(sandboxConfig, "fast");
+  await runtime.createContainer("s1", config, sandboxConfig);
+  await runtime.listContainers({ sandboxId: "s1", labels: { a: "b" } });
+  await runtime.listPodSandboxes({ id: "s1", labels: { a: "b" } });
+  await runtime.stopContainer("c1", 7);
+  await runtime.updatePodCidr("10.1.0.0/24");
+  await runtime.updateContainerResources("c1", { cpuShares: 2 });
+  assert.partialDeepStrictEqual(requests, [
+    { image: { image: "i:1" }, auth: { username: "joe", password: "p" }, sandboxConfig },
+    { config: sandboxConfig, runtimeHandler: "fast" },
+    { podSandboxId: "s1", config, sandboxConfig },
+    { filter: { podSandboxId: "s1", labelSelector: { a: "b" } } },
+    { filter: { id: "s1", labelSelector: { a: "b" } } },
+    { containerId: "c1", timeout: 7 },
+    { runtimeConfig: { networkConfig: { podCidr: "10.1.0.0/24" } } },
+    { containerId: "c1", linux: { cpuShares: 2 } },
+  ]);
 });
 
 if (await canRunContainerd()) {

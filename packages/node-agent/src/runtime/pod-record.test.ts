@@ -13,7 +13,12 @@ const messagePath = "/dev/termination-log";
 const podOf = { uid: "uid-1", name: "web", namespace: "default" };
 
 /** An exited container; `host` is mounted at its termination message path. */
-async function lastWords(t: TestContext, make: (host: string) => Promise<unknown>, more: Record<string, string> = {}) {
+async function lastWords(
+  t: TestContext,
+  make: (host: string) => Promise<unknown>,
+  more: Record<string, string> = {},
+  exitCode = 1,
+) {
   const dir = await mkdtemp(join(tmpdir(), "cox-words-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const host = join(dir, "words");
@@ -31,7 +36,7 @@ async function lastWords(t: TestContext, make: (host: string) => Promise<unknown
   };
   const id = await runtime.createContainer(sandbox, config, sandboxConfig);
   await runtime.startContainer(id);
-  runtime.exit(id, 1);
+  runtime.exit(id, exitCode);
   const message = async () => (await readPodRecord(runtime, podOf)).containers[0]?.message;
   return { dir, host, message };
 }
@@ -64,3 +69,15 @@ test("a container that failed without a word is known by the end of its log, whe
   await writeFile(join(dir, "log"), lines.join(""));
   assert.equal(await message(), Array.from({ length: 80 }, (_, i) => `line ${i + 20}\n`).join(""));
 });
+
+for (const { name, policy, exitCode } of [
+  { name: "that did not fail", policy: "FallbackToLogsOnError", exitCode: 0 },
+  { name: "that does not want it", policy: "File", exitCode: 1 },
+]) {
+  test(`a container ${name} is not known by the end of its log`, async (t) => {
+    const more = { [annotationNames.terminationMessagePolicy]: policy };
+    const { dir, message } = await lastWords(t, (host) => writeFile(host, ""), more, exitCode);
+    await writeFile(join(dir, "log"), "2022-01-01T00:00:00Z stderr F line\n");
+    assert.equal(await message(), "");
+  });
+}
