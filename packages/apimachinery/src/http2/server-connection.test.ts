@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
 import { errorCodes } from "./connection-error.ts";
+import { FieldWork } from "./field-work.ts";
 import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "./frames.ts";
 import { encodeFields } from "./hpack-encoder.ts";
 import { ServerConnection } from "./server-connection.ts";
@@ -26,7 +27,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   const limits = { maxHeaderBytes: 16_384, headersTimeoutMs: 1000, idleTimeoutMs: 5000 };
   const connection = new ServerConnection(
     ours,
-    { maxConcurrentStreams, ...limits, client },
+    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork() },
     { request: (stream) => void streams.push(stream), closed: (reason) => void told.closed.push(reason) },
   );
   const says = async (...bytes: Buffer[]): Promise<string[]> => {

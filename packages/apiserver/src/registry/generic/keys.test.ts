@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isBadRequest } from "@coxswain/apimachinery/errors/predicates";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { pathSegmentFaults, storageKey, storagePrefix } from "./keys.ts";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { storageKey, storagePrefix } from "./keys.ts";
 
 for (const { name, want } of [
   { name: "web-0", want: [] },
