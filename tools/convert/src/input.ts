@@ -81,7 +81,7 @@ function readYaml(bytes: Buffer, version: GroupVersion | undefined): Input {
       objects.push(unknownKind(value, named));
       continue;
     }
-    const decoded = decodeParsed(value, named, "warn", undefined, bytes);
+    const decoded = decodeParsed(value, named, "warn", bytes);
     objects.push(decoded.object);
     warnings.push(...decoded.warnings);
   }

@@ -1,4 +1,5 @@
 import { badRequest, internalError, StatusError } from "../errors/status-error.ts";
+import { inTurns } from "../event-loop/steps.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -7,10 +8,13 @@ import {
   claimedKind,
   coerce,
   decodeJson,
+  decodeJsonInSteps,
   decodeParsed,
   encodeJson,
   encodeJsonText,
+  largeJsonBytes,
   parseJson,
+  parseLargeJson,
   type Strictness,
   unrecognized,
 } from "./json.ts";
@@ -50,7 +54,8 @@ export function decodeObject(
 }
 
 /**
- * As `decodeObject`, for request bodies: large YAML is parsed in a worker thread, so that it does not block the event loop.
+ * As `decodeObject`, for request bodies, without blocking the event loop: large YAML is parsed in a worker thread, large JSON
+ * in steps.
  * @throws the errors of `parseYamlAside`, too; invalid YAML is reported as an unrecognized object
  */
 export async function decodeBodyObject(
@@ -59,6 +64,8 @@ export async function decodeBodyObject(
   expected: GroupVersionKind,
   options: DecodeOptions = {},
 ): Promise<{ object: KubeObject; warnings: string[] }> {
+  if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
+    return decodeLargeJson(bytes, expected, options);
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
   const repeated = listOfRepeated(options);
   let value: unknown;
@@ -68,6 +75,23 @@ export async function decodeBodyObject(
     throw err instanceof StatusError && err.code === 400 ? unrecognized(expected.kind, yamlFault(err), bytes) : err;
   }
   return decodeYaml(value, repeated, bytes, expected, options);
+}
+
+async function decodeLargeJson(
+  bytes: Buffer,
+  expected: GroupVersionKind,
+  options: DecodeOptions,
+): Promise<{ object: KubeObject; warnings: string[] }> {
+  if (isBuiltIn(expected)) {
+    return inTurns(decodeJsonInSteps(bytes, expected, options.strict === undefined ? {} : { strict: options.strict }));
+  }
+  let value: unknown;
+  try {
+    value = await inTurns(parseLargeJson(bytes));
+  } catch (err) {
+    throw unparsable(err, bytes, expected);
+  }
+  return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
 }
 
 /** Array for messages about duplicate keys; undefined when field validation ignores them. */
@@ -82,8 +106,7 @@ function decodeYaml(
   expected: GroupVersionKind | undefined,
   options: DecodeOptions,
 ): { object: KubeObject; warnings: string[] } {
-  if (isBuiltIn(expected) && !options.asExpected)
-    return decodeParsed(value, expected, options.strict, undefined, bytes, repeated);
+  if (isBuiltIn(expected) && !options.asExpected) return decodeParsed(value, expected, options.strict, bytes, repeated);
   return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
 }
 
@@ -112,8 +135,12 @@ function parsed(bytes: Buffer, expected: GroupVersionKind | undefined): unknown 
   try {
     return parseJson(bytes);
   } catch (err) {
-    throw unreadable(`couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes, expected);
+    throw unparsable(err, bytes, expected);
   }
+}
+
+function unparsable(err: unknown, bytes: Buffer, expected: GroupVersionKind | undefined): Error {
+  return unreadable(`couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes, expected);
 }
 
 function unreadable(why: string, bytes: Buffer, expected: GroupVersionKind | undefined): Error {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
 import { cpuMsOf } from "../testing/cpu-time.ts";
 import { maxBodyValues, refuseManyValues } from "./body-cost.ts";
-import { decodeObject } from "./codec.ts";
+import { decodeBodyObject, decodeObject } from "./codec.ts";
+import { strictComplaints } from "./json-decode.ts";
 import { encodeUnknown } from "./protobuf.ts";
 
 /** Limits per body: three times the cost of the most expensive one on a shared machine. */
@@ -182,4 +185,38 @@ test("a body may have just as many values as are allowed", () => {
   const list = (values: number): Buffer => Buffer.from(` [${"[]".repeat(values - 1)}]`);
   refuseManyValues(list(maxBodyValues));
   assert.throws(() => refuseManyValues(list(maxBodyValues + 1)), /has more than/);
+});
+
+for (const { name, expected, body } of [
+  { name: "unknown fields", expected: configMap, body: `{${each(60_000, (i) => `"f${i}":1`)}}` },
+  {
+    name: "a custom object's fields",
+    expected: { group: "example.com", version: "v1", kind: "Widget" },
+    body: `{"apiVersion":"example.com/v1","kind":"Widget","spec":{${each(60_000, (i) => `"f${i}":1`)}}}`,
+  },
+]) {
+  test(`the event loop turns while many of ${name} are decoded`, async () => {
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns++;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    await decodeBodyObject(Buffer.from(body), json, expected);
+    isOver = true;
+    assert.ok(turns >= 3, `${turns} turns`);
+  });
+}
+
+test("unknown fields beyond those that are reported are not looked at", () => {
+  let seen = 0;
+  const body = new Proxy(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, 1])), {
+    get(target, key) {
+      seen++;
+      return Reflect.get(target, key) as unknown;
+    },
+  });
+  assert.equal(strictComplaints(body, scheme.kind(configMap) as TypeDescriptor).length, 100);
+  assert.equal(seen, 100);
 });

@@ -99,11 +99,12 @@ function collectComplaints(value: unknown, type: FieldType, path: string, compla
   }
   if (Array.isArray(value) || (type.kind !== "map" && type.kind !== "struct")) return;
   const complain = (what: string, inner: string): void => {
-    if (found.size < maxComplaints) found.add(`${what} field ${JSON.stringify(inner)}`);
+    found.add(`${what} field ${JSON.stringify(inner)}`);
   };
   const twice = duplicates.get(value);
   const keys = isSorted ? Object.keys(value).sort() : Object.keys(value);
   for (const key of keys) {
+    if (found.size >= maxComplaints) return;
     const element = (value as Record<string, unknown>)[key];
     const inner = path === "" ? key : `${path}.${key}`;
     const elementType = type.kind === "map" ? type.value : type.struct.field(key)?.type;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { maxTextDepth, parseJsonText } from "./json-parse.ts";
+import { atOnce } from "../event-loop/steps.ts";
+import { maxTextDepth, parseJsonInSteps, parseJsonText } from "./json-parse.ts";
 
 for (const [text, message] of [
   ["", "unexpected end of JSON input"],
@@ -87,4 +88,23 @@ test("a large text that is too deep is refused before memory is taken for its le
   const options = { anyDepth: true, plainNumbers: true, maxDepth: maxTextDepth };
   assert.throws(() => parseJsonText(text, options), { message: "invalid character '[' exceeded max depth" });
   assert.equal(parse.mock.callCount(), 0);
+});
+
+test("reads in steps what it reads at once", () => {
+  fc.assert(
+    fc.property(fc.json({ depthSize: "large" }), (text) => {
+      assert.deepEqual(atOnce(parseJsonInSteps(text)), parseJsonText(text));
+    }),
+  );
+  const many = `[${"[{},1],".repeat(5000)}"end"]`;
+  assert.deepEqual(atOnce(parseJsonInSteps(many)), JSON.parse(many));
+  assert.throws(() => atOnce(parseJsonInSteps(many.slice(0, -1))), /^Error: unexpected end of JSON input$/);
+});
+
+test("a text of many values takes several steps", () => {
+  const fields = Array.from({ length: 40_000 }, (_, i) => `"f${i}":${i}`).join();
+  const steps = parseJsonInSteps(`{${fields}}`);
+  let count = 0;
+  while (!steps.next().done) count++;
+  assert.ok(count >= 10, `${count} steps`);
 });

@@ -1,3 +1,4 @@
+import type { Steps } from "../event-loop/steps.ts";
 import { goQuote } from "../meta/go-quote.ts";
 
 /**
@@ -52,6 +53,19 @@ export function parseJsonText(text: string, options: ParseOptions = {}): unknown
     if (options.anyDepth) refuseDeep(text, options.maxDepth);
   }
   return new Parser(text, options).parse();
+}
+
+/** Parsed values between two yields: a few milliseconds. */
+const valuesPerStep = 4096;
+
+/**
+ * As `parseJsonText`, for texts of many values, which `JSON.parse` would block the event loop for.
+ * @throws JsonSyntaxError
+ */
+export function* parseJsonInSteps(text: string, options: ParseOptions = {}): Steps<unknown> {
+  refuseDeep(text, options.maxDepth);
+  yield;
+  return yield* new Parser(text, options).inSteps();
 }
 
 /** @throws JsonSyntaxError when the text is nested deeper than `levels` */
@@ -124,7 +138,21 @@ class Parser {
   }
 
   parse(): unknown {
+    return this.#read(Number.POSITIVE_INFINITY);
+  }
+
+  *inSteps(): Steps<unknown> {
     for (;;) {
+      const value = this.#read(valuesPerStep);
+      if (value !== paused) return value;
+      yield;
+    }
+  }
+
+  /** @returns the whole value; `paused` when there are more than `values` left to read */
+  #read(values: number): unknown {
+    for (let count = 0; ; count++) {
+      if (count === values) return paused;
       let value = this.#valueOrOpen();
       if (value === opened) continue;
       // A value is complete: add it to its container, and close the containers that end after it.
@@ -216,20 +244,30 @@ class Parser {
 
   #string(): string {
     const start = this.#at;
-    let at = start + 1;
-    for (;;) {
+    let end = this.#text.indexOf('"', start + 1);
+    while (end > 0 && this.#text.charCodeAt(end - 1) === 0x5c && isEscaped(this.#text, end))
+      end = this.#text.indexOf('"', end + 1);
+    if (end < 0) throw this.#stringFault(start);
+    this.#at = end + 1;
+    try {
+      return JSON.parse(this.#text.slice(start, end + 1)) as string;
+    } catch {
+      throw this.#stringFault(start);
+    }
+  }
+
+  /** The first fault of a string. */
+  #stringFault(start: number): JsonSyntaxError {
+    for (let at = start + 1; ; ) {
       const code = this.#text.charCodeAt(at);
-      if (Number.isNaN(code)) throw new JsonSyntaxError("unexpected end of JSON input");
-      if (code === 0x22) break;
+      if (Number.isNaN(code)) return new JsonSyntaxError("unexpected end of JSON input");
       if (code < 0x20) {
         this.#at = at;
-        throw this.#unexpected("in string literal");
+        return this.#unexpected("in string literal");
       }
       if (code === 0x5c) at = this.#escape(at);
       else at++;
     }
-    this.#at = at + 1;
-    return JSON.parse(this.#text.slice(start, at + 1)) as string;
   }
 
   /** @returns the position after the escape that begins at `at`. */
@@ -310,6 +348,7 @@ class Parser {
 }
 
 const opened = Symbol("opened");
+const paused = Symbol("paused");
 
 function quoteChar(char: string): string {
   if (char === "'") return "'\\''";

@@ -1,4 +1,5 @@
 import { badRequest, type StatusError } from "../errors/status-error.ts";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
@@ -11,6 +12,7 @@ import {
   hasUnusualNumbers,
   maxTextDepth,
   type ParseOptions,
+  parseJsonInSteps,
   parseJsonText,
   refuseDeep,
   setOwn,
@@ -41,9 +43,26 @@ export function decodeJson(
   expected: GroupVersionKind | TypeDescriptor,
   opts: { strict?: Strictness } = {},
 ): Decoded {
+  return atOnce(decodingJson(bytes, expected, opts.strict, false));
+}
+
+/** As `decodeJson`, for bodies of many values. */
+export function decodeJsonInSteps(
+  bytes: Buffer | string,
+  expected: GroupVersionKind | TypeDescriptor,
+  opts: { strict?: Strictness } = {},
+): Steps<Decoded> {
+  return decodingJson(bytes, expected, opts.strict, true);
+}
+
+function* decodingJson(
+  bytes: Buffer | string,
+  expected: GroupVersionKind | TypeDescriptor,
+  strict: Strictness = "ignore",
+  inSteps: boolean,
+): Steps<Decoded> {
   const wanted = gvkOf(expected);
   const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
-  const strict = opts.strict ?? "ignore";
   const duplicates = new Map<object, Set<string>>();
   const plainNumbers = !hasUnusualNumbers(text);
   const literals = !plainNumbers && hasLiterals(text);
@@ -51,13 +70,14 @@ export function decodeJson(
   const options = { literals, plainNumbers, anyDepth: true, maxDepth: maxTextDepth, ...(onDuplicate && { onDuplicate }) };
   let value: unknown;
   try {
-    value = parseJsonText(text, options);
+    value = inSteps ? yield* parseJsonInSteps(text, options) : parseJsonText(text, options);
   } catch (err) {
     throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
+  yield;
   let decoded: Decoded;
   try {
-    decoded = decodeParsed(value, expected, strict, duplicates, bytes);
+    decoded = yield* decodingParsed(value, expected, strict, duplicates, bytes);
   } catch (err) {
     // Upstream reports excessive nesting before any other error.
     throw depthError(text, wanted.kind, bytes) ?? err;
@@ -93,10 +113,20 @@ export function decodeParsed(
   value: unknown,
   expected: GroupVersionKind | TypeDescriptor,
   strict: Strictness = "ignore",
-  duplicates: Duplicates = new Map(),
   source: Buffer | string = "",
   repeatedInYaml?: readonly string[],
 ): Decoded {
+  return atOnce(decodingParsed(value, expected, strict, new Map(), source, repeatedInYaml));
+}
+
+function* decodingParsed(
+  value: unknown,
+  expected: GroupVersionKind | TypeDescriptor,
+  strict: Strictness,
+  duplicates: Duplicates,
+  source: Buffer | string,
+  repeatedInYaml?: readonly string[],
+): Steps<Decoded> {
   const wanted = gvkOf(expected);
   const gvk = kindOf(value, wanted, source);
   const type = "fields" in expected && gvk.kind === wanted.kind && gvk.version === wanted.version ? expected : scheme.kind(gvk);
@@ -116,7 +146,10 @@ export function decodeParsed(
   let complaints: string[] = [];
   let object: KubeObject;
   try {
-    if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
+    if (strict !== "ignore") {
+      complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
+      yield;
+    }
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
     // strictComplaints recurses into JSON schemas before the decoder can check their depth.
@@ -144,6 +177,19 @@ export function parseJson(bytes: Buffer | string, options?: ParseOptions): unkno
   const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
   try {
     return parseJsonText(text, options);
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
+}
+
+/** Size from which JSON may have so many values that parsing them takes tens of milliseconds. */
+export const largeJsonBytes = 256 * 1024;
+
+/** As `parseJson`, in steps for large JSON. */
+export function* parseLargeJson(bytes: Buffer, options?: ParseOptions): Steps<unknown> {
+  if (bytes.length <= largeJsonBytes) return parseJson(bytes, options);
+  try {
+    return yield* parseJsonInSteps(bytes.toString("utf8"), options);
   } catch (err) {
     throw badRequest((err as Error).message);
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LoopSlice, newLoopSlice, pauseAfter } from "./loop-slice.ts";
+import { type LoopSlice, newLoopSlice, pauseAfter, sliceMs } from "./loop-slice.ts";
 
 function setUp() {
   const coming: (() => void)[] = [];
@@ -80,3 +80,24 @@ for (const { name, bytes, others } of [
     assert.equal(turned, others);
   });
 }
+
+test("long stages of requests that end together are not added up in one turn", async () => {
+  const body = Buffer.alloc(300_000);
+  const turns: number[] = [];
+  let turn = 0;
+  let isOver = false;
+  const count = (): void => {
+    turn++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      await pauseAfter(body);
+      turns.push(turn);
+      for (const end = performance.now() + 2 * sliceMs; performance.now() < end; ); // a stage, longer than a slice
+    }),
+  );
+  isOver = true;
+  assert.equal(new Set(turns).size, 5, turns.join());
+});

@@ -1,5 +1,3 @@
-import { nextTurn } from "./next-turn.ts";
-
 /**
  * A time slice shared by all long-running work of the process. Per event-loop iteration such work takes at most `sliceMs` and
  * writes at most `sliceBytes` to sockets; then I/O and timers run before the next piece, in FIFO order. A hundred long lists
@@ -88,12 +86,42 @@ export function newLoopSlice(
 /** The slice of this process. */
 export const loopSlice = newLoopSlice();
 
+/** Stages of requests that wait for their turn. */
+const stages: (() => void)[] = [];
+
+/**
+ * Resolves in a later event-loop iteration, after the stages that waited before. An iteration begins no further stage once it has
+ * taken `sliceMs`, so that the stages of many requests, of tens of milliseconds each, do not add up to one long iteration.
+ */
+function stageTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (stages.push(resolve) === 1) setImmediate(beginStages);
+  });
+}
+
+function beginStages(): void {
+  beginStage(performance.now());
+}
+
+function beginStage(began: number): void {
+  stages[0]?.();
+  // Ticks run when all microtasks have, hence after the stage.
+  queueMicrotask(() =>
+    process.nextTick(() => {
+      stages.shift();
+      if (stages.length === 0) return;
+      if (performance.now() - began < sliceMs) beginStage(began);
+      else setImmediate(beginStages);
+    }),
+  );
+}
+
 /** Size from which each stage of a request takes tens of milliseconds. */
 const largeBodyBytes = 256 * 1024;
 
 /** Yields between two stages of a request with a large body. */
 export async function pauseAfter(body: Buffer): Promise<void> {
-  if (body.length > largeBodyBytes) await nextTurn();
+  if (body.length > largeBodyBytes) await stageTurn();
 }
 
 /** Run time from which a request yields between its stages. */
@@ -102,5 +130,5 @@ const longMs = 20;
 /** Returns a function that yields once the request has run for long; a small body may refer to a large object. */
 export function pauseWhenLong(): () => Promise<void> | undefined {
   const began = performance.now();
-  return () => (performance.now() - began > longMs ? nextTurn() : undefined);
+  return () => (performance.now() - began > longMs ? stageTurn() : undefined);
 }

@@ -3,6 +3,7 @@
  * object in the version it was written in. Reads convert, default and prune; writes convert to the storage version.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
+import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -86,7 +87,10 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     ...(base.cached && { cached: base.cached }),
     async create(key: string, object: KubeObject, options?: WriteOptions) {
       const stored = await translation.store(object);
-      return seeOne(await base.create(key, stored, options));
+      const pause = pauseWhenLong();
+      const entry = await base.create(key, stored, options);
+      await pause();
+      return seeOne(entry);
     },
     async get(key: string, options?: ReadOptions) {
       const entry = await base.get(key, options);

@@ -46,5 +46,7 @@ export async function create(call: Call): Promise<void> {
         await pauseAfter(body);
       },
     });
-  await writeEntry(call, 201, await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined)), output);
+  const entry = await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined));
+  await pauseAfter(body);
+  await writeEntry(call, 201, entry, output);
 }

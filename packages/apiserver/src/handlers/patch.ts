@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
 
-import { claimedKind, coerce, coerceFields, parseJson } from "@coxswain/apimachinery/codec/json";
+import { claimedKind, coerce, coerceFields, largeJsonBytes, parseJson, parseLargeJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
@@ -192,9 +192,15 @@ function patchFunction(
   // Parsed when there is an object: for a missing object upstream answers 404, whatever the patch is.
   let document: unknown;
   return function* (object) {
-    document ??= parsePatch(type, bytes, repeated);
-    yield;
-    const patch = deepClone(document) as Unstructured;
+    let patch: Unstructured;
+    if (bytes.length > largeJsonBytes) {
+      // Parsed again for a retry: it yields, unlike a clone.
+      patch = (yield* parsePatch(type, bytes, repeated)) as Unstructured;
+    } else {
+      document ??= yield* parsePatch(type, bytes, repeated);
+      yield;
+      patch = deepClone(document) as Unstructured;
+    }
     yield;
     if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
     const touched = Object.keys(patch);
@@ -216,10 +222,10 @@ function nameRepeated(bytes: Buffer, repeated: string[]): void {
  * @param repeated collects `duplicate field "spec.paused"`, each once
  * @throws BadRequest with the text of upstream's parser
  */
-function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): unknown {
+function* parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): Steps<unknown> {
   let document: unknown;
   try {
-    document = parseJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
+    document = yield* parseLargeJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
   } catch (err) {
     throw type === "merge" ? badRequest("Invalid JSON Patch") : err;
   }

@@ -159,3 +159,22 @@ for (const one of cases) {
     assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
   });
 }
+
+test("five creates with 100,000 unknown fields at a time take no long turn", async () => {
+  const unknown = Array.from({ length: 100_000 }, (_, at) => `"f${at}":1`).join();
+  const body = `{"metadata":{"generateName":"unknown-"},${unknown}}`;
+  const longest = await longestTurnOf(longestTurnMs, async () => {
+    const create = () => server.request("POST", maps, body, { "content-type": json });
+    for (const { code } of await Promise.all(Array.from({ length: 5 }, create))) assert.equal(code, 201);
+  });
+  assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+});
+
+test("a patch of 90,000 nulls takes no long turn, with others of its kind", async () => {
+  const body = `{"data":{${Array.from({ length: 90_000 }, (_, at) => `"n${at}":null`).join()}}}`;
+  const longest = await longestTurnOf(longestTurnMs, async () => {
+    const patch = () => server.request("PATCH", `${maps}/large`, body, { "content-type": "application/merge-patch+json" });
+    for (const { code } of await Promise.all(Array.from({ length: 5 }, patch))) assert.ok(code < 500, `${code}`);
+  });
+  assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+});

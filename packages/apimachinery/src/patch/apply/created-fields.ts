@@ -105,9 +105,11 @@ function fields(type: StructApplyType, value: Fields, left: LeftOut | undefined)
 
 function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): string {
   let text = "";
-  for (const element of sortElements(Object.keys(map).map(fieldElement))) {
+  const elements = sortElements(Object.keys(map).map(fieldElement));
+  const quote = elements.length > mostRepeated ? quoted : quotedOnce;
+  for (const element of elements) {
     const inside = type.kind === "scalar" ? "" : allBelow(type, map[element.slice(2)], below(left, element));
-    text = joined(text, entry(quotedOnce(element), element, inside, true, left));
+    text = joined(text, entry(quote(element), element, inside, true, left));
   }
   return text;
 }
@@ -133,6 +135,8 @@ function items(list: ListApplyType, values: readonly unknown[], left: LeftOut | 
 /** Cache of quoted keys: label keys, ports and variable names repeat between objects. Bounded, as they come from users. */
 const quotedTexts = new Map<PathElement, string>();
 const mostQuoted = 4096;
+/** The keys of larger maps would only displace those that repeat. */
+const mostRepeated = 512;
 
 function quotedOnce(element: PathElement): string {
   let text = quotedTexts.get(element);

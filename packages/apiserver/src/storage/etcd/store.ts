@@ -8,6 +8,7 @@ import {
   resourceExpired,
   tooLargeResourceVersion,
 } from "@coxswain/apimachinery/errors/status-error";
+import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
@@ -237,8 +238,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
 
   async function create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
     if (options.dryRun) {
+      const pause = pauseWhenLong();
       if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
-      return unstored(key, object, codec.toStored(object));
+      await pause();
+      const bytes = codec.toStored(object);
+      await pause();
+      return unstored(key, object, bytes);
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
     const { entry } = await write("create", key, codec.toStored(object), undefined, [], options.ttlSeconds);

@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, tooLong } from "@coxswain/apimachinery/errors/field-error";
 import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isConfigMapKey } from "../../field-checks.ts";
@@ -12,20 +13,25 @@ export const configMapStrategy: Strategy<ConfigMap> = {
   namespaceScoped: true,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
-  validate: (next) => validateConfigMap(next),
-  validateUpdate: (next, current) => validateConfigMapUpdate(next, current),
+  validateInSteps: (next, current) => (current === undefined ? validateConfigMap(next) : validateConfigMapUpdate(next, current)),
 };
 
 export const mostDataBytes = 1024 * 1024;
 
-function validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): FieldError[] {
+/** Keys checked between two yields: each may have an error. */
+const keysPerStep = 4096;
+
+function* validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): Steps<FieldError[]> {
   const errors: FieldError[] = [];
+  let keys = 0;
   for (const key of Object.keys(data)) {
+    if (++keys % keysPerStep === 0) yield;
     for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("data", key), key, message));
     if (Object.hasOwn(binaryData, key))
       errors.push(invalidValue(mapKey("data", key), key, "duplicate of key present in binaryData"));
   }
   for (const key of Object.keys(binaryData)) {
+    if (++keys % keysPerStep === 0) yield;
     for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
   }
   let size = bytesOf(Object.values(data));
@@ -39,7 +45,7 @@ function bytesOf(texts: readonly string[]): number {
   return texts.length === 0 ? 0 : Buffer.byteLength(texts.join("\n")) - (texts.length - 1);
 }
 
-function validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): FieldError[] {
+function* validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (current.immutable) {
     if (!next.immutable) errors.push(forbiddenField("immutable", "field is immutable when `immutable` is set"));
@@ -48,5 +54,5 @@ function validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): FieldErro
     if (!semanticEqual(next.binaryData, current.binaryData))
       errors.push(forbiddenField("binaryData", "field is immutable when `immutable` is set"));
   }
-  return [...errors, ...validateConfigMap(next)];
+  return [...errors, ...(yield* validateConfigMap(next))];
 }
