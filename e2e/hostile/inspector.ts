@@ -2,6 +2,8 @@
 export interface Inspector {
   /** Heap and external memory after a forced garbage collection. */
   heldBytes(): Promise<number>;
+  /** CPU time of the longest iteration of the event loop since the last call, in ms. */
+  longestTurnMs(): Promise<number>;
   close(): void;
 }
 
@@ -32,13 +34,43 @@ export async function connectInspector(log: string): Promise<Inspector> {
       waiting.delete(id);
     }
   };
-  const expression = "(({ heapUsed, external }) => heapUsed + external)(process.memoryUsage())";
+  const evaluate = async (expression: string): Promise<number> => {
+    const { result } = (await post("Runtime.evaluate", { expression })) as { result: { value: number } };
+    return result.value;
+  };
+  await evaluate(`(${measureTurns})()`);
   return {
     async heldBytes() {
       await post("HeapProfiler.collectGarbage");
-      const { result } = (await post("Runtime.evaluate", { expression })) as { result: { value: number } };
-      return result.value;
+      return evaluate("(({ heapUsed, external }) => heapUsed + external)(process.memoryUsage())");
     },
+    longestTurnMs: () => evaluate("globalThis.longestTurnMs()"),
     close: () => socket.close(),
   };
+}
+
+/**
+ * Runs in the server. A timer fires once per iteration while the event loop is busy, so the CPU time of the main thread between two
+ * of its calls is at most one iteration and the timer's period. Unlike the delay of the loop, it does not grow with the load of the
+ * machine.
+ */
+function measureTurns(): void {
+  let last = process.threadCpuUsage();
+  let longestMs = 0;
+  const usedMs = (): number => {
+    const { user, system } = process.threadCpuUsage(last);
+    last = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  setInterval(() => {
+    longestMs = Math.max(longestMs, usedMs());
+  }, 5).unref();
+  Object.assign(globalThis, {
+    longestTurnMs: () => {
+      const found = longestMs;
+      usedMs();
+      longestMs = 0;
+      return found;
+    },
+  });
 }

@@ -6,11 +6,11 @@ const MB = 2 ** 20;
 const held = { heldBytes: 100 * MB, residentBytes: 200 * MB, descriptors: 30 };
 const good: Figures = {
   latenciesMs: [1, 2, 3],
+  longestTurnMs: 20,
   failures: [],
   longestRenewalMs: 2000,
   watched: [1, 2],
   written: [1, 2],
-  serverEnd: undefined,
   before: held,
   after: held,
 };
@@ -21,12 +21,12 @@ const rows: readonly { name: string; change: Partial<Figures>; want: RegExp | un
   { name: "one slow answer of many", change: { latenciesMs: [...Array(199).fill(1), 900] }, want: undefined },
   { name: "many slow answers", change: { latenciesMs: Array(10).fill(300) }, want: /^p99 300 ms/ },
   { name: "one that takes too long", change: { latenciesMs: [...Array(199).fill(1), 1200] }, want: /^longest 1200 ms/ },
+  { name: "an event loop that was blocked", change: { longestTurnMs: 350 }, want: /^turn 350 ms/ },
   { name: "a failure", change: { failures: ["503"] }, want: /1 failures: 503/ },
   { name: "a late lease", change: { longestRenewalMs: 12_000 }, want: /lease 12000 ms/ },
   { name: "an event that did not come", change: { watched: [1] }, want: /showed nothing where 2/ },
   { name: "events out of order", change: { watched: [2, 1] }, want: /showed 2 where 1/ },
   { name: "an event twice", change: { watched: [1, 2, 2] }, want: /showed 2 where nothing/ },
-  { name: "a dead server", change: { serverEnd: "SIGABRT" }, want: /SIGABRT/ },
   { name: "memory that stays", change: { after: { ...held, heldBytes: 160 * MB } }, want: /held more 60 MB/ },
   { name: "descriptors that stay", change: { after: { ...held, descriptors: 50 } }, want: /descriptors more 20/ },
 ];

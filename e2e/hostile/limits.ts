@@ -2,6 +2,8 @@
 export interface Figures {
   /** Latencies of its requests without the time spent waiting for a CPU, in ms. */
   readonly latenciesMs: readonly number[];
+  /** CPU time of the longest iteration of the server's event loop, in ms. */
+  readonly longestTurnMs: number;
   /** Responses other than 200, and failed requests. */
   readonly failures: readonly string[];
   /** Longest time between two renewals of its lease without the time spent waiting for a CPU, in ms. */
@@ -10,8 +12,6 @@ export interface Figures {
   readonly watched: readonly number[];
   /** Numbers that it wrote and that were acknowledged. */
   readonly written: readonly number[];
-  /** How the server exited; undefined while it runs. */
-  readonly serverEnd: string | undefined;
   readonly before: Holdings;
   readonly after: Holdings;
 }
@@ -25,15 +25,37 @@ export interface Holdings {
 }
 
 export interface Limits {
+  readonly turnMs: number;
   readonly p99Ms: number;
   readonly longestMs: number;
   readonly renewalMs: number;
+  /** Failed requests: an etcd that gets no CPU refuses writes, whatever the API server does. */
+  readonly failures: number;
   readonly moreBytes: number;
   readonly moreDescriptors: number;
 }
 
 const MB = 2 ** 20;
-export const limits: Limits = { p99Ms: 250, longestMs: 1000, renewalMs: 10_000, moreBytes: 50 * MB, moreDescriptors: 8 };
+/** An iteration of the event loop is to be below 100 ms; three times as much allows for a CPU that is shared. */
+export const limits: Limits = {
+  turnMs: 300,
+  p99Ms: 250,
+  longestMs: 1000,
+  renewalMs: 10_000,
+  failures: 0,
+  moreBytes: 50 * MB,
+  moreDescriptors: 8,
+};
+/** For short attacks on a machine that runs other tests too: finds what blocks, starves or leaks, not what is slow. */
+export const wideLimits: Limits = {
+  turnMs: 1000,
+  p99Ms: 2000,
+  longestMs: 10_000,
+  renewalMs: 30_000,
+  failures: 5,
+  moreBytes: 100 * MB,
+  moreDescriptors: 20,
+};
 
 /** @returns one line per violated limit; empty when there is none */
 export function breaches(figures: Figures, limit: Limits = limits): string[] {
@@ -41,12 +63,12 @@ export function breaches(figures: Figures, limit: Limits = limits): string[] {
   const above = (what: string, value: number, most: number, unit: string): void => {
     if (value > most) found.push(`${what} ${Math.round(value)} ${unit}, at most ${most} ${unit}`);
   };
-  if (figures.serverEnd !== undefined) found.push(`the server has ended (${figures.serverEnd})`);
   if (figures.latenciesMs.length === 0) found.push("the bystander got no answer");
+  above("turn", figures.longestTurnMs, limit.turnMs, "ms of CPU time");
   above("p99", quantile(figures.latenciesMs, 0.99), limit.p99Ms, "ms");
   above("longest", Math.max(0, ...figures.latenciesMs), limit.longestMs, "ms");
   above("between two renewals of the lease", figures.longestRenewalMs, limit.renewalMs, "ms");
-  if (figures.failures.length > 0)
+  if (figures.failures.length > limit.failures)
     found.push(`${figures.failures.length} failures: ${[...new Set(figures.failures)].slice(0, 3)}`);
   const hole = firstDifference(figures.written, figures.watched);
   if (hole !== undefined)

@@ -21,6 +21,8 @@ export interface AttackedServer {
   client(token: string): Client;
   /** Measured after a forced garbage collection. */
   holdings(): Promise<Holdings>;
+  /** CPU time of the longest iteration of its event loop since the last call, in ms. */
+  longestTurnMs(): Promise<number>;
   readonly bystanderToken: string;
 }
 
@@ -89,6 +91,7 @@ export async function startAttackedServer(t: TestContext): Promise<AttackedServe
         descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
       };
     },
+    longestTurnMs: inspector.longestTurnMs,
   };
 }
 

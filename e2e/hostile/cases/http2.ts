@@ -1,5 +1,6 @@
 /** Invalid, excessive and incomplete frames. */
 import { flags, frame, frameTypes, preface, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
+import { floods, onStreams } from "@coxswain/apimachinery/http2/testing/floods";
 import {
   continuationFrame,
   dataFrame,
@@ -43,12 +44,12 @@ function onConnections(
   };
 }
 
-const many = (chunk: Buffer, times = 200): (() => Buffer) => {
-  const all = Buffer.concat(Array<Buffer>(times).fill(chunk));
+/** About 64 kB of the same frames. */
+const repeated = (chunk: Buffer): (() => Buffer) => {
+  const all = Buffer.concat(Array<Buffer>(Math.max(1, Math.floor(65_536 / chunk.length))).fill(chunk));
   return () => all;
 };
-const pairs = (round: number, each: (at: number) => Buffer[], count = 50): Buffer =>
-  Buffer.concat(Array.from({ length: count }, (_, i) => each(stream(round * count + i))).flat());
+const pairs = (round: number, each: (stream: number) => Buffer[], count = 50): Buffer => onStreams(round * count, count, each);
 
 /** Each violates one MUST of RFC 9113, which is a stream or connection error. */
 const wrong: readonly (readonly Buffer[])[] = [
@@ -162,21 +163,8 @@ export const http2Cases: readonly Case[] = [
   onConnections("streams that the server is made to reset", (round) =>
     pairs(round, (id) => [getFrame(id, "/api"), windowFrame(id, 2 ** 31 - 1)]),
   ),
-  onConnections("SETTINGS", many(settingsFrame([]))),
-  onConnections("SETTINGS that change all windows", many(settingsFrame(Array.from({ length: 200 }, (_, i) => [4, i]))), [
-    getFrame(1),
-  ]),
-  onConnections("SETTINGS of the table's size", (round) => many(settingsFrame([[1, round % 2 === 0 ? 0 : 65_536]]))()),
-  onConnections("PING", many(pingFrame("12345678"))),
-  onConnections("PRIORITY", many(priorityFrame(1, 3))),
-  onConnections("WINDOW_UPDATE of the connection", many(windowFrame(0, 1))),
-  onConnections("WINDOW_UPDATE of a stream", many(windowFrame(1, 1)), [postFrame(1)]),
-  onConnections("DATA without content", many(dataFrame(1, "")), [postFrame(1)]),
-  onConnections("frames of unknown types", many(frame(0xbb, 0, 0, none))),
-  onConnections("CONTINUATION without end", many(continuationFrame(1, literalBlock([["a", "b".repeat(1000)]]), 0), 20), [
-    headersFrame(1, firstFields, 0),
-  ]),
-  onConnections("CONTINUATION without content", many(continuationFrame(1, none, 0)), [headersFrame(1, firstFields, 0)]),
+  ...Object.entries(floods).map(([name, { first, again }]) => onConnections(name, repeated(again), first)),
+  onConnections("SETTINGS of the table's size", (round) => repeated(settingsFrame([[1, round % 2 === 0 ? 0 : 65_536]]))()),
   onConnections("HPACK: a large field that thousands refer to", (round) => {
     const fields = Buffer.concat([firstFields, Buffer.alloc(16_000, 0xbe)]);
     const begin = headersFrame(

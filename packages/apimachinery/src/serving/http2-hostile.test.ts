@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { flags, frame, frameTypes, preface, settings, settingsFrame } from "../http2/frames.ts";
+import { flags, preface, settings, settingsFrame } from "../http2/frames.ts";
+import { floods, onStreams, unfinished } from "../http2/testing/floods.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
   continuationFrame,
@@ -14,7 +15,6 @@ import {
   literalBlock,
   pingFrame,
   postFrame,
-  priorityFrame,
   requestFields,
   resetFrame,
   windowFrame,
@@ -57,28 +57,7 @@ function newGauge(): () => { cpuMs: number; heldBytes: number } {
 
 const end = flags.endStream;
 const times = 20_000;
-const emptyContinuation = continuationFrame(1, Buffer.alloc(0), 0);
-const unfinished = headersFrame(1, literalBlock(requestFields("GET", "/")), end);
-const manySettings = settingsFrame(Array.from({ length: 270 }, (_, i) => [settings.initialWindowSize, i] as const));
 
-/** Bytes sent once, then bytes sent repeatedly. */
-const floods: Readonly<Record<string, { first?: readonly Buffer[]; again: Buffer; times?: number; isHarmless?: true }>> = {
-  "SETTINGS without content": { again: settingsFrame([]) },
-  "SETTINGS that change every window": { first: [getFrame(1, "/hold")], again: manySettings, times: 2000 },
-  "acknowledgements of nothing": { again: frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)) },
-  PING: { again: pingFrame("12345678") },
-  "DATA without content": { first: [postFrame(1, "/hold")], again: dataFrame(1, "") },
-  "DATA of a stream that is closed": { first: [postFrame(1), resetFrame(1)], again: dataFrame(1, "") },
-  "CONTINUATION without content": { first: [unfinished], again: emptyContinuation },
-  "CONTINUATION without end": { first: [unfinished], again: continuationFrame(1, literalBlock([["a", "b".repeat(16_000)]]), 0) },
-  PRIORITY: { again: priorityFrame(1, 3) },
-  "WINDOW_UPDATE of the connection": { again: windowFrame(0, 1), isHarmless: true },
-  "WINDOW_UPDATE of a stream": { first: [getFrame(1, "/hold")], again: windowFrame(1, 1), isHarmless: true },
-  "WINDOW_UPDATE of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: windowFrame(1, 1), isHarmless: true },
-  "RST_STREAM of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: resetFrame(1) },
-  "HEADERS of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: getFrame(1) },
-  "frames of an unknown type": { again: frame(0xbb, 0, 0, Buffer.alloc(0)) },
-};
 for (const { name, first = [], again, count, isHarmless = false } of Object.entries(floods).map(([name, flood]) => ({
   name,
   ...flood,
@@ -137,8 +116,10 @@ test("rapid reset: no more handlers run at a time than streams may, and the clie
   );
   const client = await bench.connect();
   for (let at = 0; at < 10_000 && !client.isClosed; at += 100) {
-    const pairs = Array.from({ length: 100 }, (_, i) => 1 + 2 * (at + i));
-    await client.flood(Buffer.concat(pairs.flatMap((stream) => [getFrame(stream, "/slow"), resetFrame(stream)])), 1);
+    await client.flood(
+      onStreams(at, 100, (stream) => [getFrame(stream, "/slow"), resetFrame(stream)]),
+      1,
+    );
   }
   await servesOthers(bench);
   assert.ok(most <= 2 * 50, `${most} handlers at a time`);
@@ -152,7 +133,10 @@ test("requests that are malformed without end are stopped too", async (t) => {
   const client = await bench.connect();
   const bad = literalBlock([["connection", "x"]]);
   for (let at = 0; at < 20_000 && !client.isClosed; at += 100) {
-    await client.flood(Buffer.concat(Array.from({ length: 100 }, (_, i) => headersFrame(1 + 2 * (at + i), bad))), 1);
+    await client.flood(
+      onStreams(at, 100, (stream) => [headersFrame(stream, bad)]),
+      1,
+    );
   }
   assert.match(await client.end(), /^connection (ENHANCE_YOUR_CALM|closed)$/);
   await servesOthers(bench);
@@ -166,9 +150,8 @@ test("resets that the server is made to send are counted like those of the clien
   const client = await bench.connect();
   // An overflow of the window resets the stream (CVE-2025-8671).
   for (let at = 0; at < 10_000 && !client.isClosed; at += 100) {
-    const pairs = Array.from({ length: 100 }, (_, i) => 1 + 2 * (at + i));
     await client.flood(
-      Buffer.concat(pairs.flatMap((stream) => [getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)])),
+      onStreams(at, 100, (stream) => [getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)]),
       1,
     );
   }
