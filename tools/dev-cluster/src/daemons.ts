@@ -25,32 +25,31 @@ export const auditLog = (settings: Settings): string => join(settings.state, "lo
 export function etcdProcess(settings: Settings): ProcessSpec {
   const { etcd, etcdPeer } = settings.ports;
   const pki = (file: string): string => pkiFile(settings, `etcd/${file}`);
-  return {
-    name: "etcd",
-    command: need("etcd", "etcd-server"),
-    args: withExtraArgs(
-      [
-        `--name=${settings.nodeName}`,
-        `--data-dir=${join(settings.state, "etcd")}`,
-        `--listen-client-urls=https://127.0.0.1:${etcd}`,
-        `--advertise-client-urls=https://127.0.0.1:${etcd}`,
-        `--listen-peer-urls=https://127.0.0.1:${etcdPeer}`,
-        `--initial-advertise-peer-urls=https://127.0.0.1:${etcdPeer}`,
-        `--initial-cluster=${settings.nodeName}=https://127.0.0.1:${etcdPeer}`,
-        `--cert-file=${pki("server.crt")}`,
-        `--key-file=${pki("server.key")}`,
-        `--trusted-ca-file=${pki("ca.crt")}`,
-        "--client-cert-auth=true",
-        `--peer-cert-file=${pki("peer.crt")}`,
-        `--peer-key-file=${pki("peer.key")}`,
-        `--peer-trusted-ca-file=${pki("ca.crt")}`,
-        "--peer-client-cert-auth=true",
-        "--log-level=warn",
-        ...(settings.etcdWithoutSync ? ["--unsafe-no-fsync"] : []),
-      ],
-      settings.extraArgs.etcd,
-    ),
-  };
+  const dataFlag = "--data-dir=";
+  const args = withExtraArgs(
+    [
+      `--name=${settings.nodeName}`,
+      `${dataFlag}${join(settings.state, "etcd")}`,
+      `--listen-client-urls=https://127.0.0.1:${etcd}`,
+      `--advertise-client-urls=https://127.0.0.1:${etcd}`,
+      `--listen-peer-urls=https://127.0.0.1:${etcdPeer}`,
+      `--initial-advertise-peer-urls=https://127.0.0.1:${etcdPeer}`,
+      `--initial-cluster=${settings.nodeName}=https://127.0.0.1:${etcdPeer}`,
+      `--cert-file=${pki("server.crt")}`,
+      `--key-file=${pki("server.key")}`,
+      `--trusted-ca-file=${pki("ca.crt")}`,
+      "--client-cert-auth=true",
+      `--peer-cert-file=${pki("peer.crt")}`,
+      `--peer-key-file=${pki("peer.key")}`,
+      `--peer-trusted-ca-file=${pki("ca.crt")}`,
+      "--peer-client-cert-auth=true",
+      "--log-level=warn",
+      ...(settings.etcdWithoutSync ? ["--unsafe-no-fsync"] : []),
+    ],
+    settings.extraArgs.etcd,
+  );
+  const etcdData = args.find((arg) => arg.startsWith(dataFlag))?.slice(dataFlag.length);
+  return { name: "etcd", command: need("etcd", "etcd-server"), args, ...(etcdData !== undefined && { etcdData }) };
 }
 
 /** Command-line flags of each daemon, following kubeadm. */

@@ -11,6 +11,8 @@ export interface ProcessSpec {
   readonly env?: Readonly<Record<string, string>>;
   /** Version of the program, shown by `status`. */
   readonly version?: string;
+  /** The data folder of an etcd; an unused member in it is removed before each start, see `removeUnusedMember`. */
+  readonly etcdData?: string;
 }
 
 /** The supervisor's state, in `run/supervisor.json` of the state folder; survives the supervisor. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
@@ -136,6 +136,27 @@ test("another command replaces what runs, the same one leaves it", async (t) => 
   assert.equal(await start(settings, sleeper), pid);
   assert.notEqual(await start(settings, { ...sleeper, args: ["601"] }), pid);
   assert.deepEqual(namesOf(settings), ["sleeper", "supervisor"]);
+});
+
+test("before each start of etcd, a member that was killed before its first write is removed", async (t) => {
+  const settings = await newPlace(t);
+  const etcdData = join(settings.state, "etcd");
+  const log = join(etcdData, "member", "wal", "0000000000000000-0000000000000000.wal");
+  const unused = Buffer.alloc(64);
+  unused.set([8, 0, 0, 0, 0, 0, 0, 0, 0x08, 1]); // one record, of 8 bytes, with the cluster's metadata
+  const write = (): void => {
+    mkdirSync(dirname(log), { recursive: true });
+    writeFileSync(log, unused);
+  };
+  write();
+  const pid = (await start(settings, { ...sleeper, etcdData })) as number;
+  assert.equal(existsSync(log), false);
+  write();
+  process.kill(pid, "SIGKILL");
+  await until("started again", () => ![undefined, pid].includes(runningPid(settings, "sleeper")));
+  assert.equal(existsSync(log), false);
+  const removed = readFileSync(logFile(settings, "supervisor"), "utf8").match(/ removed the member in .*etcd, which /g);
+  assert.equal(removed?.length, 2);
 });
 
 test("the socket is its owner's alone; what is no request is refused, and the supervisor goes on", async (t) => {

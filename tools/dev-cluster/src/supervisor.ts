@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { removeUnusedMember } from "./etcd-data.ts";
 import { startTimeOf } from "./process-identity.ts";
 import { type Action, decide, type ProcessEvent, type ProcessState, stoppedProcess } from "./supervisor-decisions.ts";
 import {
@@ -134,6 +135,8 @@ function newSupervised(
       dispatch({ type: "ended", reason, ranMs: performance.now() - begun });
     };
     try {
+      if (spec.etcdData !== undefined && removeUnusedMember(spec.etcdData))
+        log(`removed the member in ${spec.etcdData}, which was killed before its first write`);
       const output = openLog(logFile(place, spec.name), state.restarts === 0);
       logStart = fstatSync(output).size;
       const child = spawn(spec.command, spec.args, {

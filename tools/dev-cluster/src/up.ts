@@ -177,10 +177,11 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
   const client = await adminClient(settings);
   const answers = (name: string): Promise<void> => watch.until(`${name} is ready`, () => notReadyReason(settings, name));
   try {
+    await answers("etcd"); // first, to be named as the reason when it is why the API server is not ready
     await answers("kube-apiserver");
     progress.step("the API server is ready");
     await bindKubeletClient(client);
-    const others = processNames(settings).filter((name) => name !== "kube-apiserver");
+    const others = processNames(settings).filter((name) => !["etcd", "kube-apiserver"].includes(name));
     await Promise.all([
       ...others.map(answers),
       // Pods are rejected without it.

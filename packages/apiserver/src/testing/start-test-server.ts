@@ -17,7 +17,7 @@ import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachin
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { configFromFlags } from "../config.ts";
 import { kubeApiserver } from "../flags.ts";
-import { type RunningApiserver, startApiserver } from "../server.ts";
+import { type ApiserverRuntime, type RunningApiserver, startApiserver } from "../server.ts";
 
 export interface TestServer {
   readonly url: string;
@@ -97,11 +97,15 @@ export async function startTestServer(
   return server;
 }
 
-/** @returns when the server listens, possibly before it is ready */
+/**
+ * @param aroundEtcd wraps the etcd client, to fail at a chosen point
+ * @returns when the server listens, possibly before it is ready
+ */
 export async function launchTestServer(
   t: TestContext | undefined,
   extraFlags: readonly string[] = [],
   ownLog?: Logger,
+  aroundEtcd?: ApiserverRuntime["aroundEtcd"],
 ): Promise<TestServer & Pick<RunningApiserver, "ready">> {
   const [{ directory, ca }, etcd] = await Promise.all([sharedCertificates(), startEtcd()]);
   const file = (name: string): string => join(directory, name);
@@ -137,7 +141,7 @@ export async function launchTestServer(
   const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
   // Port 0 is supported for tests only; as a flag it is rejected.
   const config = configFromFlags({ ...values, "secure-port": values["secure-port"] || 6443 });
-  const server: RunningApiserver = await startApiserver({ ...config, flags: values }, { log, featureGates });
+  const server: RunningApiserver = await startApiserver({ ...config, flags: values }, { log, featureGates, aroundEtcd });
   const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
   const http = newHttp(server.url, ca.certPem);
   let stopped: Promise<void> | undefined;
