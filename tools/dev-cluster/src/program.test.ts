@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -31,12 +31,22 @@ test("each verb of ./cox has help, with examples, and is in the usage", () => {
   }
 });
 
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** What is in the state folder. */
+  readonly left: string[];
+}
+
 /** Runs a command with an empty state folder. */
-async function run(t: TestContext, ...args: string[]): Promise<{ code: number; stdout: string; stderr: string; left: string[] }> {
+const run = (t: TestContext, ...args: string[]): Promise<Ended> => runWith({}, t, ...args);
+
+async function runWith(variables: NodeJS.ProcessEnv, t: TestContext, ...args: string[]): Promise<Ended> {
   const state = mkdtempSync(join(tmpdir(), "cox-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
   const program = ["-C", "cox-source", join(root, "tools/dev-cluster/src/main.ts"), ...args];
-  const env = { ...process.env, COX_STATE: state };
+  const env = { ...process.env, ...variables, COX_STATE: state };
   const output = await promisify(execFile)(process.execPath, program, { env }).catch(
     (err: { code: number; stdout: string; stderr: string }) => err,
   );
@@ -94,6 +104,19 @@ for (const { args, code, message } of [
     assert.deepEqual([outcome.code, outcome.left], [code, []]);
   });
 }
+
+test("kubectl's own help of a subcommand needs no cluster; a flag of the program that exec runs does not count", async (t) => {
+  const bin = mkdtempSync(join(tmpdir(), "bin-"));
+  t.after(() => rmSync(bin, { recursive: true, force: true }));
+  writeFileSync(join(bin, "kubectl"), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
+  const help = await runWith({ PATH: `${bin}:${process.env["PATH"]}` }, t, "kubectl", "get", "--help");
+  assert.deepEqual([help.code, help.stdout], [0, "get --help\n"]);
+  for (const flag of ["--help", "--kubeconfig=x"]) {
+    const { code, stderr } = await run(t, "kubectl", "exec", "pod", "--", "program", flag);
+    assert.match(stderr, /^cox: no cluster is running here; start one with .\/cox up\n$/);
+    assert.equal(code, 1);
+  }
+});
 
 for (const verb of ["up", "down", "status", "kubectl"]) {
   test(`${verb} --help prints and does nothing`, async (t) => {

@@ -35,7 +35,9 @@ export function kubectlVerb(root: string): Command {
     .passThroughOptions()
     .allowUnknownOption()
     .action(async (args: string[], { name }: { name: string }) => {
-      const needsCluster = !withoutCluster.has(args[0] ?? "help") && !args.some((arg) => arg.startsWith("--kubeconfig"));
+      const own = args.slice(0, args.includes("--") ? args.indexOf("--") : undefined); // the rest is for the program of exec
+      const needsCluster =
+        !withoutCluster.has(own[0] ?? "help") && !own.some((arg) => /^(--kubeconfig(=|$)|--help$|-h$)/.test(arg));
       const settings = readSettings(root, process.env, name);
       if (needsCluster) {
         checkOwner(settings.state, `kubectl${nameFlag(name)}`);
