@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { withClusterLock } from "@coxswain/dev-cluster/lock";
+import { logFile } from "@coxswain/dev-cluster/processes";
 import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
 import { kubectl, printed, settings } from "../framework/kubectl.ts";
-import { waitFor } from "../framework/wait-for.ts";
+import { lookedAt, waitFor } from "../framework/wait-for.ts";
 import { cox, elsewhere } from "./run-cox.ts";
 
 /** Clusters next to the tests' own one, in its folder. */
@@ -109,9 +110,22 @@ test("logs of all processes have the process's name before each line", async () 
   const { code, output } = await cox(["logs", "--tail", "3"]);
   assert.equal(code, 0);
   for (const name of ["etcd", "containerd", "kube-apiserver", "kubelet"]) assert.match(output, new RegExp(`^${name} *\\| `, "m"));
-  const follow = spawn(join(settings.root, "cox"), ["logs", "-f", "--tail", "0", "kube-apiserver", "kubelet"], { stdio: "pipe" });
+});
+
+test("logs -f goes on with what is written, until it is ended", async (t) => {
+  const follow = spawn(join(settings.root, "cox"), ["logs", "-f", "--tail", "0", "kube-apiserver", "kubelet"]);
+  t.after(() => void follow.kill("SIGKILL"));
+  const ended = once(follow, "exit");
+  let output = "";
+  for (const stream of [follow.stdout, follow.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));
+  const line = "a line of clusters.test.ts";
+  await waitFor("the line to be printed", async () => {
+    lookedAt(output);
+    appendFileSync(logFile(settings, "kubelet"), `${line}\n`); // again and again: following begins at an unknown time
+    return output.includes(`kubelet        | ${line}\n`);
+  });
   follow.kill("SIGTERM");
-  await once(follow, "exit");
+  assert.deepEqual(await ended, [143, null]);
 });
 
 /** Rounds of `up`, each interrupted at a different point. */

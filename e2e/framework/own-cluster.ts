@@ -1,15 +1,35 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { exitCodeOf } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
-import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
-import { portNames, readSettings, type Settings } from "@coxswain/dev-cluster/settings";
+import { kubeconfigFile, pkiFile, prepareCertificates } from "@coxswain/dev-cluster/pki";
+import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { readRegistry } from "@coxswain/dev-cluster/registry";
+import { removeRemains } from "@coxswain/dev-cluster/remains";
+import {
+  askedByVariables,
+  defaultChoices,
+  newSettings,
+  portNames,
+  portVariable,
+  readSettings,
+  type Settings,
+  withAsked,
+} from "@coxswain/dev-cluster/settings";
 import type { Outcome } from "./kubectl.ts";
+import { waitFor } from "./wait-for.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** A separate cluster for one test, besides the shared one. */
+/** A separate cluster for one test, besides the shared one, started by `./cox`. */
 export interface OwnCluster {
   readonly settings: Settings;
   /** Runs `./cox` for this cluster; never throws for a non-zero exit code. */
@@ -22,26 +42,14 @@ export interface OwnCluster {
   kubectl(...args: string[]): Promise<string>;
 }
 
-let count = 0;
-
 /**
  * Chooses free ports and networks for a cluster; does not start it.
- * @param state state folder; the caller removes the cluster with `down --purge`
+ * @param state state folder; the caller removes the cluster with `removeOwnCluster`
+ * @param more variables that override the chosen ones
  */
 export async function newOwnCluster(state: string, more: Readonly<Record<string, string>> = {}): Promise<OwnCluster> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("COX_")));
-  const network = 20 * (process.pid % 4) + count++; // several test runs may share the machine
-  const ports = await freePorts(portNames.length);
-  const env = {
-    ...inherited,
-    COX_STATE: state,
-    COX_NODE_NAME: "own-node",
-    COX_ETCD_WITHOUT_SYNC: "1",
-    COX_POD_NETWORK: `10.${110 + network}`,
-    COX_SERVICE_NETWORK: `172.${16 + (network % 15)}`,
-    ...Object.fromEntries(portNames.map((name, index) => [`COX_PORT_${name.toUpperCase()}`, String(ports[index])])),
-    ...more,
-  };
+  const env = { ...inherited, COX_STATE: state, COX_NODE_NAME: "own-node", ...(await freeSettings()), ...more };
   const settings = readSettings(root, env);
   const program = await findKubectl(settings);
   const run = (command: string, args: string[]): Promise<Outcome> => runToEnd(command, args, env);
@@ -69,23 +77,141 @@ export async function removeOwnCluster(cluster: OwnCluster): Promise<void> {
 
 function runToEnd(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(command, [...args], { env, maxBuffer: 64 << 20, timeout: 300_000 }, (err, stdout, stderr) => {
-      const code = err === null ? 0 : typeof err.code === "number" ? err.code : -1;
-      resolve({ code, stdout, stderr });
-    });
+    const child = execFile(command, [...args], { env, maxBuffer: 64 << 20, timeout: 300_000 }, (_, stdout, stderr) =>
+      resolve({ code: exitCodeOf(child.exitCode, child.signalCode), stdout, stderr }),
+    );
   });
 }
 
-/** Free ports; all are bound simultaneously, so that they differ. */
-async function freePorts(amount: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: amount }, async () => {
-      const server = createServer().listen(0, "127.0.0.1");
-      await new Promise((resolve) => server.once("listening", resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+/** `COX_*` variables of free ports and networks, and an etcd without fsync. */
+async function freeSettings(): Promise<Record<string, string>> {
+  const ports = new Set<number>();
+  while (ports.size < portNames.length) ports.add(await freePort());
+  const variables = [...ports].map((port, index) => [portVariable(portNames[index] as (typeof portNames)[number]), String(port)]);
+  return {
+    ...Object.fromEntries(variables),
+    COX_POD_NETWORK: freeNetwork("10", 110, 190),
+    COX_SERVICE_NETWORK: freeNetwork("172", 16, 31),
+    COX_ETCD_WITHOUT_SYNC: "1",
+  };
+}
+
+/** A network that contains no address of this machine and is not registered by another cluster: its first two numbers. */
+function freeNetwork(first: string, from: number, to: number): string {
+  const used = [
+    ...Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address)),
+    ...readRegistry().flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr]),
+  ];
+  for (;;) {
+    const network = `${first}.${randomInt(from, to)}`;
+    if (!used.some((other) => other.startsWith(`${network}.`))) return network;
+  }
+}
+
+export interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+export interface ManualOptions {
+  /** Whether to run containerd and the kubelet too. */
+  readonly withNode?: boolean;
+  readonly etcdWithoutSync?: boolean;
+}
+
+/** A separate cluster for one test, whose processes the test starts one by one with the flags of `./cox up`. */
+export interface ManualCluster {
+  /** Certificates and kubeconfigs exist; processes run only after they are started. */
+  readonly settings: Settings;
+  start(spec: ProcessSpec): OwnProcess;
+  /** Client with the administrator's kubeconfig. */
+  client(): Promise<Client>;
+}
+
+/** After the test, its processes are stopped and its folder is removed. */
+export async function newManualCluster(t: TestContext, options: ManualOptions = {}): Promise<ManualCluster> {
+  const state = mkdtempSync(join(tmpdir(), "cox-start-"));
+  const { withNode = false, etcdWithoutSync = true } = options;
+  const asked = { ...askedByVariables(await freeSettings()), nodeName: "start-node", withNode, etcdWithoutSync };
+  const settings = newSettings(root, "default", state, withAsked(defaultChoices(), asked));
+  const started: OwnProcess[] = [];
+  const clients: Client[] = [];
+  t.after(async () => {
+    for (const client of clients) client.close();
+    await Promise.all(started.map((one) => one.stop()));
+    const left = settings.withNode ? await removeRemains(settings) : [];
+    rmSync(state, { recursive: true, force: true, maxRetries: 10 });
+    if (left.length > 0) throw new Error(`not removed: ${left.join(", ")}`);
+  });
+  makeFolderSync(join(state, "logs"));
+  makeFolderSync(join(state, "manifests"));
+  await prepareCertificates(settings);
+  return {
+    settings,
+    start(spec) {
+      const own = startOwn(settings, spec, started.length);
+      started.push(own);
+      return own;
+    },
+    async client() {
+      const client = newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 });
+      clients.push(client);
+      return client;
+    },
+  };
+}
+
+export interface OwnProcess {
+  readonly pid: number;
+  /** Its log since its last start. */
+  log(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, or the signal that ended it; undefined while it runs. */
+  end(): number | NodeJS.Signals | undefined;
+  /** Sends the signal; resolves when the process has exited. */
+  stop(name?: NodeJS.Signals): Promise<void>;
+}
+
+/** Child processes end with the test's process, even if that is killed. */
+function startOwn(settings: Settings, { name, command, args, env }: ProcessSpec, life: number): OwnProcess {
+  const file = join(settings.state, "logs", `${name}-${life}.log`);
+  const output = openSync(file, "a", 0o600);
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args], {
+    stdio: ["ignore", output, output],
+    cwd: settings.state,
+    env: { ...process.env, ...env },
+  });
+  closeSync(output);
+  child.on("error", () => {}); // treated as an exited process
+  const end = (): number | NodeJS.Signals | undefined => child.exitCode ?? child.signalCode ?? undefined;
+  return {
+    pid: child.pid ?? 0,
+    log: () => readFileSync(file, "utf8"),
+    signal: (signal) => void child.kill(signal),
+    end,
+    stop: (signal = "SIGKILL") => ended(child, signal),
+  };
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill(signal);
+  if (signal === "SIGKILL") child.kill("SIGCONT");
+  await exited;
+}
+
+/** Resolves when the process on this port is ready. @throws Error when the process has exited */
+export async function untilReady(settings: Settings, server: OwnProcess, port: number): Promise<void> {
+  const ca = readFileSync(pkiFile(settings, "ca.crt"), "utf8");
+  const client = newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1 });
+  try {
+    const isReady = async (): Promise<boolean> => {
+      if (server.end() !== undefined) return true;
+      return (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200;
+    };
+    await waitFor(`port ${port} to be ready`, isReady, { retry: () => true });
+  } finally {
+    client.close();
+  }
+  if (server.end() !== undefined) throw new Error(`it has ended (${server.end()}):\n${server.log().slice(-2_000)}`);
 }

@@ -7,7 +7,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { pkiFile } from "@coxswain/dev-cluster/pki";
-import { newOwnCluster, type OwnProcess, type TestContext, untilReady } from "../start/own-cluster.ts";
+import { newManualCluster, type OwnProcess, type TestContext, untilReady } from "../framework/own-cluster.ts";
 import type { Target } from "./attack.ts";
 import { userNames } from "./case.ts";
 import { connectInspector } from "./inspector.ts";
@@ -34,7 +34,7 @@ const groups: Readonly<Record<string, string>> = {
 const names: Readonly<Record<string, string>> = { node: "system:node:hostile" };
 
 export async function startAttackedServer(t: TestContext): Promise<AttackedServer> {
-  const cluster = await newOwnCluster(t);
+  const cluster = await newManualCluster(t);
   const { settings } = cluster;
   const file = (name: string): string => join(settings.state, name);
   const tokens = Object.fromEntries(

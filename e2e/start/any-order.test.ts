@@ -19,8 +19,8 @@ import { removeAllPods } from "@coxswain/dev-cluster/pods";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
 import { type Settings, withExtraArgs } from "@coxswain/dev-cluster/settings";
 import { daemonOf, isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
+import { type ManualCluster, newManualCluster, type OwnProcess } from "../framework/own-cluster.ts";
 import { type WaitOptions, waitFor } from "../framework/wait-for.ts";
-import { newOwnCluster, type OwnCluster, type OwnProcess } from "./own-cluster.ts";
 import { mountSlowDisk, type SlowDisk } from "./slow-disk.ts";
 
 const isLong = Boolean(process.env["COX_TEST_LONG"]);
@@ -71,7 +71,7 @@ function permutations<T>(items: readonly T[]): T[][] {
 }
 
 test("the processes of a cluster come up in whatever order and however far apart they are started", async (t) => {
-  const cluster = await newOwnCluster(t, { withNode: true });
+  const cluster = await newManualCluster(t, { withNode: true });
   const { settings } = cluster;
   await setUpNetwork(settings);
   writeContainerdConfig(settings);
@@ -104,7 +104,7 @@ test("the processes of a cluster come up in whatever order and however far apart
 });
 
 /** Fresh state, all processes, a Deployment; then everything is killed. */
-async function startOnce(cluster: OwnCluster, i: number, start: Start, slow: SlowDisk | undefined): Promise<void> {
+async function startOnce(cluster: ManualCluster, i: number, start: Start, slow: SlowDisk | undefined): Promise<void> {
   const { settings } = cluster;
   const ending = new AbortController();
   const running = new Map<string, OwnProcess>();

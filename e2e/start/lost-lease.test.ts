@@ -12,8 +12,8 @@ import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { deployments, leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
+import { newManualCluster, type OwnProcess, untilReady } from "../framework/own-cluster.ts";
 import { waitFor } from "../framework/wait-for.ts";
-import { newOwnCluster, type OwnProcess, untilReady } from "./own-cluster.ts";
 
 /** The long run uses upstream's defaults. */
 const seconds = process.env["COX_TEST_LONG"]
@@ -30,7 +30,7 @@ const daemons = [
 ] as const;
 
 test("after etcd stood still both lease holders have ended, and their replacements lead", async (t) => {
-  const cluster = await newOwnCluster(t);
+  const cluster = await newManualCluster(t);
   const { settings } = cluster;
   const etcd = cluster.start(etcdProcess(settings));
   const server = cluster.start(daemonProcess(settings, "kube-apiserver"));

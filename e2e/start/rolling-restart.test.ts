@@ -15,7 +15,7 @@ import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile, pkiFile } from "@coxswain/dev-cluster/pki";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import * as k8s from "@kubernetes/client-node";
-import { newOwnCluster, type OwnCluster, type OwnProcess, type TestContext, untilReady } from "./own-cluster.ts";
+import { type ManualCluster, newManualCluster, type OwnProcess, type TestContext, untilReady } from "../framework/own-cluster.ts";
 import { startTcpBalancer } from "./tcp-balancer.ts";
 
 const rounds = process.env["COX_TEST_LONG"] ? 10 : 2;
@@ -27,7 +27,7 @@ interface Writer {
 }
 
 async function startTwo(t: TestContext, flags: readonly string[], checksHealth: boolean) {
-  const cluster = await newOwnCluster(t);
+  const cluster = await newManualCluster(t);
   const { settings } = cluster;
   const other = { ...settings, ports: { ...settings.ports, apiserver: await freePort() } };
   cluster.start(etcdProcess(settings));
@@ -57,7 +57,7 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
 }
 
 /** @param honoursRetryAfter retry 429 and 503 with Retry-After, which client-node leaves to its caller */
-async function writersOf({ settings, client }: OwnCluster, honoursRetryAfter: boolean): Promise<Writer[]> {
+async function writersOf({ settings, client }: ManualCluster, honoursRetryAfter: boolean): Promise<Writer[]> {
   const file = kubeconfigFile(settings, "admin");
   const ours = await client();
   const kubectl = await findKubectl(settings);
