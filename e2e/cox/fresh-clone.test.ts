@@ -32,6 +32,15 @@ for (const { args, code, message } of [
   { args: ["list"], code: 0, message: /^cox: no cluster was started here/ },
   { args: ["down"], code: 0, message: /^cox: no cluster was started here; nothing to do\n$/ },
   { args: ["down", "--purg"], code: 2, message: /^cox: unknown option '--purg'; see .\/cox down --help\n$/ },
+  { args: ["status", "--nope"], code: 2, message: /^cox: unknown option '--nope'; see .\/cox status --help\n$/ },
+  { args: ["list", "--nope=x"], code: 2, message: /^cox: unknown option '--nope'; see .\/cox list --help\n$/ },
+  { args: ["logs", "--tail", "-1", "-f"], code: 1, message: /^cox: no cluster was started here/ },
+  {
+    args: ["up", "--kubelet-arg", "--v=4", "--nam", "b"],
+    code: 2,
+    message: /^cox: unknown option '--nam'; see .\/cox up --help\n$/,
+  },
+  { args: ["help", "nope"], code: 2, message: /^cox: unknown verb: nope; .\/cox help lists them\n$/ },
   { args: ["upp"], code: 2, message: /^cox: unknown verb: upp; .\/cox help lists them\n$/ },
 ]) {
   test(`${args.join(" ")} in a fresh clone says so and installs nothing`, async () => {

@@ -8,7 +8,7 @@ import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { startedBySupervisor } from "@coxswain/dev-cluster/cluster-processes";
 import { newProgress } from "@coxswain/dev-cluster/failure";
 import { mountsBelow } from "@coxswain/dev-cluster/mounts";
-import { runningPid } from "@coxswain/dev-cluster/processes";
+import { processState, runningPid } from "@coxswain/dev-cluster/processes";
 import { supervisorPid } from "@coxswain/dev-cluster/supervisor-client";
 import { up } from "@coxswain/dev-cluster/up";
 import { newOwnCluster, type OwnCluster, removeOwnCluster } from "../../framework/own-cluster.ts";
@@ -134,6 +134,20 @@ test("a daemon that ends at once is reported by up with its reason, and nothing 
   });
   assert.deepEqual(startedBySupervisor(settings.id), []);
   assert.equal(supervisorPid(settings), undefined);
+});
+
+test("up goes on when the API server is killed at the moment it has become ready", async (t) => {
+  const cluster = await clusterFor(t);
+  const settings = { ...cluster.settings, withNode: false };
+  const progress = newProgress();
+  let kills = 0;
+  const step = (text: string): void => {
+    progress.step(text);
+    if (text === "the API server is ready" && kills++ === 0)
+      process.kill(runningPid(settings, "kube-apiserver") as number, "SIGKILL");
+  };
+  await up(settings, { ...progress, step });
+  assert.equal(processState(settings, "kube-apiserver")?.restarts, kills);
 });
 
 test("up that is interrupted leaves nothing, or what status knows and down removes", async (t) => {

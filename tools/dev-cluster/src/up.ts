@@ -157,14 +157,14 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
 }
 
 /** Grants the API server's kubelet client access to the kubelet API, needed for exec and logs. */
-async function bindKubeletClient(client: Client): Promise<void> {
+async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<void> {
   const apiGroup = "rbac.authorization.k8s.io";
   const binding = {
     metadata: { name: "cox:kubelet-client" },
     roleRef: { apiGroup, kind: "ClusterRole", name: "system:kubelet-api-admin" },
     subjects: [{ apiGroup, kind: "User", name: kubeletClientName }],
   };
-  await client.create(clusterRoleBindings, binding as never).catch((err: unknown) => {
+  await client.create(clusterRoleBindings, binding as never, { signal }).catch((err: unknown) => {
     if (!isAlreadyExists(err)) throw err;
   });
 }
@@ -180,17 +180,18 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
     await answers("etcd"); // first, to be named as the reason when it is why the API server is not ready
     await answers("kube-apiserver");
     progress.step("the API server is ready");
-    await bindKubeletClient(client);
+    await untilAnswered(watch, progress, "the API server's rights at the kubelet are granted", async (signal) => {
+      await bindKubeletClient(client, signal);
+      return undefined;
+    });
     const others = processNames(settings).filter((name) => !["etcd", "kube-apiserver"].includes(name));
     await Promise.all([
       ...others.map(answers),
       // Pods are rejected without it.
-      watch.until("the default service account exists", async () => {
-        const [account, authority] = await Promise.all([
-          client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
-          client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }).catch(() => undefined),
-        ]);
-        return account !== undefined && authority !== undefined ? undefined : "the controller manager has not made it yet";
+      untilAnswered(watch, progress, "the default service account exists", async (signal) => {
+        await client.get(serviceAccounts, { namespace: "default", name: "default" }, { signal });
+        await client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }, { signal });
+        return undefined;
       }),
       settings.withNode && nodeIsReady(settings, progress, watch, client),
     ]);
@@ -199,14 +200,33 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
   }
 }
 
+const requestMs = 5_000;
+
+/**
+ * Like `watch.until` for requests to the API server, which may be restarted meanwhile: a failed one is the reason to try again.
+ * @param ask its signal is aborted by Ctrl-C and after 5 s
+ */
+function untilAnswered(
+  watch: Watch,
+  progress: Progress,
+  what: string,
+  ask: (signal: AbortSignal) => Promise<string | undefined>,
+): Promise<void> {
+  return watch.until(what, () =>
+    ask(AbortSignal.any([progress.signal, AbortSignal.timeout(requestMs)])).catch((err: Error) => err.message),
+  );
+}
+
 async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
-  await watch.until(`node ${settings.nodeName} is Ready`, async () => {
-    const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
-    const ready = node?.status?.conditions?.find((condition) => condition.type === "Ready");
-    return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not registered it yet");
+  const { nodeName: name } = settings;
+  await untilAnswered(watch, progress, `node ${name} is Ready`, async (signal) => {
+    const node = await client.get<Node>(nodes, { name }, { signal });
+    const ready = node.status?.conditions?.find((condition) => condition.type === "Ready");
+    if (ready?.status !== "True") return ready?.message ?? "the kubelet has not said so yet";
+    await client.patch(nodes, { name }, { type: "merge", body: { metadata: { labels: roleLabels } } }, { signal });
+    return undefined;
   });
-  await client.patch(nodes, { name: settings.nodeName }, { type: "merge", body: { metadata: { labels: roleLabels } } });
-  progress.step(`node ${settings.nodeName} is Ready`);
+  progress.step(`node ${name} is Ready`);
 }
 
 /**
