@@ -180,8 +180,10 @@ function newSupervised(
       const poll = setInterval(() => {
         if (startTimeOf(pid) === startTime) return;
         clearInterval(poll);
-        const line = lastLine(logFile(place, spec.name), 0);
-        const reason = `ended, exit code unknown (an earlier supervisor had started it)${line === undefined ? "" : `: ${line}`}`;
+        const line = lastLine(logFile(place, spec.name), 0) ?? "";
+        // A process that was killed has written nothing about it: its last line is a reason only when it is an error.
+        const why = /^(\w*Error: |[EF]\d{4} )/.test(line) ? `: ${line}` : "";
+        const reason = `ended, exit code unknown (an earlier supervisor had started it)${why}`;
         log(`${spec.name} ${reason}`);
         dispatch({ type: "ended", reason, ranMs: performance.now() - begun });
       }, adoptedPollMs);
