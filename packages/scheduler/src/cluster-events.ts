@@ -84,13 +84,15 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
     const labels = namespaceLabels(pod.metadata.namespace ?? "");
     queue.wakeUp(event, (waiting) => wantsNear(waiting, pod, labels));
   };
+  const waits = (pod: Pod): void => {
+    if (!isOurs(pod)) return;
+    queue.add(pod);
+    nominator.set(pod);
+  };
   informer.addHandler({
     added(pod) {
       if (pod.spec.nodeName) assigned(pod, "Pod/Add");
-      else if (isOurs(pod)) {
-        queue.add(pod);
-        nominator.set(pod);
-      }
+      else waits(pod);
     },
     updated(old, pod) {
       if (pod.spec.nodeName) {
@@ -99,7 +101,12 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
           nominator.delete(pod);
         }
         assigned(pod, "Pod/Update");
-      } else if (isOurs(pod) && old.metadata.resourceVersion !== pod.metadata.resourceVersion && !cache.isAssumed(pod)) {
+      } else if (old.spec.nodeName) {
+        // Only after a restore of etcd to a state before the binding: the pod has to be scheduled again.
+        cache.removePod(old);
+        queue.wakeUp("Pod/Delete");
+        waits(pod);
+      } else if (isOurs(pod) && old !== pod && !cache.isAssumed(pod)) {
         queue.update(old, pod);
         nominator.update(old, pod);
       }

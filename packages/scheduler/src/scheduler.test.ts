@@ -387,3 +387,15 @@ test("a pod deleted while an extender is asked about its victims sends nobody aw
   await step(1_000);
   assert.equal(names.where("lesser"), "a");
 });
+
+test("a pod whose binding a restore of etcd took back is bound again, and its place is free meanwhile", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  names.node("a", { cpu: "2" });
+  names.pod("web", { cpu: "2", priority: 1 });
+  await step();
+  assert.equal(names.where("web"), "a");
+  const bound = client.object<Pod>(pods, "default/web") as Pod;
+  client.put(pods, { ...bound, spec: { ...bound.spec, nodeName: undefined } });
+  await step(1_000);
+  assert.equal(names.where("web"), "a");
+});
