@@ -361,3 +361,30 @@ test("backoff that grew is that long again after a failure within the quiet whil
   assert.equal(backoff.next(), 800);
   assert.equal(backoff.next(), 1600);
 });
+
+test("after a refused version, an object that changed under its version is told, one that did not is not", async (t) => {
+  const { client, clock, informer, seen } = await started(t, (c) =>
+    c.put(pods, aPod({ name: "same", labels: { v: "1" } }), aPod({ name: "other", labels: { v: "1" } })),
+  );
+  seen.length = 0;
+  client.react("list", "pods", () => ({
+    metadata: { resourceVersion: "2" },
+    items: [
+      informer.lister.get("default/same"),
+      {
+        ...structuredClone(informer.lister.get("default/other")),
+        metadata: { ...informer.lister.get("default/other")?.metadata, labels: { v: "0" } },
+      },
+    ],
+  }));
+  let once = true;
+  client.react("watch", "pods", () => {
+    if (once) client.compact();
+    once = false;
+    return undefined;
+  });
+  client.endWatches();
+  await clock.advance(10_000);
+  await settle();
+  assert.deepEqual(seen, ["1>0"]);
+});

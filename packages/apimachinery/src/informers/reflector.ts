@@ -22,7 +22,7 @@ export interface ReflectorTarget {
 export interface ReflectorSink<T> {
   /**
    * Replaces the content: objects that are not in `objects` were deleted.
-   * @param isOtherHistory etcd was restored: an equal resourceVersion may belong to another state
+   * @param isOtherHistory etcd may have been restored: an equal resourceVersion may belong to another state
    */
   replace(objects: T[], isOtherHistory: boolean): void;
   set(object: T): void;
@@ -55,8 +55,8 @@ export async function runReflector<T extends KubeObject>(options: {
   let isOtherHistory = false;
 
   const list = async (): Promise<void> => {
-    const { objects, version } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
-    sink.replace(objects, isOtherHistory);
+    const { objects, version, wasRefused } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
+    sink.replace(objects, isOtherHistory || wasRefused);
     isOtherHistory = false;
     resourceVersion = version;
   };
@@ -92,6 +92,8 @@ export async function runReflector<T extends KubeObject>(options: {
         if (isResourceExpired(err) || isGone(err)) {
           log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
           resourceVersion = "";
+          // A server also refuses the versions from before a restore as too old.
+          isOtherHistory = true;
           return;
         }
         if (isTooLarge(err)) {
@@ -140,14 +142,13 @@ async function listAll<T extends KubeObject>(
   target: ReflectorTarget,
   atLeast: string,
   signal: AbortSignal,
-): Promise<{ objects: T[]; version: string }> {
+): Promise<{ objects: T[]; version: string; wasRefused: boolean }> {
   try {
-    return await listPages<T>(client, target, atLeast, signal);
+    return { ...(await listPages<T>(client, target, atLeast, signal)), wasRefused: false };
   } catch (err) {
+    if (atLeast === "" || !(isResourceExpired(err) || isGone(err) || isTooLarge(err))) throw err;
     // The version is expired, or not yet reached by this server: list the most recent state.
-    if (atLeast !== "" && (isResourceExpired(err) || isGone(err) || isTooLarge(err)))
-      return listPages<T>(client, target, "", signal);
-    throw err;
+    return { ...(await listPages<T>(client, target, "", signal)), wasRefused: true };
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "../client/client.ts";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { Logger } from "../logging/logger.ts";
+import { deepEqual } from "../meta/deep-equal.ts";
 import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
 import { keyOf } from "../meta/object-key.ts";
 import type { KubeObject } from "../meta/types.ts";
@@ -89,8 +90,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       return object;
     }
   };
-  const set = (received: T): void => {
-    const object = transform(received);
+  const set = (object: T): void => {
     const before = store.get(keyOf(object));
     if (before === undefined) {
       store.set(object);
@@ -114,16 +114,21 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
       for (const key of [...store.keys()]) {
         if (!present.has(key)) remove(store.get(key) as T);
       }
-      for (const object of objects) {
-        const before = store.get(keyOf(object));
-        const same = before !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion;
-        if (!same || isOtherHistory || before.metadata.uid !== object.metadata.uid) set(object);
+      for (const received of objects) {
+        const before = store.get(keyOf(received));
+        const same =
+          before !== undefined &&
+          before.metadata.resourceVersion === received.metadata.resourceVersion &&
+          before.metadata.uid === received.metadata.uid;
+        if (same && !isOtherHistory) continue;
+        const object = transform(received);
+        if (!same || !deepEqual(before, object)) set(object);
       }
       if (synced) return;
       synced = true;
       firstList.resolve();
     },
-    set,
+    set: (received: T) => set(transform(received)),
     delete: (last: T) => remove(transform(last)),
   };
   const resync = (): void => {

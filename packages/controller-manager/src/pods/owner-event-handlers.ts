@@ -60,7 +60,7 @@ export function ownerEventHandlers<T extends KubeObject, O extends KubeObject>(
       queue.enqueue(keyOf(owner));
     },
     updated(old, now) {
-      if (old.metadata.resourceVersion === now.metadata.resourceVersion) return; // a resync
+      if (old === now) return; // a resync
       const relabelled = !deepEqual(old.metadata.labels ?? {}, now.metadata.labels ?? {});
       if (now.metadata.deletionTimestamp) {
         deleted(now);

@@ -102,7 +102,7 @@ export function serviceSources(informers: InformerFactory): Source[] {
 
 /** Whether the change of the Pod affects endpoints. Source: endpointutil.podEndpointsChanged */
 export function endpointChanged(old: Pod, now: Pod): boolean {
-  if (old.metadata.resourceVersion === now.metadata.resourceVersion) return false; // a resync
+  if (old === now) return false; // a resync
   return !deepEqual(endpointState(old), endpointState(now));
 }
 

@@ -113,7 +113,7 @@ export class EventHandlers {
   #nodeUpdated(old: Node, now: Node): void {
     if (isManaged(old) !== isManaged(now)) this.#nodeChanged(now);
     const listed = usedOrAttached(old, now);
-    if (old.metadata.resourceVersion === now.metadata.resourceVersion || listed.size === 0) return;
+    if (old === now || listed.size === 0) return;
     this.#ctx.enqueueNode(keyOf(now));
     this.#enqueueVolumes(listed);
   }

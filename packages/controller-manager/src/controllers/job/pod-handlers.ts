@@ -67,7 +67,7 @@ export function podHandlers(ctx: JobContext, queue: SourceQueue): InformerHandle
       queue.enqueue(keyOf(job));
     },
     updated(old, pod) {
-      if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
+      if (old === pod) return; // a resync
       if (pod.metadata.deletionTimestamp) return podDeleting(pod, false);
       const moved = !deepEqual(controllerOf(old), controllerOf(pod));
       const before = moved ? jobOfPod(ctx, old) : undefined;
