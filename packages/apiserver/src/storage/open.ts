@@ -262,7 +262,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
       currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
       past: (after, upTo) => readPast(client, below, after, upTo, options),
       writeBarrier: () => translated(client.put(below + barrierKey, noBytes)),
-      watch: (after, { onChanges, onProgress, onLost }) =>
+      watch: (after, { onChanges, onProgress, onLost, onOtherHistory }) =>
         startEtcdWatch({
           client,
           prefix: below,
@@ -281,6 +281,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
               revision,
             ),
           onCompacted: onLost,
+          onOtherHistory,
         }),
     },
   });

@@ -8,7 +8,7 @@ import { type ChangeHandlers, type ChangeSource, newChangeFeed, type RawChange }
 
 /** A store whose watch emits only what the test sends. */
 function aSource() {
-  let handlers: ChangeHandlers = { onChanges() {}, onProgress() {}, onLost() {} };
+  let handlers: ChangeHandlers = { onChanges() {}, onProgress() {}, onLost() {}, onOtherHistory() {} };
   const source = {
     revision: 10,
     reads: 0,
@@ -44,6 +44,7 @@ function aSource() {
     },
     progress: (revision: number) => handlers.onProgress(revision),
     lose: () => handlers.onLost(),
+    finds: () => handlers.onOtherHistory(),
     async past(after: number) {
       return { after, changes: [{ key: "pods/web/a", value: Buffer.from("1"), revision: after + 1, previous: undefined }] };
     },
@@ -271,9 +272,30 @@ test("a store that has gone back to an older revision fills all caches anew, and
   source.revision = 5;
   assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh()]), [undefined, undefined]);
   await reset.promise;
-  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[11, 6], 6, 1]);
-  source.revision = 8;
-  assert.equal(await feed.fresh(), 8, "by a barrier of its own");
+  // Clients hold revisions up to 20: the first one that none of them can hold is 21.
+  assert.deepEqual([source.watchedFrom, feed.revision, feed.restoredAt, feed.generation], [[11, 21], 21, 21, 1]);
+  source.revision = 23;
+  assert.equal(await feed.fresh(), 23, "by a barrier of its own");
+});
+
+test("a restored store that is too far back is not written past what was known", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 100_000 }]);
+  source.revision = 5;
+  await feed.fresh();
+  assert.deepEqual([source.barriers, feed.revision, feed.restoredAt], [1, 6, 6]);
+});
+
+test("a watch that finds another history fills all caches anew, though the store is not behind", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  let resets = 0;
+  feed.attach("pods", { apply() {}, reset: () => void resets++ });
+  source.revision = 30;
+  source.finds();
+  await settle();
+  assert.deepEqual([resets, feed.revision, feed.restoredAt], [1, 31, 31]);
 });
 
 test("a cache that fails on a change is filled anew", async () => {

@@ -61,6 +61,8 @@ export interface ChangeHandlers {
   /** All changes up to `revision` were delivered; there may be none at it. */
   onProgress(revision: number): void;
   onLost(): void;
+  /** etcd was restored: changes that were delivered did not happen there. */
+  onOtherHistory(): void;
 }
 
 export interface ChangeWatch {
@@ -104,6 +106,8 @@ const patienceMs = 4;
 const progressPatienceMs = 100;
 /** When the revision is not reached within this time, reads go to etcd. */
 const catchUpTimeoutMs = 3_000;
+/** How many revisions are written to get past those of a history that a restore took away. */
+const mostBarriers = 1_000;
 /** Concurrent reads of the revision; further requests share the next one. */
 const concurrentReads = 4;
 
@@ -223,9 +227,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       .currentRevision()
       .then((present) => {
         if (present < known && of === generation) {
-          log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, { known, present });
-          isRestored = true;
-          restart();
+          goneBack({ known, present });
         }
         read.resolve(present);
       }, read.reject)
@@ -233,6 +235,12 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
         readsRunning--;
         if (nextRead !== undefined) startRead();
       });
+  }
+
+  function goneBack(seen: Record<string, number>): void {
+    log.error("etcd has gone back to an older revision: was it restored from a backup?", undefined, seen);
+    isRestored = true;
+    restart();
   }
 
   let barrier: Promise<void> | undefined;
@@ -304,7 +312,15 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   /** @param isLost the caches miss changes */
   async function begin(isLost: boolean): Promise<void> {
     // With a barrier, `tellPast` can detect that it has received everything before it.
-    const present = await source.writeBarrier().catch(() => source.currentRevision());
+    let present = await source.writeBarrier().catch(() => source.currentRevision());
+    if (isRestored) {
+      // Clients hold revisions up to `revision` that the restored store gives out again. Once it is past them they can be told apart.
+      for (let i = 0; present <= revision && revision - present < mostBarriers && i < mostBarriers; i++) {
+        const written = await source.writeBarrier().catch(() => undefined);
+        if (written === undefined) break;
+        present = written;
+      }
+    }
     if (stopped) return;
     startRevision = present;
     if (isLost) {
@@ -318,7 +334,12 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     }
     advance(present);
     const of = generation;
-    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo, of), onProgress, onLost: restart });
+    watch = source.watch(present, {
+      onChanges: (changes, upTo) => onChanges(changes, upTo, of),
+      onProgress,
+      onLost: restart,
+      onOtherHistory: () => goneBack({ known: revision }),
+    });
   }
 
   /** The watch fell behind etcd's compaction, or etcd contradicted or lost earlier revisions: all caches are listed again. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import protobuf from "protobufjs/minimal.js";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
@@ -15,10 +16,11 @@ interface Answer {
   fragment?: boolean;
   canceled?: boolean;
   compacted?: number;
+  created?: boolean;
 }
 
 /** Encodes a WatchResponse (rpc.proto): a progress reply (watch id -1), or events at these revisions. */
-function answer({ progress, events = [], fragment = false, canceled = false, compacted }: Answer): Buffer {
+function answer({ progress, events = [], fragment = false, canceled = false, compacted, created = false }: Answer): Buffer {
   const message = protobuf.Writer.create();
   message
     .uint32((1 << 3) | 2)
@@ -27,6 +29,7 @@ function answer({ progress, events = [], fragment = false, canceled = false, com
     .int64(progress ?? 0)
     .ldelim();
   message.uint32(2 << 3).int64(progress === undefined ? 0 : -1);
+  if (created) message.uint32(3 << 3).bool(true);
   if (canceled) message.uint32(4 << 3).bool(true);
   if (compacted !== undefined) message.uint32(5 << 3).int64(compacted);
   if (fragment) message.uint32(7 << 3).bool(true);
@@ -55,13 +58,14 @@ function requestText(bytes: Buffer): string {
 }
 
 /** A watch after revision 10 whose responses the test sends. */
-function aWatch(busy?: Promise<void>) {
+function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   let handlers: GrpcStreamHandlers | undefined;
   let opened = 0;
   const written: Buffer[] = [];
   const clock = newFakeClock();
   const told: string[] = [];
   const client: Partial<EtcdClient> = {
+    ...(range !== undefined && { range }),
     openWatch(_turn, given) {
       handlers = given;
       opened++;
@@ -85,6 +89,7 @@ function aWatch(busy?: Promise<void>) {
       return busy;
     },
     onCompacted: () => void told.push("compacted"),
+    onOtherHistory: () => void told.push("other history"),
     progress: {
       trust,
       onProgress: (revision) => void told.push(`progress ${revision}`),
@@ -263,3 +268,33 @@ test("a stream opened after a silent one is given its own time before it is aske
   assert.equal(opened(), 3);
   watch.stop();
 });
+
+for (const { name, kvs, error, want } of [
+  { name: "still there", kvs: [{ modRevision: 12 }], want: [] },
+  { name: "compacted", error: new EtcdError("compacted", "compacted"), want: [] },
+  { name: "not answered for", error: new EtcdError("unavailable", "lost"), want: [] },
+  { name: "of another revision", kvs: [{ modRevision: 9 }], want: ["other history"] },
+  { name: "not there", kvs: [], want: ["other history"] },
+  { name: "of the future", error: new EtcdError("future-revision", "future"), want: ["other history"] },
+]) {
+  test(`after a reconnect the last event that was told is looked up: ${name}`, async () => {
+    const asked: string[] = [];
+    const { watch, told, says, breaks, clock } = aWatch(undefined, async ({ key, revision }) => {
+      asked.push(`${key} at ${revision}`);
+      if (error !== undefined) throw error;
+      return { revision: 20, count: 1, more: false, kvs: kvs as never };
+    });
+    says({ created: true });
+    says({ events: [11, 12] });
+    breaks();
+    await clock.advance(5_000);
+    says({ created: true });
+    await settle();
+    assert.deepEqual(asked, ["/registry/pods/web/p12 at 12"]);
+    assert.deepEqual(
+      told.filter((one) => one.startsWith("other")),
+      want,
+    );
+    watch.stop();
+  });
+}

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { EtcdClient } from "./client.ts";
+import { etcdErrorOf } from "./errors.ts";
 import type { GrpcStream } from "./grpc.ts";
 import type { ProgressTrust } from "./progress-trust.ts";
 import {
@@ -42,6 +43,8 @@ export interface EtcdWatchOptions {
   onEvents(events: WatchEventMessage[], revision: number): void | Promise<void>;
   /** The requested revision is compacted; the watch has ended. */
   onCompacted(compactRevision: number): void;
+  /** etcd was restored: an event that this watch has delivered did not happen there. The watch has ended. */
+  onOtherHistory?(): void;
   /** Progress of an idle watch. Called after all events up to the revision. */
   progress?: {
     trust: ProgressTrust;
@@ -64,6 +67,8 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   let revision = options.after;
   /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
   let seen = options.after;
+  /** The last change of an object: after a reconnect etcd still has to know it. */
+  let witness: { key: string; revision: number } | undefined;
   let stopped = false;
   let turn = 0;
   let failures = 0;
@@ -123,7 +128,10 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     }
     // Queried after the stream is established: only then is the member known, and it cannot restart
     // in an older version unnoticed.
-    if (response.created) options.progress?.trust.ask();
+    if (response.created) {
+      options.progress?.trust.ask();
+      if (turn > 0) void checkHistory();
+    }
     if (response.watchId === everyWatch && pending.length === 0 && options.progress?.trust.trusted) {
       revision = Math.max(revision, response.revision);
       options.progress.onProgress(revision);
@@ -151,10 +159,32 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     }
     seen = last;
     revision = last;
+    const put = fresh.findLast(({ type }) => type === "put");
+    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision };
     const busy = options.onEvents(fresh, last);
     if (busy === undefined) return;
     delivering = true;
     void busy.then(goOn);
+  }
+
+  /**
+   * A restored etcd gives out revisions again: from its events alone a watch that missed the restore cannot tell that what it has
+   * delivered before belongs to another history.
+   */
+  async function checkHistory(): Promise<void> {
+    if (witness === undefined || options.onOtherHistory === undefined) return;
+    const { key, revision: at } = witness;
+    let isKnown: boolean;
+    try {
+      const { kvs } = await client.range({ key, revision: at, keysOnly: true });
+      isKnown = kvs[0]?.modRevision === at;
+    } catch (err) {
+      // Compacted, or not answered: unknown.
+      isKnown = etcdErrorOf(err).reason !== "future-revision";
+    }
+    if (isKnown || stopped) return;
+    stop();
+    options.onOtherHistory();
   }
 
   function goOn(): void {
