@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -15,7 +16,7 @@ import { type Leases, newLeases } from "./etcd/leases.ts";
 import { newProgressTrust } from "./etcd/progress-trust.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
-import { type EtcdWatch, startEtcdWatch } from "./etcd/watcher.ts";
+import { type EtcdWatch, startEtcdWatch, type Witness } from "./etcd/watcher.ts";
 import { barrierKey, cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
 import { goTypeName, type StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
@@ -255,13 +256,20 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
   const client = around(newEtcdClient({ servers, ca, cert, key, identity, calls, connect }));
   const below = `${prefix}/`;
   const trust = newProgressTrust({ client, clock, log });
+  let lastBarrier: Witness | undefined;
   const feed = newChangeFeed({
     clock,
     log,
     source: {
       currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
       past: (after, upTo) => readPast(client, below, after, upTo, options),
-      writeBarrier: () => translated(client.put(below + barrierKey, noBytes)),
+      async writeBarrier() {
+        // A value of its own: a restored etcd may have another barrier at the same revision.
+        const value = Buffer.from(randomUUID());
+        const revision = await translated(client.put(below + barrierKey, value));
+        lastBarrier = { key: below + barrierKey, revision, value };
+        return revision;
+      },
       watch: (after, { onChanges, onProgress, onLost, onOtherHistory }) =>
         startEtcdWatch({
           client,
@@ -282,6 +290,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
             ),
           onCompacted: onLost,
           onOtherHistory,
+          witness: lastBarrier?.revision === after ? lastBarrier : undefined,
         }),
     },
   });
@@ -299,7 +308,6 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
   };
 }
 
-const noBytes = Buffer.alloc(0);
 /** History loaded at startup, for watches that began before the restart. */
 const rememberedRevisions = 2_000;
 const pastTimeoutMs = 3_000;

@@ -269,11 +269,13 @@ test("a stream opened after a silent one is given its own time before it is aske
   watch.stop();
 });
 
+const none = Buffer.alloc(0);
 for (const { name, kvs, error, want } of [
-  { name: "still there", kvs: [{ modRevision: 12 }], want: [] },
+  { name: "still there", kvs: [{ modRevision: 12, value: none }], want: [] },
   { name: "compacted", error: new EtcdError("compacted", "compacted"), want: [] },
   { name: "not answered for", error: new EtcdError("unavailable", "lost"), want: [] },
-  { name: "of another revision", kvs: [{ modRevision: 9 }], want: ["other history"] },
+  { name: "of another revision", kvs: [{ modRevision: 9, value: none }], want: ["other history"] },
+  { name: "of another value", kvs: [{ modRevision: 12, value: Buffer.from("1") }], want: ["other history"] },
   { name: "not there", kvs: [], want: ["other history"] },
   { name: "of the future", error: new EtcdError("future-revision", "future"), want: ["other history"] },
 ]) {

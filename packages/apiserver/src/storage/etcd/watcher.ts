@@ -43,8 +43,10 @@ export interface EtcdWatchOptions {
   onEvents(events: WatchEventMessage[], revision: number): void | Promise<void>;
   /** The requested revision is compacted; the watch has ended. */
   onCompacted(compactRevision: number): void;
-  /** etcd was restored: an event that this watch has delivered did not happen there. The watch has ended. */
+  /** etcd was restored: a write that was seen did not happen there. The watch has ended. */
   onOtherHistory?(): void;
+  /** The write at `after`, where it is known. */
+  witness?: Witness | undefined;
   /** Progress of an idle watch. Called after all events up to the revision. */
   progress?: {
     trust: ProgressTrust;
@@ -54,6 +56,13 @@ export interface EtcdWatchOptions {
   };
   clock: Clock;
   log: Logger;
+}
+
+/** A write that etcd has to know for as long as its history is the same and not compacted. */
+export interface Witness {
+  readonly key: string;
+  readonly revision: number;
+  readonly value: Buffer;
 }
 
 /** A stream silent for this long gets a progress request; after the same time again without a reply it is reconnected. */
@@ -67,8 +76,8 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   let revision = options.after;
   /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
   let seen = options.after;
-  /** The last change of an object: after a reconnect etcd still has to know it. */
-  let witness: { key: string; revision: number } | undefined;
+  /** The last write seen. */
+  let { witness } = options;
   let stopped = false;
   let turn = 0;
   let failures = 0;
@@ -160,7 +169,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     seen = last;
     revision = last;
     const put = fresh.findLast(({ type }) => type === "put");
-    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision };
+    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision, value: Buffer.from(put.kv.value) };
     const busy = options.onEvents(fresh, last);
     if (busy === undefined) return;
     delivering = true;
@@ -173,11 +182,11 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
    */
   async function checkHistory(): Promise<void> {
     if (witness === undefined || options.onOtherHistory === undefined) return;
-    const { key, revision: at } = witness;
+    const { key, revision: at, value } = witness;
     let isKnown: boolean;
     try {
-      const { kvs } = await client.range({ key, revision: at, keysOnly: true });
-      isKnown = kvs[0]?.modRevision === at;
+      const { kvs } = await client.range({ key, revision: at });
+      isKnown = kvs[0]?.modRevision === at && kvs[0].value.equals(value);
     } catch (err) {
       // Compacted, or not answered: unknown.
       isKnown = etcdErrorOf(err).reason !== "future-revision";
