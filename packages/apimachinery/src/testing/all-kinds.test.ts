@@ -11,8 +11,9 @@ import { formatGroupVersion, type GroupVersionKind } from "../meta/group-version
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
-import { arbitraryObject, randomOf } from "./arbitrary-object.ts";
+import { arbitraryObject } from "./arbitrary-object.ts";
 import { cpuMsOf } from "./cpu-time.ts";
+import { randomOf } from "./random.ts";
 
 const kinds = scheme.kinds();
 const nameOf = (gvk: GroupVersionKind): string => `${formatGroupVersion(gvk)} ${gvk.kind}`;

@@ -3,10 +3,9 @@ import { setOwn } from "../codec/json-parse.ts";
 import { formatGroupVersion } from "../meta/group-version.ts";
 import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { type Random, randomOf } from "./random.ts";
 
 type Fields = Record<string, unknown>;
-/** Returns a number in [0, 1). */
-type Random = () => number;
 
 /**
  * Arbitrary objects of a type: a random subset of fields with well-typed values, including unusual ones. Values that
@@ -132,15 +131,4 @@ function oneOf<T>(list: readonly T[], random: Random): T {
 
 function below(n: number, random: Random): number {
   return Math.floor(random() * n);
-}
-
-/** mulberry32: a deterministic generator of numbers in [0, 1). */
-export function randomOf(seed: number): Random {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 4294967296;
-  };
 }

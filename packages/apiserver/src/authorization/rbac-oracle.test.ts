@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@coxswain/apimachinery/testing/random";
 import type { Attributes, PolicyRule } from "./authorizer.ts";
 import { rbac } from "./rbac.ts";
 import { newRuleResolver, type RbacBinding, type RbacPolicy } from "./rule-resolver.ts";
@@ -157,15 +158,9 @@ function randomAttributes(random: Random): Attributes {
 
 type Random = ReturnType<typeof newRandom>;
 
-/** Deterministic for a seed. Source: the generator mulberry32 */
+/** Deterministic for a seed. */
 function newRandom(seed: number) {
-  let state = seed;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = randomOf(seed);
   const below = (limit: number): number => Math.floor(next() * limit);
   return {
     chance: (share: number): boolean => next() < share,

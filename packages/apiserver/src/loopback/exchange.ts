@@ -99,8 +99,8 @@ export class LoopbackExchange implements Exchange {
     };
   }
 
-  destroy(): void {
-    this.#end(new Error("the request was broken off"));
+  destroy(reason = new Error("the request was broken off")): void {
+    this.#end(reason);
   }
 
   goAway(): void {}

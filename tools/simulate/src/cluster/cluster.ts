@@ -15,13 +15,22 @@ import { runScheduler } from "./scheduler.ts";
 /** Two API servers over one etcd, two controller managers, two schedulers, three nodes. */
 export interface Cluster {
   readonly etcd: MemoryEtcd;
-  readonly servers: readonly (SimulatedApiServer | undefined)[];
+  readonly servers: readonly ServerSlot[];
   readonly daemons: readonly Daemon[];
   readonly machines: readonly Machine[];
   /** Of the user, over a network that loses nothing. */
   readonly client: Client;
   /** Which API server each daemon speaks with: changed by faults. */
   readonly routes: Map<string, number>;
+}
+
+/** The place of an API server, which can crash anywhere and is started again. */
+export interface ServerSlot {
+  /** undefined: it is down, or not ready yet. */
+  readonly server: SimulatedApiServer | undefined;
+  /** Resolves when it serves; does nothing when it runs. */
+  start(): Promise<void>;
+  crash(): void;
 }
 
 export interface ClusterOptions {
@@ -42,24 +51,15 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { world, log = () => discardLogger } = options;
   const etcd = newMemoryEtcd(options.initial);
   const api: ApiNetwork = { ...options.api, observed: options.observe(etcd) };
-  const servers: (SimulatedApiServer | undefined)[] = [];
-  for (const number of [0, 1]) {
-    const process = newProcess(world, `apiserver-${number}`);
-    servers.push(
-      await world.until(
-        "the start of an API server",
-        startSimulatedApiServer({ world, process, etcd, network: options.etcd(number), log: log(process) }),
-        60_000,
-      ),
-    );
-  }
+  const servers = [0, 1].map((number) => newServerSlot(options, etcd, number));
+  for (const slot of servers) await world.until("the start of an API server", slot.start(), 60_000);
   const routes = new Map<string, number>();
   const machines = [1, 2, 3].map((number) => newMachine(`node-${number}`));
   const daemon = (name: string, run: Parameters<typeof newDaemon>[0]["run"]): Daemon =>
     newDaemon({
       world,
       name,
-      backend: () => servers[routes.get(name) ?? 0],
+      backend: () => servers[routes.get(name) ?? 0]?.server,
       network: api,
       skewMs: options.skewMs(name),
       log,
@@ -72,12 +72,45 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   ];
   for (const one of daemons) one.start();
   const user = newProcess(world, "user");
-  const transport = newSimulatedTransport(world, user, () => servers[0], { delayMs: () => 1, loses: () => undefined });
+  const transport = newSimulatedTransport(world, user, () => servers[0]?.server, { delayMs: () => 1, loses: () => undefined });
   const client = newClient(
     { host: "http://simulated", token: adminToken, qps: -1, userAgent: "user" },
     { clock: user.clock, transport },
   );
   return { etcd, servers, daemons, machines, client, routes };
+}
+
+function newServerSlot(
+  { world, etcd: networkOf, log = () => discardLogger }: ClusterOptions,
+  etcd: MemoryEtcd,
+  number: number,
+): ServerSlot {
+  const name = `apiserver-${number}`;
+  const network = networkOf(number);
+  let lives = 0;
+  let process: SimulatedProcess | undefined;
+  let server: SimulatedApiServer | undefined;
+  return {
+    get server() {
+      return server;
+    },
+    async start() {
+      if (process !== undefined) return;
+      const mine = newProcess(world, ++lives === 1 ? name : `${name}#${lives}`);
+      process = mine;
+      const started = await startSimulatedApiServer({ world, process: mine, etcd, network, log: log(mine) });
+      if (process === mine) server = started;
+      else started.crash();
+    },
+    crash() {
+      if (process === undefined) return;
+      world.note(`${process.name} crashes`);
+      if (server === undefined) process.crash();
+      else server.crash();
+      process = undefined;
+      server = undefined;
+    },
+  };
 }
 
 let first: Promise<readonly KeyValue[]> | undefined;

@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { Readable } from "node:stream";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { ConnectionLost } from "@coxswain/apimachinery/client/transport-errors";
-import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
-import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
-import type { Exchange, ExchangeHandler, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { TransportRequest } from "@coxswain/apimachinery/client/transport-messages";
+import type { ExchangeHandler, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import { LoopbackExchange } from "@coxswain/apiserver/loopback/exchange";
 import type { Observed } from "../invariants/observed.ts";
 import type { SimulatedProcess, World } from "../world/world.ts";
 
@@ -67,17 +66,14 @@ export function newSimulatedTransport(
             return fail(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
           }
           if (fate === "request") return fail(new ConnectionLost("the request was lost"));
-          const exchange = new SimulatedExchange(request, world, network, owner, target.process, {
-            answered: (response) => {
-              if (fate === "answer") return fail(new ConnectionLost("the answer was lost"));
-              settle(`${response.status}`, () => {
-                forget();
-                resolve(response);
-              });
-            },
-            failed: fail,
-            closed: () => open.delete(exchange),
-          });
+          const exchange = new SimulatedExchange(request, world, network, owner, target.process, () => open.delete(exchange));
+          exchange.response.then((response) => {
+            if (fate === "answer") return fail(new ConnectionLost("the answer was lost"));
+            settle(`${response.status}`, () => {
+              forget();
+              resolve(response);
+            });
+          }, fail);
           open.add(exchange);
           void target.serve(exchange);
         });
@@ -91,34 +87,16 @@ export function newSimulatedTransport(
   };
 }
 
-interface Listener {
-  answered(response: TransportResponse): void;
-  failed(err: Error): void;
-  closed(): void;
-}
-
-class SimulatedExchange implements Exchange {
-  onUnread: Exchange["onUnread"];
-  readonly method: string;
-  readonly url: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[] = [];
-  readonly httpVersion = "2.0";
-  readonly remoteAddress = "127.0.0.1";
-  readonly tls = undefined;
-  readonly upgrade = undefined;
-  readonly signal: AbortSignal;
-  status = 0;
-  bytesWritten = 0;
-  readonly #body: Buffer;
-  readonly #abort = new AbortController();
-  readonly #headers: IncomingHttpHeaders = {};
+/** A request at a server of the simulation; the parts of a streamed answer travel over the virtual time line, in order. */
+class SimulatedExchange extends LoopbackExchange {
   readonly #world: World;
   readonly #network: ApiNetwork;
   readonly #client: SimulatedProcess;
   readonly #server: SimulatedProcess;
-  readonly #listener: Listener;
-  #stream: Readable | undefined;
+  /** Called when nothing more is to come. */
+  readonly #closed: () => void;
+  readonly #sent: string;
+  #isStream = false;
   /** When the last part of a stream arrives: parts do not overtake each other. */
   #last = 0;
 
@@ -128,114 +106,67 @@ class SimulatedExchange implements Exchange {
     network: ApiNetwork,
     client: SimulatedProcess,
     server: SimulatedProcess,
-    listener: Listener,
+    closed: () => void,
   ) {
+    super(request);
+    this.#sent = String(request.body ?? "");
     this.#world = world;
     this.#network = network;
     this.#client = client;
     this.#server = server;
-    this.#listener = listener;
-    this.method = request.method;
-    this.url = request.path;
-    this.headers = { host: "simulated", ...(request.headers as IncomingHttpHeaders) };
-    this.#body = Buffer.isBuffer(request.body) ? request.body : Buffer.from(request.body ?? "");
-    this.signal = request.signal === undefined ? this.#abort.signal : AbortSignal.any([request.signal, this.#abort.signal]);
-    this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
+    const forget = server.onCrash(() => this.destroy(new ConnectionLost("the server has crashed")));
+    this.#closed = () => {
+      forget();
+      closed();
+    };
+    this.signal.addEventListener("abort", () => this.#closed(), { once: true });
   }
 
-  get isGone(): boolean {
-    return this.signal.aborted;
-  }
-
-  get headersSent(): boolean {
-    return this.status !== 0;
-  }
-
-  async body(limitBytes: number): Promise<Buffer> {
-    if (this.#body.length > limitBytes) throw requestEntityTooLarge(`limit is ${limitBytes}`);
-    return this.#body;
-  }
-
-  bodyStream(): NodeJS.ReadableStream {
-    return Readable.from([this.#body]);
-  }
-
-  setHeader(name: string, value: string | string[]): void {
-    this.#headers[name.toLowerCase()] = value;
-  }
-
-  appendHeader(name: string, value: string): void {
-    const before = this.#headers[name.toLowerCase()];
-    this.#headers[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
-  }
-
-  respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
+  override respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
     if (this.headersSent || !this.#server.alive) return;
-    this.status = status;
-    const bytes = Buffer.from(body);
-    this.bytesWritten = bytes.length;
-    const readable = new Readable({ read() {} });
-    if (bytes.length > 0) readable.push(bytes);
-    readable.push(null);
-    this.#listener.closed();
-    this.#network.observed?.answered(this.method, this.url, status, bytes);
+    this.#closed();
+    this.#network.observed?.answered(this.method, this.url, status, this.#sent, Buffer.from(body));
     if (status < 300) this.#network.carriedOut?.(this.#client, this.method);
-    this.#listener.answered({ status, headers: this.#merged(headers), body: readable });
+    super.respond(status, headers, body);
   }
 
-  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
-    this.status = status;
-    const body = new Readable({ read() {} });
-    this.#stream = body;
-    body.once("close", () => this.#abort.abort(new Error("the reader went away")));
-    body.on("error", () => {});
-    this.#listener.answered({ status, headers: this.#merged(headers), body });
+  override stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    this.#isStream = true;
+    const inner = super.stream(status, headers);
+    // Rejected when the client has gone away before.
+    this.response.then(
+      ({ body }) => body.on("error", () => {}),
+      () => {},
+    );
     const observed = this.url.includes("watch=true") ? this.#network.observed?.watching(this.url) : undefined;
-    const send = (chunk: Buffer | string | null): void => {
+    const later = (act: () => void): void => {
       if (!this.#server.alive) return;
-      if (chunk !== null) observed?.(chunk);
       this.#last = Math.max(this.#world.now() + this.#network.delayMs(), this.#last + 1);
       this.#world.after(this.#last - this.#world.now(), `${this.#client.name}: hears ${this.url.split("?")[0]}`, () => {
-        if (this.#client.alive && !body.destroyed) body.push(chunk === null ? null : Buffer.from(chunk));
+        if (this.#client.alive) act();
       });
     };
+    const send = (chunk: Buffer | string): void => {
+      if (this.#server.alive) observed?.(chunk);
+      const copy = Buffer.from(chunk);
+      later(() => inner.write(copy));
+    };
     return {
-      write: (chunk) => {
-        this.bytesWritten += chunk.length;
+      write(chunk) {
         send(chunk);
         return true;
       },
       drained: () => Promise.resolve(),
       end: (chunk) => {
         if (chunk !== undefined) send(chunk);
-        send(null);
-        this.#listener.closed();
+        later(() => inner.end());
+        this.#closed();
       },
     };
   }
 
-  destroy(): void {
-    this.#abort.abort(new ConnectionLost("the request was broken off"));
-  }
-
   /** The connection goes away under a watch; other requests are left alone. */
   break(): void {
-    if (this.#stream !== undefined) this.destroy();
-  }
-
-  goAway(): void {}
-
-  #merged(headers: OutgoingHttpHeaders): IncomingHttpHeaders {
-    const merged: IncomingHttpHeaders = { ...this.#headers };
-    for (const [name, value] of Object.entries(headers)) {
-      if (value !== undefined) merged[name.toLowerCase()] = typeof value === "number" ? String(value) : value;
-    }
-    return merged;
-  }
-
-  #end(reason: Error): void {
-    this.#listener.closed();
-    if (this.#stream === undefined) this.#listener.failed(reason);
-    else this.#stream.destroy(reason);
+    if (this.#isStream) this.destroy(new ConnectionLost("the watch was broken"));
   }
 }

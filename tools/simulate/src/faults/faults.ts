@@ -1,4 +1,4 @@
-import type { Cluster } from "../cluster/cluster.ts";
+import type { Cluster, ServerSlot } from "../cluster/cluster.ts";
 import type { Daemon } from "../cluster/daemon.ts";
 import type { ApiNetwork } from "../cluster/network.ts";
 import type { EtcdNetwork } from "../store/etcd-client.ts";
@@ -13,6 +13,8 @@ export const faultKinds = [
   "break-etcd-watches",
   "crash",
   "crash-after-write",
+  "crash-server",
+  "crash-server-after-call",
   "stale-reads",
   "time-travel",
   "compact",
@@ -42,6 +44,8 @@ interface Trouble {
   readonly lagMs: number[];
   /** Who crashes after how many more writes. */
   readonly doomed: Map<string, number>;
+  /** Which API server crashes after how many more of its requests to etcd. */
+  readonly doomedServers: Map<number, number>;
 }
 
 const longestSkewMs = 30_000;
@@ -49,7 +53,15 @@ const betweenMs = 6_000;
 
 export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
   const { random } = world;
-  const trouble: Trouble = { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0, lagMs: [0, 0], doomed: new Map() };
+  const trouble: Trouble = {
+    slowMs: 0,
+    loseAnswers: 0,
+    loseRequests: 0,
+    loseEtcdAnswers: 0,
+    lagMs: [0, 0],
+    doomed: new Map(),
+    doomedServers: new Map(),
+  };
   const counts = { lostAnswers: 0, crashes: 0, staleReads: 0 };
   let active = false;
   /** Before that there was no cluster. */
@@ -65,6 +77,19 @@ export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
     counts.crashes++;
     victim.crash();
     later(restartMs, `${victim.name} is started again`, () => victim.start());
+  };
+
+  const crashServer = (slot: ServerSlot | undefined): void => {
+    if (slot?.server === undefined) return;
+    counts.crashes++;
+    slot.crash();
+    const restartMs = 100 + upTo(10_000);
+    const forgets = random() < 0.5;
+    later(restartMs, "an API server is started again", () => {
+      // It cannot learn then what happened before, and watches cannot be resumed.
+      if (forgets && struck !== undefined) strike.compact(struck);
+      void slot.start();
+    });
   };
 
   const strike: Record<FaultKind, (cluster: Cluster) => void> = {
@@ -96,11 +121,15 @@ export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
       pick(daemons).life?.transport.breakWatches();
     },
     "break-etcd-watches"({ servers }) {
-      pick(servers)?.breakWatches();
+      pick(servers).server?.breakWatches();
     },
     crash: ({ daemons }) => crash(pick(daemons)),
     "crash-after-write"({ daemons }) {
       trouble.doomed.set(pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + upTo(5));
+    },
+    "crash-server": ({ servers }) => crashServer(pick(servers)),
+    "crash-server-after-call"() {
+      trouble.doomedServers.set(upTo(2), 1 + upTo(20));
     },
     "time-travel"({ daemons, routes }) {
       counts.staleReads++;
@@ -171,6 +200,14 @@ export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
     etcd: (server) => ({
       delayMs,
       lagMs: () => trouble.lagMs[server] as number,
+      carriedOut() {
+        const left = trouble.doomedServers.get(server);
+        if (!active || left === undefined) return;
+        trouble.doomedServers.set(server, left - 1);
+        if (left > 1) return;
+        trouble.doomedServers.delete(server);
+        crashServer(struck?.servers[server]);
+      },
       losesAnswer() {
         if (!active || random() >= trouble.loseEtcdAnswers) return false;
         counts.lostAnswers++;
@@ -188,6 +225,7 @@ export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
       active = false;
       Object.assign(trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
       trouble.lagMs.fill(0);
+      for (const slot of struck?.servers ?? []) void slot.start();
       for (const daemon of struck?.daemons ?? []) daemon.start();
     },
     counts,

@@ -1,8 +1,10 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Plan } from "../plans/plan.ts";
 import type { World } from "../world/world.ts";
-import { controllerOf, isActive, objectOf, type View, viewOf } from "./view.ts";
+import { controllerOf, isActive, objectOf, type Stored, type View, viewOf } from "./view.ts";
 
 export class Violation extends Error {}
 
@@ -33,18 +35,40 @@ export function watchInvariants(
   const view = viewOf(cluster.etcd);
   const memory = new Map<string, unknown>();
   const { fail } = found;
+  /** The most that each ReplicaSet ever wanted, by uid. */
+  const replicas = new Map<string, number>();
+  /** When each lease was last written. */
+  const renewed = new Map<string, number>();
+  /** A lease passes on when it was given up, or not renewed for as long as it says. */
+  const checkLease = (lease: Stored | undefined, previous: KeyValue | undefined): void => {
+    if (lease === undefined) return;
+    const { name = "" } = lease.metadata;
+    const before = previous === undefined ? undefined : (JSON.parse(previous.value.toString()) as Stored);
+    const holder = before?.spec.holderIdentity;
+    const idleMs = world.now() - (renewed.get(name) ?? 0);
+    if (
+      holder &&
+      holder !== lease.spec.holderIdentity &&
+      idleMs < before.spec.leaseDurationSeconds * 1000 &&
+      lease.spec.holderIdentity
+    )
+      fail(`the lease ${name} passes from ${holder} to ${lease.spec.holderIdentity} ${idleMs / 1000} s after it was renewed`);
+    renewed.set(name, world.now());
+  };
   cluster.etcd.onWrite(({ events }) => {
-    for (const { type, kv } of events) {
+    for (const { type, kv, prevKv } of events) {
+      if (kv.key.startsWith("/registry/leases/kube-system/kube-")) checkLease(type === "put" ? objectOf(kv) : undefined, prevKv);
+      if (type === "put" && kv.key.startsWith("/registry/replicasets/")) {
+        const { metadata, spec } = objectOf(kv);
+        replicas.set(metadata.uid ?? "", Math.max(replicas.get(metadata.uid ?? "") ?? 0, spec.replicas));
+      }
       if (!kv.key.startsWith("/registry/pods/")) continue;
-      if (type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), faults, fail);
+      if (type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
       const problem = plan.always?.(view, memory);
       if (problem !== undefined) fail(problem);
     }
   });
-  world.onStep(() => {
-    checkRunsOnce(cluster, fail);
-    if (found.first !== undefined) throw new Violation(found.first);
-  });
+  world.onStep(() => checkRunsOnce(cluster, fail));
 }
 
 /** A name runs once in the cluster, and so does a uid. */
@@ -59,22 +83,23 @@ function checkRunsOnce({ machines }: Cluster, fail: (message: string) => void): 
   }
 }
 
-const most = new WeakMap<Faults, Map<string, number>>();
-
 /**
  * No more pods than replicas, but for those that a controller cannot know of: an answer that was lost, and all that a process made shortly
  * before it crashed or while it saw an old state.
  */
-function checkReplicas(view: View, uid: string | undefined, faults: Faults, fail: (message: string) => void): void {
-  const owner = view.all("replicasets").find(({ metadata }) => metadata.uid === uid);
-  if (owner === undefined || uid === undefined) return;
-  const wanted = most.getOrInsertComputed(faults, () => new Map());
-  const replicas = Math.max(wanted.get(uid) ?? 0, owner.spec.replicas);
-  wanted.set(uid, replicas);
+function checkReplicas(
+  view: View,
+  uid: string | undefined,
+  most: ReadonlyMap<string, number>,
+  faults: Faults,
+  fail: (message: string) => void,
+): void {
+  const replicas = most.get(uid ?? "");
+  if (replicas === undefined) return;
   const active = view.all("pods").filter((pod) => controllerOf(pod) === uid && isActive(pod)).length;
   const { lostAnswers, crashes, staleReads } = faults.counts;
   const allowed = replicas * (1 + crashes + staleReads) + lostAnswers;
-  if (active > allowed) fail(`ReplicaSet ${owner.metadata.name} has ${active} active pods, at most ${allowed} can be explained`);
+  if (active > allowed) fail(`ReplicaSet ${uid} has ${active} active pods, at most ${allowed} can be explained`);
 }
 
 /** Of the end, when nothing goes wrong any more. @returns what is not as it must be */
@@ -105,6 +130,16 @@ export function atRest(cluster: Cluster): string | undefined {
     for (const { key, uid } of running.values()) {
       if (pods.get(uid)?.spec?.nodeName !== name) return `${key} runs on ${name} though the API does not say so`;
     }
+  }
+  return undefined;
+}
+
+/** @param asked specs as the user was answered, by resource, namespace and name. @returns which one is not stored as it was asked for */
+export function changedByOthers(view: View, asked: ReadonlyMap<string, unknown>): string | undefined {
+  for (const [key, spec] of asked) {
+    const [folder = "", ...rest] = key.split("/");
+    const stored = view.get(folder, rest.join("/"));
+    if (stored !== undefined && !deepEqual(stored.spec, spec)) return `${key} is not as its user has asked for`;
   }
   return undefined;
 }

@@ -2,8 +2,8 @@ import type { MemoryEtcd } from "../store/memory-etcd.ts";
 
 /** Looks at what API servers send, past all clients. */
 export interface Observed {
-  /** An answer to a write that was carried out. */
-  answered(method: string, url: string, status: number, body: Buffer): void;
+  /** An answer to a write that was carried out. @param sent the request's body */
+  answered(method: string, url: string, status: number, sent: string, body: Buffer): void;
   /** A watch that begins. @returns takes each part of it */
   watching(url: string): (chunk: Buffer | string) => void;
 }
@@ -22,20 +22,29 @@ const folders: Readonly<Record<string, string>> = {
  * Each write that was acknowledged is in the store; watches tell of every change, in order, and bookmarks of none that is still to come.
  */
 export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Observed {
-  const written = new Set<number>();
+  /** What each write replaced, by its revision: the revisions of the previous state of its keys. */
+  const written = new Map<number, readonly number[]>();
   const changes = new Map<string, number[]>(Object.values(folders).map((folder) => [folder, []]));
   const begin = etcd.revision;
   etcd.onWrite(({ revision, events }) => {
-    written.add(revision);
+    written.set(
+      revision,
+      events.map(({ prevKv }) => prevKv?.modRevision ?? 0),
+    );
     for (const [folder, revisions] of changes) if (events.some(({ kv }) => kv.key.startsWith(folder))) revisions.push(revision);
   });
   return {
-    answered(method, url, status, body) {
+    answered(method, url, status, sent, body) {
       if (method === "GET" || method === "DELETE" || status >= 300 || url.includes("/binding") || url.includes("/eviction"))
         return;
       const version = versionOf(body.toString());
       if (version > begin && !written.has(version))
         fail(`${method} ${url} was acknowledged with version ${version}, which was never written`);
+      if (method !== "PUT") return;
+      const read = versionOf(sent);
+      const replaced = written.get(version);
+      if (read > 0 && version !== read && replaced?.includes(read) === false)
+        fail(`PUT ${url} of version ${read} has replaced version ${replaced.join()}, which its writer had not seen`);
     },
     watching(url) {
       const { pathname, searchParams } = new URL(url, "http://simulated");

@@ -13,9 +13,11 @@ export interface Machine {
   readonly running: Map<string, { readonly key: string; readonly uid: string }>;
   /** Uids of pods that ended on their own, with how. */
   readonly finished: Map<string, "Succeeded" | "Failed">;
+  /** By uid. */
+  readonly addresses: Map<string, string>;
 }
 
-export const newMachine = (name: string): Machine => ({ name, running: new Map(), finished: new Map() });
+export const newMachine = (name: string): Machine => ({ name, running: new Map(), finished: new Map(), addresses: new Map() });
 
 /** How pods behave on a node. Times in ms. */
 export interface PodRules {
@@ -90,13 +92,18 @@ export async function runFakeNode({ process, client, log, signal }: Life, machin
     const { namespace, name = "", uid } = pod.metadata;
     const status = isReady ? "True" : "False";
     const at = formatTime(clock.now());
+    const { addresses } = machine;
+    const podIP = addresses.getOrInsertComputed(uid ?? "", () => `10.1.${machine.name.slice(-1)}.${addresses.size + 1}`);
     const conditions = ["Initialized", "Ready", "ContainersReady"].map((type) => ({ type, status, lastTransitionTime: at }));
     await client.patch(
       pods,
       { namespace, name, subresource: "status" },
       {
         type: "strategic",
-        body: { metadata: { uid }, status: { phase, conditions, startTime: pod.status?.startTime ?? at } },
+        body: {
+          metadata: { uid },
+          status: { phase, conditions, podIP, podIPs: [{ ip: podIP }], startTime: pod.status?.startTime ?? at },
+        },
       },
     );
   };

@@ -7,6 +7,7 @@ import { ownershipPlan } from "./ownership.ts";
 import type { Plan } from "./plan.ts";
 import { quotaPlan } from "./quota.ts";
 import { restorePlan } from "./restore.ts";
+import { servicePlan } from "./service.ts";
 import { statefulSetPlan } from "./statefulset.ts";
 
 export const plans: readonly Plan[] = [
@@ -18,5 +19,6 @@ export const plans: readonly Plan[] = [
   ownershipPlan,
   quotaPlan,
   evictionPlan,
+  servicePlan,
   restorePlan,
 ];

@@ -12,6 +12,8 @@ export const jobPlan: Plan = {
     ...lasting(random),
     ends: () => ({ afterMs: 200 + Math.floor(random() * 3_000), phase: random() < 0.2 ? "Failed" : "Succeeded" }),
   }),
+  // The back-off of failed pods doubles up to six minutes.
+  restMs: 600_000,
   async act(user) {
     const completionMode = user.random() < 0.5 ? "Indexed" : "NonIndexed";
     await user.create(jobs, {

@@ -16,6 +16,8 @@ export interface Plan {
   readonly losesHistory?: boolean;
   /** Of pods; `random` belongs to the world. */
   rules(random: () => number): PodRules;
+  /** How long it may take until all has come right, in virtual ms; less than what timeouts of last resort would repair. */
+  readonly restMs?: number;
   /** Runs while things go wrong. */
   act(user: User): Promise<void>;
   /** Looked at after each change of a pod. @param memory of this life @returns what must never be */
@@ -32,12 +34,18 @@ export interface User {
   change(ref: ResourceRef, name: string, change: (object: Stored) => void): Promise<void>;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
+  /** What was asked for last, by resource and name: no controller may have changed it. */
+  readonly asked: ReadonlyMap<string, unknown>;
 }
 
 export const namespace = "default";
 export const allFaults: readonly FaultKind[] = faultKinds.filter((kind) => kind !== "restore");
 
 export function newUser(client: Client, random: () => number, pause: (ms: number) => Promise<void>): User {
+  const asked = new Map<string, unknown>();
+  const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {
+    if (ref.group === "apps") asked.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
+  };
   /** A user who gets no answer asks again. */
   const persistently = async (act: () => Promise<unknown>, isDone: (err: unknown) => boolean): Promise<void> => {
     for (;;) {
@@ -54,9 +62,10 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
     random,
     pause,
     client,
+    asked,
     create: (ref, object) =>
       persistently(
-        () => client.create(ref, object as never),
+        async () => note(ref, await client.create<Stored>(ref, object as never)),
         (err) => (err as { status?: { reason?: string } }).status?.reason === "AlreadyExists",
       ),
     change: (ref, name, change) =>
@@ -64,12 +73,14 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         async () => {
           const object = await client.get<Stored>(ref, { namespace, name });
           change(object);
-          await client.update(ref, object);
+          note(ref, await client.update<Stored>(ref, object));
         },
         (err) => isNotFound(err) && !isConflict(err),
       ),
-    remove: (ref, name, propagationPolicy = "Background") =>
-      persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound),
+    remove: (ref, name, propagationPolicy = "Background") => {
+      asked.delete(`${ref.resource}/${namespace}/${name}`);
+      return persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound);
+    },
   };
 }
 

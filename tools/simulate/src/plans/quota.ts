@@ -1,6 +1,6 @@
-import { deployments, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deployments, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { FaultKind } from "../faults/faults.ts";
-import { isReady } from "../invariants/view.ts";
+import { isReady, type Stored } from "../invariants/view.ts";
 import { lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
 const labels = { app: "web" };
@@ -26,6 +26,9 @@ export const quotaPlan: Plan = {
       spec.template.spec.containers[0].image = "app:2";
     });
     await user.pause(user.random() * 10_000);
+    // Its replacement has room only when it is no longer counted.
+    const { items } = await user.client.list<Stored>(pods, { namespace }).catch(() => ({ items: [] }));
+    for (const { metadata } of items.slice(0, 1)) await user.remove(pods, metadata.name ?? "");
   },
   always(view) {
     const quota = view.get("resourcequotas", `${namespace}/pods`);
@@ -34,8 +37,8 @@ export const quotaPlan: Plan = {
     return counted > most ? `${counted} pods, the quota allows ${most}` : undefined;
   },
   missing(view) {
-    const pods = view.all("pods");
-    if (pods.length !== most || !pods.every(isReady)) return `${pods.length} pods, ${most} are allowed and wanted`;
+    const there = view.all("pods");
+    if (there.length !== most || !there.every(isReady)) return `${there.length} pods, ${most} are allowed and wanted`;
     const used = view.get("resourcequotas", `${namespace}/pods`)?.status?.used?.pods;
     return used === String(most) ? undefined : `the quota's status says ${used}`;
   },

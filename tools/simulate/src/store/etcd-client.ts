@@ -14,6 +14,8 @@ export interface EtcdNetwork {
   lagMs(): number;
   /** Whether an answer gets lost after etcd has done what was asked. */
   losesAnswer(): boolean;
+  /** Told when etcd has done what was asked, before the answer is on its way. */
+  carriedOut?(): void;
 }
 
 export interface SimulatedEtcdClient extends EtcdClient {
@@ -32,8 +34,9 @@ export function newSimulatedEtcdClient(
   /** Done by etcd after a while, answered after another one. */
   const call = <T>(what: string, act: () => T, isWrite = false): Promise<T> =>
     new Promise((resolve, reject) => {
+      if (!owner.alive) return;
+      // What was sent arrives, also when the sender has crashed meanwhile.
       world.after(network.delayMs(), `${owner.name}: etcd ${what}`, () => {
-        if (!owner.alive) return;
         let answer: () => void;
         try {
           const result = act();
@@ -41,6 +44,7 @@ export function newSimulatedEtcdClient(
         } catch (err) {
           answer = () => reject(err);
         }
+        network.carriedOut?.();
         if (isWrite && network.losesAnswer()) {
           world.note(`${owner.name}: the answer of etcd to ${what} is lost`);
           answer = () => reject(new EtcdError("unavailable", "the connection was lost"));

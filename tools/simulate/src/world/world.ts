@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { EventHeap, type WorldEvent } from "./event-heap.ts";
-import { newRandom } from "./random.ts";
 import { type Seal, sealProcess } from "./seal.ts";
 
 /**
@@ -42,7 +42,7 @@ const startMs = Date.UTC(2022, 0, 1);
 
 /** There is one at a time in a process: it replaces the process's clock, timers and random numbers until `end`. */
 export function newWorld({ seed, onTrace, kept = 200 }: WorldOptions): World {
-  const random = newRandom(seed);
+  const random = randomOf(seed);
   const heap = new EventHeap();
   const checks: (() => void)[] = [];
   const lines: string[] = [];
@@ -130,12 +130,15 @@ export interface SimulatedProcess {
   readonly alive: boolean;
   /** From now on none of its timers fires. */
   crash(): void;
+  /** @returns a function that removes the listener */
+  onCrash(listener: () => void): () => void;
 }
 
 /** @param skewMs by how much its time of day is ahead */
 export function newProcess(world: World, name: string, skewMs = 0): SimulatedProcess {
   let alive = true;
   const started = world.now();
+  const listeners = new Set<() => void>();
   const after = (delayMs: number, fire: () => void): Timer =>
     world.after(delayMs, `${name}: timer`, () => {
       if (alive) fire();
@@ -177,6 +180,12 @@ export function newProcess(world: World, name: string, skewMs = 0): SimulatedPro
     },
     crash() {
       alive = false;
+      for (const listener of [...listeners]) listener();
+      listeners.clear();
+    },
+    onCrash(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
   };
 }

@@ -8,22 +8,12 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Job, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { isActive } from "../../pods/pod-state.ts";
 import { aJob } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newJobController } from "./controller.ts";
-
-/** Deterministic pseudo-random numbers in [0, 1). Source: mulberry32 */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /**
  * A client that rejects some writes, loses the responses of others, and delays watch events by up to five seconds.

@@ -1,0 +1,53 @@
+import { deployments, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isReady, type Stored } from "../invariants/view.ts";
+import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
+
+const labels = { app: "web" };
+
+/** A Service's pods come and go: in the end its Endpoints and EndpointSlices have the addresses of those that are ready. */
+export const servicePlan: Plan = {
+  name: "service",
+  controllers: ["podgc", "deployment", "replicaset", "endpoint", "endpointslice"],
+  faults: allFaults,
+  rules: lasting,
+  async act(user) {
+    await user.create(services, { metadata: { name: "web", namespace }, spec: { selector: labels, ports: [{ port: 80 }] } });
+    await user.create(deployments, {
+      metadata: { name: "web", namespace },
+      spec: { replicas: 3, selector: { matchLabels: labels }, template: podTemplate(labels) },
+    });
+    for (let turn = 0; turn < 3; turn++) {
+      await user.pause(user.random() * 8_000);
+      const replicas = Math.floor(user.random() * 4);
+      await user.change(deployments, "web", ({ spec }) => {
+        spec.replicas = replicas;
+      });
+      const { items } = await user.client.list<Stored>(pods, { namespace }).catch(() => ({ items: [] }));
+      const victim = items[Math.floor(user.random() * items.length)]?.metadata.name;
+      if (victim !== undefined) await user.remove(pods, victim);
+    }
+  },
+  missing(view) {
+    const there = view.all("pods");
+    const { replicas } = view.get("deployments", `${namespace}/web`)?.spec ?? {};
+    if (there.length !== replicas || !there.every(isReady)) return `${there.length} pods, ${replicas} are wanted`;
+    const wanted = addressesOf(there.map(({ status }) => status.podIP));
+    const stored = view.get("services/endpoints", `${namespace}/web`) as { subsets?: Subset[] } | undefined;
+    const inEndpoints = addressesOf((stored?.subsets ?? []).flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)));
+    if (inEndpoints !== wanted) return `the Endpoints have ${inEndpoints}, the pods have ${wanted}`;
+    const slices = view.all("endpointslices").filter(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "web");
+    const inSlices = addressesOf(
+      slices.flatMap((slice) => ((slice as { endpoints?: Endpoint[] }).endpoints ?? []).flatMap(({ addresses }) => addresses)),
+    );
+    return inSlices === wanted ? undefined : `the EndpointSlices have ${inSlices}, the pods have ${wanted}`;
+  },
+};
+
+interface Subset {
+  readonly addresses?: readonly { readonly ip: string }[];
+}
+interface Endpoint {
+  readonly addresses: readonly string[];
+}
+
+const addressesOf = (addresses: readonly string[]): string => addresses.toSorted().join();

@@ -1,0 +1,173 @@
+/** A small change of the product of a kind that a review can overlook, to see whether the simulation notices it. */
+export interface ProductFault {
+  readonly name: string;
+  /** Below `packages`. */
+  readonly file: string;
+  /** Occurs once in the file. */
+  readonly find: string;
+  readonly replace: string;
+  /** The plans it is looked for with; the seeds alternate between them. */
+  readonly plans: readonly string[];
+}
+
+export const productFaults: readonly ProductFault[] = [
+  {
+    name: "etcd's watch skips a revision after a reconnect",
+    file: "apiserver/src/storage/etcd/watcher.ts",
+    find: "startRevision: Math.max(revision, 1),",
+    replace: "startRevision: Math.max(turn > 0 ? revision + 2 : revision, 1),",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "a bookmark is ahead of the events",
+    file: "apiserver/src/watch/cache-readers.ts",
+    find: "watcher.bookmark(memory.revision())",
+    replace: "watcher.bookmark(memory.revision() + 1)",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "a watch resumed from history misses its first change",
+    file: "apiserver/src/watch/history.ts",
+    find: "return changes.slice(indexAfter(revision)) as Change[];",
+    replace: "return changes.slice(indexAfter(revision + 1)) as Change[];",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "an update is accepted under an old resourceVersion",
+    file: "apiserver/src/registry/generic/store.ts",
+    find: "} else if (String(wanted) !== present) throw conflict(definition, name, optimisticLockText);",
+    replace:
+      "} else if (wanted > BigInt(present)) throw conflict(definition, name, optimisticLockText);\n    else next.metadata.resourceVersion = present;",
+    plans: ["deployment", "statefulset"],
+  },
+  {
+    name: "an informer does not list again when its version is too old",
+    file: "apimachinery/src/informers/reflector.ts",
+    find: "          // A server also refuses the versions from before a restore as too old.\n          isOtherHistory = true;\n          return;",
+    replace: '          resourceVersion = "0";\n          await clock.sleep(watches.next(), signal);\n          continue;',
+    plans: ["deployment", "restore"],
+  },
+  {
+    name: "a relist keeps what was deleted meanwhile",
+    file: "apimachinery/src/informers/shared-informer.ts",
+    find: "if (!present.has(key)) remove(store.get(key) as T);",
+    replace: "if (!present.has(key) && !isOtherHistory) remove(store.get(key) as T);",
+    plans: ["deployment", "restore"],
+  },
+  {
+    name: "a key that is added while it is processed is lost",
+    file: "apimachinery/src/workqueue/queue.ts",
+    find: "if (dirty.has(key)) offer(key);",
+    replace: "dirty.delete(key);",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "after an error other than a conflict a key is not requeued",
+    file: "apimachinery/src/controller/controller.ts",
+    find: "    queue.addRateLimited(key);",
+    replace: "    if (isConflict(err)) queue.addRateLimited(key);",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "a lease is taken over before it has expired",
+    file: "apimachinery/src/controller/leader-election.ts",
+    find: "clock.monotonic() - observedAt < leaseDurationMs;",
+    replace: "clock.monotonic() - observedAt < options.renewDeadlineMs;",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "a lease is written without resourceVersion",
+    file: "apimachinery/src/controller/resource-lock.ts",
+    find: "{ ...last, spec: { ...last.spec, ...leaseSpec(record) } }",
+    replace:
+      "{ ...last, metadata: { ...last.metadata, resourceVersion: undefined }, spec: { ...last.spec, ...leaseSpec(record) } } as LeaseObject",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "creations that fail stay expected",
+    file: "controller-manager/src/pods/change-pods.ts",
+    find: "  for (let i = succeeded; i < create.length; i++) expectations.creationObserved(key);",
+    replace: "  void succeeded;",
+    plans: ["deployment", "quota"],
+  },
+  {
+    name: "creations are not expected",
+    file: "controller-manager/src/pods/change-pods.ts",
+    find: "    create.length,\n    doomed.map",
+    replace: "    0,\n    doomed.map",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "the deployment's scaling of a ReplicaSet has no resourceVersion",
+    file: "controller-manager/src/controllers/deployment/rollout.ts",
+    find: "ctx.client.update<ReplicaSet>(replicaSets, changed, { signal })",
+    replace:
+      "ctx.client.update<ReplicaSet>(replicaSets, { ...changed, metadata: { ...changed.metadata, resourceVersion: undefined } } as never, { signal })",
+    plans: ["deployment", "restore"],
+  },
+  {
+    name: "the foreground finalizer is removed before the dependents are gone",
+    file: "controller-manager/src/controllers/garbagecollector/controller.ts",
+    find: "  if (blocking.length > 0) {",
+    replace: "  if (blocking.some(({ deletingDependents }) => deletingDependents)) {",
+    plans: ["ownership"],
+  },
+  {
+    name: "absent owners are remembered without their uid",
+    file: "controller-manager/src/controllers/garbagecollector/controller.ts",
+    find: "function absenceKey({ apiVersion, kind, namespace, name, uid }: Identity): string {\n  return JSON.stringify([apiVersion, kind, namespace, name, uid]);",
+    replace:
+      "function absenceKey({ apiVersion, kind, namespace, name }: Identity): string {\n  return JSON.stringify([apiVersion, kind, namespace, name]);",
+    plans: ["ownership"],
+  },
+  {
+    name: "a quota is not counted again when a pod is gone",
+    file: "controller-manager/src/controllers/resourcequota/monitors.ts",
+    find: '      deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),\n',
+    replace: "",
+    plans: ["quota"],
+  },
+  {
+    name: "endpoints are not updated when a pod goes",
+    file: "controller-manager/src/services/service-pods.ts",
+    find: "          if (showsInEndpoints(old, now)) enqueueFor(old, now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),",
+    replace:
+      "          if (showsInEndpoints(old, now) && !now.metadata.deletionTimestamp) enqueueFor(old, now);\n        },\n        deleted: () => {},",
+    plans: ["service"],
+  },
+  {
+    name: "an eviction does not lower the budget",
+    file: "apiserver/src/registry/core/pods/eviction.ts",
+    find: "next.disruptionsAllowed = allowed - 1;",
+    replace: "next.disruptionsAllowed = allowed;",
+    plans: ["eviction"],
+  },
+  {
+    name: "a namespace is finalized while objects with finalizers remain",
+    file: "controller-manager/src/controllers/namespace/delete-contents.ts",
+    find: "return { objects, estimateSeconds: finalizerEstimateSeconds };",
+    replace: "return { objects, estimateSeconds: 0 };",
+    plans: ["namespace"],
+  },
+  {
+    name: "a binding that failed stays assumed",
+    file: "scheduler/src/scheduler.ts",
+    find: "      cache.forget(pod);\n      // The assumed",
+    replace: "      // The assumed",
+    plans: ["deployment", "job"],
+  },
+  {
+    name: "a StatefulSet's pod is deleted without its uid",
+    file: "controller-manager/src/controllers/statefulset/take-step.ts",
+    find: "const preconditions = uid === undefined ? {} : { preconditions: { uid } };",
+    replace: "const preconditions = uid === undefined ? { preconditions: { uid } } : {};",
+    plans: ["statefulset"],
+  },
+  {
+    name: "finished pods of a Job are let go before they are counted",
+    file: "controller-manager/src/controllers/job/tracking.ts",
+    find: '} else if ((phase === "Failed" || ending) && hasValidIndex(job, pod)) failed.add(uidOf(pod));',
+    replace: "}",
+    plans: ["job"],
+  },
+];
