@@ -25,7 +25,8 @@ async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{
     },
   };
   const info = parseRequestInfo("GET", path);
-  await router({ exchange, info, query: new URLSearchParams() } as unknown as RequestContext);
+  const { signal } = new AbortController();
+  await router({ exchange, info, query: new URLSearchParams(), signal } as unknown as RequestContext);
   return answer;
 }
 

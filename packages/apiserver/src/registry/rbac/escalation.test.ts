@@ -109,10 +109,10 @@ for (const { name, owned, wanted } of [
   { name: "40,000 patterns of URLs with as many", owned: [urls("a")], wanted: [urls("a")] },
 ]) {
   test(`comparing ${name} takes no long turn`, async () => {
-    const longest = await longestTurnOf(100, async () => {
+    const longest = await longestTurnOf(300, async () => {
       assert.deepEqual(await inTurns(uncoveredSteps(owned, wanted.toReversed())), []);
     });
-    assert.ok(longest < 100, `a turn of ${longest} ms`);
+    assert.ok(longest < 300, `a turn of ${longest} ms`);
   });
 }
 
