@@ -32,6 +32,7 @@ for (const { args, code, message } of [
   { args: ["list"], code: 0, message: /^cox: no cluster was started here/ },
   { args: ["down"], code: 0, message: /^cox: no cluster was started here; nothing to do\n$/ },
   { args: ["down", "--purg"], code: 2, message: /^cox: unknown option '--purg'; see .\/cox down --help\n$/ },
+  { args: ["down", "b"], code: 2, message: /^cox: too many arguments for 'down'; see .\/cox down --help\n$/ },
   { args: ["status", "--nope"], code: 2, message: /^cox: unknown option '--nope'; see .\/cox status --help\n$/ },
   { args: ["list", "--nope=x"], code: 2, message: /^cox: unknown option '--nope'; see .\/cox list --help\n$/ },
   { args: ["logs", "--tail", "-1", "-f"], code: 1, message: /^cox: no cluster was started here/ },
