@@ -14,6 +14,12 @@ export const mostMatchSteps = 3_000_000;
 /** Up to this size the engine's automaton is fast; larger ones are rebuilt repeatedly, which costs more than it saves. */
 const automatonInstructions = 100;
 
+/**
+ * Up to this many instructions × characters the automaton is used. It may need a new state for each character, at 5 µs; a longer
+ * text is matched state by state, at a cost that does not depend on the pattern's kind.
+ */
+const mostAutomatonSteps = 200_000;
+
 /** A compiled pattern. */
 export class Pattern {
   readonly source: string;
@@ -33,9 +39,9 @@ export class Pattern {
     this.instructions = this.#compiled.programSize();
   }
 
-  /** True when matching time mostly depends on the text length alone. */
-  get isFast(): boolean {
-    return this.instructions <= automatonInstructions;
+  /** True when the engine's automaton matches a text of this length. */
+  isFast(textLength: number): boolean {
+    return this.instructions <= automatonInstructions && this.steps(textLength) <= mostAutomatonSteps;
   }
 
   /** Upper bound of the cost of a match: instructions × characters. */
@@ -50,7 +56,7 @@ export class Pattern {
 
   /** True when the pattern matches anywhere in the text. Does not limit the cost; callers check `canMatch` first. */
   matches(text: string): boolean {
-    return this.isFast ? this.#compiled.test(text) : this.#compiled.matcher(text).find();
+    return this.isFast(text.length) ? this.#compiled.test(text) : this.#compiled.matcher(text).find();
   }
 }
 

@@ -235,7 +235,7 @@ function patternFault(value: string, schema: Schema, budget: CheckBudget): strin
     const most = Math.floor(mostMatchSteps / pattern.instructions);
     return `is too long for its pattern: it has ${value.length} characters, of which a pattern of ${pattern.instructions} instructions may match at most ${most}`;
   }
-  budget.spend(pattern.steps(value.length) / (pattern.isFast ? fastStepsPerUnit : stepsPerUnit));
+  budget.spend(pattern.steps(value.length) / (pattern.isFast(value.length) ? fastStepsPerUnit : stepsPerUnit));
   return pattern.matches(value) ? undefined : `should match '${pattern.source}'`;
 }
 
