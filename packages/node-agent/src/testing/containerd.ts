@@ -64,6 +64,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   path = "${dir}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "${pauseImage}"
+  # In /run/netns they would be busy for good once a program such as "ip netns add" mounts that folder over itself.
+  netns_mounts_under_state_dir = true
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
