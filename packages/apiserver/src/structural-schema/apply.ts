@@ -26,16 +26,11 @@ export function applySchema(object: KubeObject, application: SchemaApplication):
 }
 
 /** Same as `applySchema`, but yields between passes over the object. */
-export function* applySchemaInSteps(object: KubeObject, { schema, prunes }: SchemaApplication): Steps<void> {
-  if (prunes) {
-    replaceFields(object, prune(object, schema, true));
-    yield;
-    if (schema !== undefined) dropNulls(object, schema);
-    yield;
-  }
-  coerceMetadata(object, schema, true, "refuse");
+export function* applySchemaInSteps(object: KubeObject, application: SchemaApplication): Steps<void> {
+  yield* dropUnknown(object, application);
+  coerceMetadata(object, application.schema, true, "refuse");
   yield;
-  fillDefaults(object, schema, "refuse");
+  fillDefaults(object, application.schema, "refuse");
 }
 
 /**
@@ -47,16 +42,20 @@ export function applySchemaToStored(object: KubeObject, application: SchemaAppli
 }
 
 /** Same as `applySchemaToStored`, but yields between passes over the object. */
-export function* applySchemaToStoredInSteps(object: KubeObject, { schema, prunes }: SchemaApplication): Steps<void> {
-  if (prunes) {
-    replaceFields(object, prune(object, schema, true));
-    yield;
-    if (schema !== undefined) dropNulls(object, schema);
-    yield;
-  }
-  coerceMetadata(object, schema, true, "drop");
+export function* applySchemaToStoredInSteps(object: KubeObject, application: SchemaApplication): Steps<void> {
+  yield* dropUnknown(object, application);
+  coerceMetadata(object, application.schema, true, "drop");
   // Objects stored by older servers have no generation.
   object.metadata.generation ||= 1;
+}
+
+/** Removes unknown fields, and nulls that the schema does not allow, where the version prunes. */
+function* dropUnknown(object: KubeObject, { schema, prunes }: SchemaApplication): Steps<void> {
+  if (!prunes) return;
+  replaceFields(object, prune(object, schema, true));
+  yield;
+  if (schema !== undefined) dropNulls(object, schema);
+  yield;
 }
 
 function replaceFields(object: KubeObject, pruned: unknown): void {
