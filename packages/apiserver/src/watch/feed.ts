@@ -315,7 +315,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     let present = await source.writeBarrier().catch(() => source.currentRevision());
     if (isRestored) {
       // Clients hold revisions up to `revision` that the restored store gives out again. Once it is past them they can be told apart.
-      for (let i = 0; present <= revision && revision - present < mostBarriers && i < mostBarriers; i++) {
+      for (let i = 0; !stopped && present <= revision && revision - present < mostBarriers && i < mostBarriers; i++) {
         const written = await source.writeBarrier().catch(() => undefined);
         if (written === undefined) break;
         present = written;
@@ -349,7 +349,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
 
   async function readAnew(): Promise<void> {
     if (watch === undefined) return;
-    log.warn("what etcd's watch has told has a hole; the caches are filled again");
+    log.warn("the etcd watch missed changes; the caches are filled again");
     watch.stop();
     watch = undefined;
     while (!stopped) {

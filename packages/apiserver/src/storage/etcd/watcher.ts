@@ -160,7 +160,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     if (first === undefined) return;
     if (first <= revision) {
       // Readers that relied on the reply were served too early, and clients may have resumed from it.
-      log.error("etcd has told of progress before it sent an event", undefined, { progress: revision, event: first });
+      log.error("etcd reported progress beyond an event that it sent later", undefined, { progress: revision, event: first });
       stop();
       options.progress?.trust.refute();
       options.progress?.onUntrue();
@@ -169,7 +169,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     seen = last;
     revision = last;
     const put = fresh.findLast(({ type }) => type === "put");
-    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision, value: Buffer.from(put.kv.value) };
+    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision, value: put.kv.value };
     const busy = options.onEvents(fresh, last);
     if (busy === undefined) return;
     delivering = true;
