@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { newFlowControlMetrics } from "./metrics.ts";
 import { QueueSet, type QueueSetConfig } from "./queue-set.ts";
@@ -177,7 +178,7 @@ test("queues that are too many go when they are empty", () => {
 
 for (const seed of [1, 2, 3, 4]) {
   test(`what queues, seats and gauges say is what the requests do, through a thousand steps (seed ${seed})`, async () => {
-    const random = seededRandom(seed);
+    const random = randomOf(seed);
     const below = (n: number): number => Math.floor(random() * n);
     const { clock, set, level, counted: flow } = aSet({ concurrencyLimit: 4, requestWaitLimitMs: 40 });
     const reasons: string[] = [];
@@ -265,15 +266,6 @@ for (const seed of [1, 2, 3, 4]) {
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-
-/** Numerical Recipes' linear congruential generator; in [0, 1). */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 test("virtual time advances by the seats in use for each busy queue, and a dispatch is charged what the request took", async () => {
   const { ask, clock, level, page } = aSet({ concurrencyLimit: 2, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
