@@ -1,5 +1,5 @@
 /** Invalid, excessive and incomplete frames. */
-import { flags, frame, frameTypes, preface, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
+
 import { floods, onStreams } from "@coxswain/apimachinery/http2/testing/floods";
 import {
   continuationFrame,
@@ -17,6 +17,7 @@ import {
   resetFrame,
   windowFrame,
 } from "@coxswain/apimachinery/http2/testing/raw-frames";
+import { flags, frame, frameTypes, preface, settings, settingsFrame } from "@coxswain/apimachinery/http2/wire/frames";
 import { type Attack, attacked, type Case } from "../case.ts";
 
 const list = `${attacked}/configmaps`;

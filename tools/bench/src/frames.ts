@@ -14,9 +14,9 @@ import {
   preface,
   settings,
   settingsFrame,
-} from "@coxswain/apimachinery/http2/frames";
-import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
-import { newMemorylessDecoder } from "@coxswain/apimachinery/http2/memoryless-decoder";
+} from "@coxswain/apimachinery/http2/wire/frames";
+import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
+import { newStaticFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack-static-decoder";
 
 export interface Frame {
   readonly type: number;
@@ -71,7 +71,7 @@ export function encodeRequest(
   return frames;
 }
 
-const decodeFields = newMemorylessDecoder();
+const decodeFields = newStaticFieldsDecoder();
 
 /** The :status, always the first header; later headers are not decoded. @throws Error when it is missing */
 export function statusOf({ payload }: Frame): number {

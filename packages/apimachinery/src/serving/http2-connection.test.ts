@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { flags, frameTypes, preface, settings, settingsFrame } from "../http2/frames.ts";
 import {
   dataFrame,
   getFrame,
@@ -17,6 +16,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { flags, frameTypes, preface, settings, settingsFrame } from "../http2/wire/frames.ts";
 import { holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";

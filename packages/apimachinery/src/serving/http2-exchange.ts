@@ -2,12 +2,12 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
-import { errorCodes } from "../http2/connection-error.ts";
-import { framedFields } from "../http2/framed-fields.ts";
-import { GatheredBytes } from "../http2/gathered-bytes.ts";
-import { connectionFields } from "../http2/request-head.ts";
-import type { ServerConnection } from "../http2/server-connection.ts";
-import type { ServerStream } from "../http2/server-stream.ts";
+import type { ServerConnection } from "../http2/server/connection.ts";
+import { connectionFields } from "../http2/server/request-head.ts";
+import type { ServerStream } from "../http2/server/stream.ts";
+import { errorCodes } from "../http2/wire/connection-error.ts";
+import { framedFields } from "../http2/wire/framed-fields.ts";
+import { GatheredBytes } from "../http2/wire/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";

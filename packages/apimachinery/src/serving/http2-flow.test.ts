@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
-import { defaultWindowBytes, flags, settings, settingsFrame } from "../http2/frames.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
   dataFrame,
@@ -15,6 +14,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { defaultWindowBytes, flags, settings, settingsFrame } from "../http2/wire/frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { Exchange, ExchangeHandler, ResponseStream } from "./exchange.ts";

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import fc from "fast-check";
-import { flags, frame, frameTypes, preface, settingsFrame } from "../http2/frames.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
   continuationFrame,
@@ -18,6 +17,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { flags, frame, frameTypes, preface, settingsFrame } from "../http2/wire/frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";

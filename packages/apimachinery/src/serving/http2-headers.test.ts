@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flags } from "../http2/frames.ts";
 import { continuationFrame, headersFrame, literalBlock, requestFields } from "../http2/testing/raw-frames.ts";
+import { flags } from "../http2/wire/frames.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 

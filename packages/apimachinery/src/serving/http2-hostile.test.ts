@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { flags, preface, settings, settingsFrame } from "../http2/frames.ts";
 import { floods, onStreams, unfinished } from "../http2/testing/floods.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
@@ -19,6 +18,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { flags, preface, settings, settingsFrame } from "../http2/wire/frames.ts";
 import { heldBytes } from "../testing/held-bytes.ts";
 import { type Http2Bench, holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
 import { settle, waitFor } from "../testing/wait-for.ts";

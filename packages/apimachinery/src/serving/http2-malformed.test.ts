@@ -1,8 +1,8 @@
 /** Malformed requests: they reach no handler, or their body fails. Source: RFC 9113, section 8.1.1 */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flags } from "../http2/frames.ts";
 import { dataFrame, type Field, getFrame, headersFrame, postFrame } from "../http2/testing/raw-frames.ts";
+import { flags } from "../http2/wire/frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 
 const method: Field = [":method", "GET"];

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StatusError } from "../errors/status-error.ts";
-import { flags } from "../http2/frames.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -14,6 +13,7 @@ import {
   postFrame,
   requestFields,
 } from "../http2/testing/raw-frames.ts";
+import { flags } from "../http2/wire/frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { flags, frame, frameTypes, settings, settingsFrame } from "../http2/frames.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -19,6 +18,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { flags, frame, frameTypes, settings, settingsFrame } from "../http2/wire/frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler } from "./exchange.ts";

@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { ClientBudgets } from "../http2/client-budgets.ts";
-import { FieldWork } from "../http2/field-work.ts";
-import { ServerConnection } from "../http2/server-connection.ts";
+import { ClientBudgets } from "../http2/server/client-budgets.ts";
+import { ServerConnection } from "../http2/server/connection.ts";
+import { FieldWork } from "../http2/server/field-work.ts";
 import type { Logger } from "../logging/logger.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
 import { plainAddress } from "./exchange-parts.ts";

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
-import { takePieces } from "../http2/pieces.ts";
-import { giveSlabBack, largestSlabBytes, takeSlab } from "../http2/slabs.ts";
+import { takePieces } from "../http2/wire/pieces.ts";
+import { giveSlabBack, largestSlabBytes, takeSlab } from "../http2/wire/slabs.ts";
 
 /** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;

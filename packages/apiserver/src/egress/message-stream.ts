@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/http2/grpc-messages";
+import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/messages";
 
 /** A bidirectional gRPC call on a connection of its own. */
 export interface MessageStream {

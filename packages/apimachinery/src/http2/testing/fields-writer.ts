@@ -1,5 +1,5 @@
-import { staticFields } from "../hpack-tables.ts";
-import { huffmanCodes } from "../huffman.ts";
+import { staticFields } from "../wire/hpack-tables.ts";
+import { huffmanCodes } from "../wire/huffman.ts";
 
 /**
  * HPACK encoder for tests that can produce every representation, including those that the product's encoder never uses. Written

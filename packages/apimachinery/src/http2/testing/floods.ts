@@ -1,5 +1,5 @@
 /** Floods of frames, for tests of one connection and for attacks on a whole server. */
-import { flags, frame, frameTypes, settings, settingsFrame } from "../frames.ts";
+import { flags, frame, frameTypes, settings, settingsFrame } from "../wire/frames.ts";
 import {
   continuationFrame,
   dataFrame,

@@ -12,8 +12,8 @@ import {
   settings as settingIds,
   settingsFrame,
   unpadded,
-} from "../frames.ts";
-import { newFieldsDecoder } from "../hpack-decoder.ts";
+} from "../wire/frames.ts";
+import { newFieldsDecoder } from "../wire/hpack-decoder.ts";
 import { dataFrame, errorNames, pingFrame, windowFrame } from "./raw-frames.ts";
 
 export interface RawClientOptions {

@@ -1,5 +1,5 @@
 /** Builders of client frames for tests, valid or not. Source: RFC 9113, section 6; RFC 7541, section 6.2.2 */
-import { flags, frame, frameTypes, numberFrame } from "../frames.ts";
+import { flags, frame, frameTypes, numberFrame } from "../wire/frames.ts";
 
 export type Field = readonly [name: string, value: string];
 

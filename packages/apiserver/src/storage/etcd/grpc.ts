@@ -1,6 +1,6 @@
 import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
-import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/http2/grpc-messages";
-import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
+import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/messages";
+import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 import { deadlineExceeded, type GrpcCalls, type GrpcMethod, unavailable } from "./grpc-calls.ts";
 import {

@@ -3,7 +3,7 @@ import { constants, createServer, type Http2ServerRequest, type Http2ServerRespo
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
-import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
+import { errorCodes } from "@coxswain/apimachinery/http2/wire/connection-error";
 import {
   defaultMaxFrameBytes,
   flags,
@@ -14,8 +14,8 @@ import {
   preface,
   settings,
   settingsFrame,
-} from "@coxswain/apimachinery/http2/frames";
-import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
+} from "@coxswain/apimachinery/http2/wire/frames";
+import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectHttp2, type Fields, type Http2Connection, type StreamEnd } from "./connection.ts";

@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connectTls } from "@coxswain/apimachinery/client/connect";
-import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
+import { errorCodes } from "@coxswain/apimachinery/http2/wire/connection-error";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -16,8 +16,8 @@ import {
   settingsFrame,
   unpadded,
   writeHead,
-} from "@coxswain/apimachinery/http2/frames";
-import { newMemorylessDecoder } from "@coxswain/apimachinery/http2/memoryless-decoder";
+} from "@coxswain/apimachinery/http2/wire/frames";
+import { newStaticFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack-static-decoder";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 
 /**
@@ -109,7 +109,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   const streams = new TransientMap<number, Stream>();
   /** Streams queued while the peer's MAX_CONCURRENT_STREAMS is reached. */
   const waiting: Stream[] = [];
-  const decodeFields = newMemorylessDecoder();
+  const decodeFields = newStaticFieldsDecoder();
   let nextId = 1;
   let sendWindow = defaultWindowBytes;
   let peerStreamWindow = defaultWindowBytes;

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
-import { protocolError, windowError } from "./connection-error.ts";
-import { defaultMaxFrameBytes, defaultWindowBytes, widestWindow } from "./frames.ts";
-import type { ServerStream } from "./server-stream.ts";
-import { giveSlabBack, largestSlabBytes, takeSlab } from "./slabs.ts";
+import { protocolError, windowError } from "../wire/connection-error.ts";
+import { defaultMaxFrameBytes, defaultWindowBytes, widestWindow } from "../wire/frames.ts";
+import { giveSlabBack, largestSlabBytes, takeSlab } from "../wire/slabs.ts";
+import type { ServerStream } from "./stream.ts";
 
 /** Bytes of one stream before the next one is served: a large list does not delay watch events. */
 const quantumBytes = 4 * defaultMaxFrameBytes;

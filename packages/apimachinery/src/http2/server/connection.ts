@@ -1,9 +1,6 @@
 import type { Duplex } from "node:stream";
-import { TransientMap } from "../meta/transient-map.ts";
-import type { ConnectionBudget } from "./client-budgets.ts";
-import { ClientConduct } from "./client-conduct.ts";
-import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "./connection-error.ts";
-import type { FieldWork } from "./field-work.ts";
+import { TransientMap } from "../../meta/transient-map.ts";
+import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "../wire/connection-error.ts";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -14,13 +11,16 @@ import {
   settings,
   settingsFrame,
   widestWindow,
-} from "./frames.ts";
-import type { DecodedFields } from "./hpack-decoder.ts";
-import { ReceiveWindow } from "./receive-window.ts";
+} from "../wire/frames.ts";
+import type { DecodedFields } from "../wire/hpack-decoder.ts";
+import { ReceiveWindow } from "../wire/receive-window.ts";
+import { AbuseLimits } from "./abuse-limits.ts";
+import type { ConnectionBudget } from "./client-budgets.ts";
+import type { FieldWork } from "./field-work.ts";
+import { type FrameReceiver, ServerInput } from "./input.ts";
+import { ServerOutput } from "./output.ts";
 import { areTrailers, requestHeadOf } from "./request-head.ts";
-import { type FrameReceiver, ServerInput } from "./server-input.ts";
-import { ServerOutput } from "./server-output.ts";
-import { ServerStream, type StreamConnection } from "./server-stream.ts";
+import { ServerStream, type StreamConnection } from "./stream.ts";
 
 export interface ServerConnectionOptions {
   /** SETTINGS_MAX_CONCURRENT_STREAMS. */
@@ -68,7 +68,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   readonly #events: ServerConnectionEvents;
   readonly #input: ServerInput;
   readonly #output: ServerOutput;
-  readonly #conduct: ClientConduct;
+  readonly #abuse: AbuseLimits;
   readonly #streams = new TransientMap<number, ServerStream>();
   #lastId = 0;
   /** Requests that a handler works on, including those the client has reset. */
@@ -88,7 +88,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#socket = socket;
     this.#options = options;
     this.#events = events;
-    this.#conduct = new ClientConduct(options.client);
+    this.#abuse = new AbuseLimits(options.client);
     this.#input = new ServerInput(this, options.maxHeaderBytes);
     this.#output = new ServerOutput(socket, () => this.#endIfDone());
     socket.on("data", (chunk: Buffer) => this.#onChunk(chunk));
@@ -163,7 +163,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   }
 
   reset(stream: ServerStream, code: number): void {
-    this.#conduct.weReset(stream.id);
+    this.#abuse.weReset(stream.id);
     this.#output.control(numberFrame(frameTypes.resetStream, stream.id, code));
     stream.close();
   }
@@ -221,8 +221,8 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
       return;
     }
     if (id <= this.#lastId) {
-      this.#conduct.checkLate(id);
-      this.#conduct.countIdle();
+      this.#abuse.checkLate(id);
+      this.#abuse.countIdle();
       return;
     }
     this.#lastId = id;
@@ -250,8 +250,8 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   }
 
   #refuse(id: number, code: number): void {
-    this.#conduct.countIdle();
-    this.#conduct.weReset(id);
+    this.#abuse.countIdle();
+    this.#abuse.weReset(id);
     this.#reply(numberFrame(frameTypes.resetStream, id, code));
   }
 
@@ -259,9 +259,9 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     if (this.#isIdle(id)) throw protocolError("data of a stream that did not begin");
     if (!this.#receiveWindow.take(windowBytes)) throw windowError("more data than the window lets in");
     const stream = this.#streams.get(id);
-    if (data.length === 0 && (!ends || stream === undefined)) this.#conduct.countIdle();
+    if (data.length === 0 && (!ends || stream === undefined)) this.#abuse.countIdle();
     if (stream === undefined) {
-      this.#conduct.checkLate(id);
+      this.#abuse.checkLate(id);
       this.#giveBack(windowBytes);
       return;
     }
@@ -285,7 +285,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
    * cheaply (CVE-2025-8671).
    */
   #resetFor(stream: ServerStream, code: number): void {
-    this.#conduct.countReset();
+    this.#abuse.countReset();
     this.reset(stream, code);
   }
 
@@ -293,10 +293,10 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     if (this.#isIdle(id)) throw protocolError("the end of a stream that did not begin");
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#conduct.countIdle();
+      this.#abuse.countIdle();
       return;
     }
-    this.#conduct.countReset();
+    this.#abuse.countReset();
     stream.close();
   }
 
@@ -326,7 +326,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   }
 
   onIdleFrame(): void {
-    this.#conduct.countIdle();
+    this.#abuse.countIdle();
   }
 
   onStalledHeaders(): void {

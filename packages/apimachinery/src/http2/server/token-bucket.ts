@@ -1,16 +1,16 @@
 /** Parameters of a token bucket: its capacity (`most`) and its refill rate. */
-export interface BudgetLimits {
+export interface TokenBucketLimits {
   readonly most: number;
   readonly perSecond: number;
 }
 
 /** Token bucket for client actions that cost the server more than the client. */
-export class Budget {
-  readonly #limits: BudgetLimits;
+export class TokenBucket {
+  readonly #limits: TokenBucketLimits;
   #left: number;
   #at = performance.now();
 
-  constructor(limits: BudgetLimits) {
+  constructor(limits: TokenBucketLimits) {
     this.#limits = limits;
     this.#left = limits.most;
   }

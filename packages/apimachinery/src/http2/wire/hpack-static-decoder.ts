@@ -11,7 +11,7 @@ const mostKnown = 256;
  * @returns a decoder of one block; of a repeated field the last value wins
  * @throws HpackError for a block that is malformed, refers to the dynamic table or decodes to more than 1 MiB
  */
-export function newMemorylessDecoder(): (block: Buffer) => ReadonlyMap<string, string> {
+export function newStaticFieldsDecoder(): (block: Buffer) => ReadonlyMap<string, string> {
   const decoder = newFieldsDecoder({ tableBytes: 0 });
   const known = new Map<string, ReadonlyMap<string, string>>();
   return (block) => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hex } from "../testing/fields-writer.ts";
 import { newFieldsDecoder } from "./hpack-decoder.ts";
 import { encodeFields } from "./hpack-encoder.ts";
 import { staticFields } from "./hpack-tables.ts";
-import { hex } from "./testing/fields-writer.ts";
 
 for (const { name, fields, want } of [
   { name: "nothing", fields: [], want: "" },

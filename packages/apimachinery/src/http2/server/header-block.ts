@@ -1,4 +1,4 @@
-import { tooMuch } from "./connection-error.ts";
+import { tooMuch } from "../wire/connection-error.ts";
 
 const mostParts = 500;
 /** Upper bound over all connections of this process: clients are not authenticated before their headers are complete. */

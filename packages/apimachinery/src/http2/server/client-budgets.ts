@@ -1,4 +1,4 @@
-import { Budget } from "./budget.ts";
+import { TokenBucket } from "./token-bucket.ts";
 
 /** Stream resets of one client, over all its connections. */
 const sharedResets = { most: 1_000, perSecond: 33 };
@@ -13,7 +13,7 @@ const refusalMs = { first: 5_000, most: 300_000, forgottenAfter: 3_600_000 };
 const mostClients = 10_000;
 
 interface Client {
-  readonly resets: Budget;
+  readonly resets: TokenBucket;
   refusals: number;
   /** Timestamp of `performance.now()`. */
   refusedUntil: number;
@@ -42,7 +42,7 @@ export class ClientBudgets {
     const key = `${address} ${certificate}`;
     const client = this.#clientOf(key);
     if (now < client.refusedUntil) return undefined;
-    const own = new Budget(ownResets);
+    const own = new TokenBucket(ownResets);
     // One address may stand for many clients without a certificate: the pods of a node, a network behind NAT. None of them may
     // lock out the others.
     const mayBeRefused = certificate !== "";
@@ -61,7 +61,7 @@ export class ClientBudgets {
     let client = this.#clients.get(key);
     if (client === undefined) {
       if (this.#clients.size >= mostClients) this.#clients.delete(this.#clients.keys().next().value as string);
-      client = { resets: new Budget(sharedResets), refusals: 0, refusedUntil: 0 };
+      client = { resets: new TokenBucket(sharedResets), refusals: 0, refusedUntil: 0 };
       this.#clients.set(key, client);
     }
     return client;

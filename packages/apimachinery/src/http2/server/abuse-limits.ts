@@ -1,6 +1,6 @@
-import { Budget } from "./budget.ts";
+import { ConnectionError, errorCodes, tooMuch } from "../wire/connection-error.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
-import { ConnectionError, errorCodes, tooMuch } from "./connection-error.ts";
+import { TokenBucket } from "./token-bucket.ts";
 
 /** Streams that a client resets. Source: nghttp2's limits after CVE-2023-44487 */
 const resetBudget = { most: 1_000, perSecond: 33 };
@@ -12,10 +12,10 @@ const mostRemembered = 250;
  * Accounting of one connection's abusive or late frames: rate limits for resets and no-op frames, and the recently reset streams
  * for which late frames are legitimate.
  */
-export class ClientConduct {
-  readonly #resets = new Budget(resetBudget);
+export class AbuseLimits {
+  readonly #resets = new TokenBucket(resetBudget);
   readonly #client: ConnectionBudget | undefined;
-  readonly #idleFrames = new Budget(idleBudget);
+  readonly #idleFrames = new TokenBucket(idleBudget);
   /** Streams that the server has reset most recently, oldest first. */
   readonly #weReset: number[] = [];
 

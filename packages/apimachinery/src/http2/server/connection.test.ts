@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
-import { errorCodes } from "./connection-error.ts";
+import { errorCodes } from "../wire/connection-error.ts";
+import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
+import { encodeFields } from "../wire/hpack-encoder.ts";
+import { ServerConnection } from "./connection.ts";
 import { FieldWork } from "./field-work.ts";
-import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "./frames.ts";
-import { encodeFields } from "./hpack-encoder.ts";
-import { ServerConnection } from "./server-connection.ts";
-import type { ServerStream } from "./server-stream.ts";
+import type { ServerStream } from "./stream.ts";
 
 /** A server's connection whose client is the test, frame by frame. */
 function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {

@@ -1,4 +1,4 @@
-import { loopSlice } from "../event-loop/loop-slice.ts";
+import { loopSlice } from "../../event-loop/loop-slice.ts";
 
 /** Header fields that all connections of a server may decode in one event-loop iteration: a few milliseconds of work. */
 const mostAtOnce = 20_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { heldBytes } from "../testing/held-bytes.ts";
+import { heldBytes } from "../../testing/held-bytes.ts";
 import { defaultMaxFrameBytes, frame, frameTypes, newFrameReader } from "./frames.ts";
 
 test("frames are the same however they are cut", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hex } from "../testing/fields-writer.ts";
 import { encodeFields } from "./hpack-encoder.ts";
-import { newMemorylessDecoder } from "./memoryless-decoder.ts";
-import { hex } from "./testing/fields-writer.ts";
+import { newStaticFieldsDecoder } from "./hpack-static-decoder.ts";
 
 for (const { name, block, want } of [
   { name: "an indexed field", block: "88", want: { ":status": "200" } },
@@ -11,7 +11,7 @@ for (const { name, block, want } of [
   { name: "the last of the fields of one name", block: "00 0161 0162 00 0161 0163", want: { a: "c" } },
 ]) {
   test(`${name} is read`, () => {
-    assert.deepEqual(Object.fromEntries(newMemorylessDecoder()(hex(block))), want);
+    assert.deepEqual(Object.fromEntries(newStaticFieldsDecoder()(hex(block))), want);
   });
 }
 
@@ -21,12 +21,12 @@ for (const { name, block } of [
   { name: "a block that means too much", block: "88".repeat(30_000) },
 ]) {
   test(`${name} is refused`, () => {
-    assert.throws(() => newMemorylessDecoder()(hex(block)), { name: "HpackError" });
+    assert.throws(() => newStaticFieldsDecoder()(hex(block)), { name: "HpackError" });
   });
 }
 
 test("a block that comes again has the same fields, and so many others do not change that", () => {
-  const decode = newMemorylessDecoder();
+  const decode = newStaticFieldsDecoder();
   const one = hex("88 00 0161 0162");
   const fields = decode(one);
   assert.equal(decode(Buffer.from(one)), fields);

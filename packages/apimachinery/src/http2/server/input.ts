@@ -1,8 +1,8 @@
-import { frameSizeError, protocolError } from "./connection-error.ts";
-import { checkFrame } from "./frame-rules.ts";
-import { flags, frameTypes, newFrameReader, preface, unpadded } from "./frames.ts";
+import { frameSizeError, protocolError } from "../wire/connection-error.ts";
+import { checkFrame } from "../wire/frame-rules.ts";
+import { flags, frameTypes, newFrameReader, preface, unpadded } from "../wire/frames.ts";
+import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wire/hpack-decoder.ts";
 import { HeaderBlock } from "./header-block.ts";
-import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "./hpack-decoder.ts";
 
 /** Receives valid frames. Each method may throw a ConnectionError, which ends the connection. */
 export interface FrameReceiver {

@@ -1,7 +1,7 @@
-import { defaultMaxFrameBytes, flags, frameTypes, headBytes, writeHead } from "./frames.ts";
-import { GatheredBytes } from "./gathered-bytes.ts";
-import { takePieces } from "./pieces.ts";
-import { ReceiveWindow } from "./receive-window.ts";
+import { defaultMaxFrameBytes, flags, frameTypes, headBytes, writeHead } from "../wire/frames.ts";
+import { GatheredBytes } from "../wire/gathered-bytes.ts";
+import { takePieces } from "../wire/pieces.ts";
+import { ReceiveWindow } from "../wire/receive-window.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** Callbacks of a stream to its connection. */
