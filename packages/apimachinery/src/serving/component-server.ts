@@ -105,6 +105,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
       reusePort: flags["permit-port-sharing"],
       maxConcurrentStreams: flags["http2-max-streams-per-connection"] || undefined,
       log,
+      metrics,
       async handler(exchange) {
         const path = exchange.url.split("?")[0] as string;
         if (await guard(exchange, path)) await answer(exchange, path);

@@ -7,6 +7,7 @@ import { ClientBudgets } from "../http2/server/client-budgets.ts";
 import { ServerConnection } from "../http2/server/connection.ts";
 import { FieldWork } from "../http2/server/field-work.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { Counter, MetricsRegistry } from "../metrics/registry.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
 import { plainAddress } from "./exchange-parts.ts";
 import { watchFiles } from "./file-watch.ts";
@@ -38,6 +39,8 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly http1Only?: boolean | undefined;
   /** Called for each failed TLS handshake, e.g. to count it. */
   readonly onHandshakeError?: ((err: Error) => void) | undefined;
+  /** Counts what is refused below the handlers. Default: not counted. */
+  readonly metrics?: MetricsRegistry | undefined;
 }
 
 export interface HttpServer {
@@ -61,8 +64,9 @@ export interface HttpServer {
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const connections = new Connections(options);
-  const http = newHttp1Server(options, connections);
-  const tls = options.tls === undefined ? undefined : listenerFor(options, options.tls, http, connections);
+  const refusals = newRefusals(options);
+  const http = newHttp1Server(options, connections, refusals);
+  const tls = options.tls === undefined ? undefined : listenerFor(options, options.tls, http, connections, refusals);
   const listener = tls?.server ?? http;
   for (const name of options.tls?.cipherSuites ?? [])
     if (Object.hasOwn(insecureCipherSuites, name)) options.log.warn("Use of insecure cipher detected.", { cipher: name });
@@ -120,7 +124,23 @@ function timesOf({ headersTimeoutMs = 32_000, idleTimeoutMs = 90_000 }: HttpServ
 
 const defaultHeaderBytes = 256 * 1024;
 
-function newHttp1Server(options: HttpServerOptions, connections: Connections): Server {
+/** Reports what was refused before a handler saw it. */
+type Refused = (protocol: "HTTP/1.1" | "HTTP/2", from: string, reason: string, isWhole: boolean) => void;
+
+function newRefusals({ metrics, log }: HttpServerOptions): Refused {
+  const refused: Counter | undefined = metrics?.counter({
+    name: "coxswain_http_protocol_errors_total",
+    help: "Number of requests and connections refused for a violation of HTTP, which no handler saw",
+    labels: ["protocol", "scope"],
+  });
+  return (protocol, from, reason, isWhole) => {
+    const scope = isWhole ? "connection" : "request";
+    refused?.labels(protocol, scope).inc();
+    log.v(2)?.info("Refused for a violation of the protocol", { protocol, scope, from, reason });
+  };
+}
+
+function newHttp1Server(options: HttpServerOptions, connections: Connections, refused: Refused): Server {
   const { headersTimeoutMs, idleTimeoutMs } = timesOf(options);
   const settings: ServerOptions & { shouldUpgradeCallback: (request: IncomingMessage) => boolean } = {
     headersTimeout: headersTimeoutMs,
@@ -159,7 +179,8 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     socket.once("close", () => connections.done(exchange));
     pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange, clientOf(request.socket)));
   });
-  server.on("clientError", (err, socket) => {
+  server.on("clientError", (err: NodeJS.ErrnoException, socket: Socket) => {
+    if (err.code?.startsWith("HPE_")) refused("HTTP/1.1", plainAddress(socket.remoteAddress), err.message, true);
     const pipeline = pipelines.get(socket);
     if (pipeline === undefined) refuseUnreadable(err, socket, false);
     else pipeline.fail((isAnswered) => refuseUnreadable(err, socket, isAnswered));
@@ -178,9 +199,15 @@ function isKnownUpgrade(request: IncomingMessage): boolean {
   return wanted.split(",").some((one) => one.trim() === "websocket" || one.trim().startsWith("spdy/"));
 }
 
-function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, connections: Connections): TlsListener {
+function listenerFor(
+  options: HttpServerOptions,
+  tls: TlsOptions,
+  http: Server,
+  connections: Connections,
+  refused: Refused,
+): TlsListener {
   const { log } = options;
-  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork() };
+  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork(), refused };
   const listener = newTlsListener({
     tls,
     log,
@@ -208,6 +235,7 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
 interface Shared {
   readonly clients: ClientBudgets;
   readonly fieldWork: FieldWork;
+  readonly refused: Refused;
 }
 
 function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, shared: Shared): void {
@@ -233,6 +261,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
         };
         void connections.serve(exchange, who, handled);
       },
+      refused: (reason, isWhole) => shared.refused("HTTP/2", address, reason, isWhole),
       closed(reason) {
         connections.delete(connection);
         if (reason !== undefined) log.v(4)?.info("HTTP/2 connection failed", { err: reason });

@@ -31,6 +31,7 @@ export async function listen(
     reusePort: flags["permit-port-sharing"],
     ...(flags["http2-max-streams-per-connection"] > 0 ? { maxConcurrentStreams: flags["http2-max-streams-per-connection"] } : {}),
     onHandshakeError: () => handshakeErrors.inc(),
+    metrics,
   });
 }
 

@@ -39,6 +39,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         bindAddress,
         tls: await tlsOf(options),
         log,
+        metrics: context.metrics,
         handler: newKubeletHandler({
           ...context,
           auth,
@@ -51,6 +52,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         port: config.readOnlyPort,
         bindAddress,
         log,
+        metrics: context.metrics,
         handler: newKubeletHandler({ ...context, auth: undefined, debuggingHandlers: false }),
       }),
     health: () =>
@@ -58,6 +60,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         port: config.healthzPort,
         bindAddress: config.healthzBindAddress,
         log,
+        metrics: context.metrics,
         handler: newHealthHandler(context.health),
       }),
   };

@@ -28,7 +28,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   const connection = new ServerConnection(
     ours,
     { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork() },
-    { request: (stream) => void streams.push(stream), closed: (reason) => void told.closed.push(reason) },
+    { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void told.closed.push(reason) },
   );
   const says = async (...bytes: Buffer[]): Promise<string[]> => {
     for (const chunk of bytes) theirs.write(chunk);

@@ -43,6 +43,8 @@ export interface ServerConnectionEvents {
    * handler calls {@link ServerConnection.handled} once when it has stopped working on the request.
    */
   request(stream: ServerStream): void;
+  /** A request, or with `isWhole` the connection, was refused for a violation of the protocol or of its limits. */
+  refused(reason: string, isWhole: boolean): void;
   /** Called once, as the last event. @param reason undefined after an orderly end */
   closed(reason: string | undefined): void;
 }
@@ -56,6 +58,7 @@ const graceMs = 1_000;
 /** Upper bound of control frames queued for a client that does not read. */
 const mostReplies = 1_000;
 const noBytes = Buffer.alloc(0);
+const lengthFault = "a body of another length than its content-length";
 
 /**
  * The server side of one HTTP/2 connection. Node's own implementation creates a stream with two buffers and a dozen events for
@@ -215,8 +218,9 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#options.fieldWork.add(decoded.count);
     const stream = this.#streams.get(id);
     if (stream !== undefined) {
-      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed);
-      else if (!isWhole || decoded.tooLarge || !areTrailers(decoded.fields)) this.#resetFor(stream, errorCodes.protocol);
+      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "headers after the end of the request");
+      else if (!isWhole || decoded.tooLarge || !areTrailers(decoded.fields))
+        this.#resetFor(stream, errorCodes.protocol, "invalid trailers");
       else this.#endOfRequest(stream);
       return;
     }
@@ -238,7 +242,9 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
 
   #open(id: number, isWhole: boolean, { fields, tooLarge }: DecodedFields): void {
     const head = requestHeadOf(fields);
-    if (head === undefined || (isWhole && (head.contentLength ?? 0) > 0)) {
+    const fault = typeof head !== "object" ? head : isWhole && (head.contentLength ?? 0) > 0 ? lengthFault : undefined;
+    if (typeof head !== "object" || fault !== undefined) {
+      this.#events.refused(fault as string, false);
       this.#refuse(id, errorCodes.protocol);
       return;
     }
@@ -267,24 +273,26 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     }
     if (stream.received || stream.receiveWindow?.take(windowBytes) === false) {
       this.#giveBack(windowBytes);
-      this.#resetFor(stream, stream.received ? errorCodes.streamClosed : errorCodes.flowControl);
+      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "data after the end of the request");
+      else this.#resetFor(stream, errorCodes.flowControl, "more data than the window lets in");
       return;
     }
     // Padding is credited at once, as no handler consumes it.
     if (data.length < windowBytes) this.consumed(stream, windowBytes - data.length);
-    if (data.length > 0 && !stream.onData(data)) this.#resetFor(stream, errorCodes.protocol);
+    if (data.length > 0 && !stream.onData(data)) this.#resetFor(stream, errorCodes.protocol, lengthFault);
     else if (ends) this.#endOfRequest(stream);
   }
 
   #endOfRequest(stream: ServerStream): void {
-    if (!stream.onRequestEnd()) this.#resetFor(stream, errorCodes.protocol);
+    if (!stream.onRequestEnd()) this.#resetFor(stream, errorCodes.protocol, lengthFault);
   }
 
   /**
    * Resets a stream for a protocol error of the client. Counts as if the client had reset it, because it discards work just as
    * cheaply (CVE-2025-8671).
    */
-  #resetFor(stream: ServerStream, code: number): void {
+  #resetFor(stream: ServerStream, code: number, reason: string): void {
+    this.#events.refused(reason, false);
     this.#abuse.countReset();
     this.reset(stream, code);
   }
@@ -342,8 +350,8 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
     stream.sendWindow += increment;
-    if (increment === 0) this.#resetFor(stream, errorCodes.protocol);
-    else if (stream.sendWindow > widestWindow) this.#resetFor(stream, errorCodes.flowControl);
+    if (increment === 0) this.#resetFor(stream, errorCodes.protocol, "a window that does not grow");
+    else if (stream.sendWindow > widestWindow) this.#resetFor(stream, errorCodes.flowControl, "a window that is too wide");
     else if (stream.unsent > 0) this.#output.ready(stream);
   }
 
@@ -383,6 +391,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   #fail(code: number, reason: string): void {
     if (code === errorCodes.enhanceYourCalm) this.#options.client?.ended();
     this.#failure ??= reason;
+    this.#events.refused(reason, true);
     this.#onlyEnd();
     this.#goAway(this.#lastId, code);
     for (const stream of this.#streams.values()) stream.close();
