@@ -54,12 +54,13 @@ export function memorySize(pod: NodePod, sizeLimit: string | undefined, allocata
 }
 
 /**
- * Mounts a tmpfs, so that secrets and tokens are never written to disk.
+ * Mounts a tmpfs, so that secrets and tokens are never written to disk. Its mode is 1777, the kernel's default: containers of
+ * different users cannot remove each other's files.
  * @param sizeBytes 0 for the kernel's default: half of the machine's memory
  */
 export async function memoryDir(dir: string, mounter: Mounter, sizeBytes = 0): Promise<void> {
   await openDir(dir);
   if (await isMounted(dir, mounter)) return;
   await mounter.mount("tmpfs", dir, { type: "tmpfs", options: sizeBytes > 0 ? [`size=${sizeBytes}`] : [] });
-  await chmod(dir, 0o777);
+  await chmod(dir, 0o1777);
 }

@@ -191,7 +191,15 @@ test("a pod's volumes have their contents", async (t) => {
   const { volumes: made, failures } = await manager(dir, mounter).setUp(pod, downward);
   assert.deepEqual(failures, []);
   const at = (volume: string, path: string): string => join(made.get(volume)?.path ?? "", path);
-  assert.equal((await stat(at("scratch", ""))).mode & 0o777, 0o777);
+  for (const [volume, want] of Object.entries({
+    scratch: 0o777,
+    config: 0o777,
+    mem: 0o1777,
+    secret: 0o1777,
+    info: 0o1777,
+    all: 0o1777,
+  }))
+    assert.equal((await stat(at(volume, ""))).mode & 0o7777, want, volume);
   assert.match(at("config", ""), /volumes\/kubernetes\.io~configmap\/config/);
   assert.equal(await readFile(at("config", "sub/uno"), "utf8"), "1");
   assert.equal((await stat(at("config", "sub/uno"))).mode & 0o777, 0o400);
@@ -244,6 +252,7 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
     [
       { name: "s", secret: { secretName: "s", defaultMode: 0o400 } },
       { name: "e", emptyDir: {} },
+      { name: "m", emptyDir: { medium: "Memory" } },
     ] as Volume[],
     { securityContext: { fsGroup: 1234 } },
   );
@@ -252,6 +261,8 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   assert.deepEqual([secret.gid, secret.mode & 0o777], [1234, 0o440]);
   const scratch = await stat(volumes.get("e")?.path ?? "");
   assert.deepEqual([scratch.gid, scratch.mode & 0o7777], [1234, 0o2777]);
+  const memory = await stat(volumes.get("m")?.path ?? "");
+  assert.deepEqual([memory.gid, memory.mode & 0o7777], [1234, 0o3777]);
 });
 
 test("what a container did to its files stays, however often its volumes are looked at", {
