@@ -11,13 +11,19 @@ const clone = mkdtempSync(join(tmpdir(), "fresh clone-"));
 after(() => rmSync(clone, { recursive: true, force: true }));
 chmodSync(clone, 0o755);
 cpSync(join(settings.root, "cox"), join(clone, "cox"));
-for (const path of ["tools/dev-cluster/help", "tools/dev-cluster/src/download.mjs"])
+for (const path of [
+  "package.json",
+  "packages/apimachinery/src/meta/release.ts",
+  "tools/dev-cluster/help",
+  "tools/dev-cluster/src/download.mjs",
+])
   cpSync(join(settings.root, path), join(clone, path), { recursive: true });
 const { COX_STATE: _, ...env } = elsewhere;
 const program = [join(clone, "cox")];
 const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...program];
 
 for (const { args, code, message } of [
+  { args: ["version"], code: 0, message: /^Coxswain \d+\.\d+\.\d+, Kubernetes v1\.23\.0\n$/ },
   { args: ["help"], code: 0, message: /^usage: .\/cox <verb>/ },
   { args: ["help", "up"], code: 0, message: /^Usage: .\/cox up / },
   { args: ["up", "--help"], code: 0, message: /^Usage: .\/cox up / },
@@ -48,7 +54,7 @@ for (const { args, code, message } of [
     const { code: ended, output } = await cox(args, env, program);
     assert.match(output, message);
     assert.equal(ended, code);
-    assert.deepEqual(readdirSync(clone).sort(), ["cox", "tools"]);
+    assert.deepEqual(readdirSync(clone).sort(), ["cox", "package.json", "packages", "tools"]);
   });
 }
 

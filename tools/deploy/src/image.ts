@@ -2,10 +2,11 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { coxswainVersion } from "@coxswain/apimachinery/meta/release";
 import { need } from "@coxswain/dev-cluster/commands";
 import { imageArchive } from "@coxswain/images/oci";
 import type { TarEntry } from "@coxswain/images/tar";
-import { releaseFiles, versionOf } from "./release.ts";
+import { releaseFiles } from "./release.ts";
 import { withFolders } from "./with-folders.ts";
 
 /** Programs called by the daemons and the compose file, with their Debian packages; keep in sync with `Dockerfile`. */
@@ -55,7 +56,7 @@ export async function writeImage(root: string, out: string, names: readonly stri
   const layer = withFolders([...files, { type: "folder", path: "tmp", mode: 0o1777 } as const, ...empty].sort(byPath));
   const archive = join(out, "coxswain-image.tar");
   makeFolderSync(out);
-  const all = [`docker.io/library/coxswain:${versionOf(root)}`, ...names];
+  const all = [`docker.io/library/coxswain:${coxswainVersion}`, ...names];
   writeFileSync(archive, imageArchive({ names: all, layer, command: ["coxswain"] }));
   return archive;
 }

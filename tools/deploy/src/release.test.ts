@@ -34,6 +34,7 @@ test("each daemon runs under its own name and under the common one", async () =>
     assert.equal((await run(name, "--version")).stdout, "Kubernetes v1.23.0\n");
     assert.equal((await run("coxswain", name, "--version")).stdout, "Kubernetes v1.23.0\n");
   }
+  assert.match((await run("coxswain", "version")).stdout, /^Coxswain \d+\.\d+\.\d+, Kubernetes v1\.23\.0\n$/);
   await assert.rejects(run("coxswain", "kube-proxy"), { code: 2, stderr: /^usage: coxswain <kube-apiserver \| / });
 });
 

@@ -2,6 +2,7 @@ import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { coxswainVersion, kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { type TarEntry, tar } from "@coxswain/images/tar";
 import { billOfMaterials } from "./bill-of-materials.ts";
 import { bundle } from "./bundle.ts";
@@ -36,6 +37,7 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
     file("libexec/node", process.execPath, 0o755),
     ...copies(here, ["systemd/**", "compose/**"], ""),
     ...documents.flatMap((name) => copies(root, [name, `${name}/**`], "")),
+    licence("", "VERSION", `Coxswain ${coxswainVersion}, Kubernetes ${kubernetesRelease.gitVersion}\n`),
     licence("", "sbom.cdx.json", billOfMaterials(root, packages)),
     licence("licences", "packages.txt", licencesOf(root, packages)),
     licence("licences", "node.txt", readFileSync(join(process.execPath, "..", "..", "LICENSE"), "utf8")),
@@ -53,14 +55,10 @@ function linkedWithin(entries: readonly TarEntry[]): TarEntry[] {
   });
 }
 
-/** `1.23.0` */
-export function versionOf(root: string): string {
-  return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;
-}
-
-/** @returns the path of the archive, `<out>/coxswain-1.23.0-linux-amd64.tar.gz` */
+/** @returns the path of the archive, `<out>/coxswain-0.1.0-kubernetes-1.23-linux-amd64.tar.gz` */
 export async function writeRelease(root: string, out: string): Promise<string> {
-  const name = `coxswain-${versionOf(root)}-linux-${architecture}`;
+  const { major, minor } = kubernetesRelease;
+  const name = `coxswain-${coxswainVersion}-kubernetes-${major}.${minor}-linux-${architecture}`;
   const entries = (await releaseFiles(root)).map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
   makeFolderSync(out);
   const archive = join(out, `${name}.tar.gz`);

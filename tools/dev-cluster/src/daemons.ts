@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { release } from "@coxswain/apimachinery/metrics/registry";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { need } from "./commands.ts";
 import { containerdSocket } from "./containerd.ts";
 import { kubeconfigFile, pkiFile } from "./pki.ts";
@@ -55,7 +55,7 @@ export function etcdProcess(settings: Settings): ProcessSpec {
 /** Command-line flags of each daemon, following kubeadm. */
 export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
   const flags = withExtraArgs(flagsOf[name](settings), settings.extraArgs[name]);
-  return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: release.gitVersion };
+  return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: kubernetesRelease.gitVersion };
 }
 
 const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = {

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { release } from "@coxswain/apimachinery/metrics/registry";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { processesOf } from "./cluster-processes.ts";
 import { Failure } from "./failure.ts";
 import { startTimeOf } from "./process-identity.ts";
@@ -74,7 +74,7 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
   makeFolderSync(settings.run, 0o711);
   const output = openSync(logFile(settings, supervisorName), "a", 0o600);
   const program = join(settings.root, "tools/dev-cluster/src/supervisor-main.ts");
-  const args = ["-C", "cox-source", program, settings.state, settings.run, settings.id, release.gitVersion];
+  const args = ["-C", "cox-source", program, settings.state, settings.run, settings.id, kubernetesRelease.gitVersion];
   const child = spawn(process.execPath, args, {
     detached: true,
     stdio: ["ignore", output, output],

@@ -4,7 +4,7 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { release } from "@coxswain/apimachinery/metrics/registry";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
@@ -152,7 +152,7 @@ function serviceRoutesProcess(settings: Settings): ProcessSpec {
     ],
     // Caches compiled code of its sources for later starts.
     env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
-    version: release.gitVersion,
+    version: kubernetesRelease.gitVersion,
   };
 }
 

@@ -1,3 +1,5 @@
+import { kubernetesRelease } from "../meta/release.ts";
+
 /**
  * Address and credentials of an API server. Inline PEM takes precedence over the corresponding file. Files are reread for new
  * connections, so that renewed certificates and tokens are used without a restart.
@@ -65,6 +67,6 @@ export interface ExecConfig {
  */
 export function userAgentOf(program: string, part?: string): string {
   const arch = process.arch === "x64" ? "amd64" : process.arch;
-  const base = `${program}/v1.23.0 (${process.platform}/${arch}) kubernetes/coxswain`;
+  const base = `${program}/${kubernetesRelease.gitVersion} (${process.platform}/${arch}) kubernetes/coxswain`;
   return part === undefined ? base : `${base}/${part}`;
 }

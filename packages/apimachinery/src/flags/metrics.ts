@@ -1,4 +1,5 @@
-import { type MetricsRegistryOptions, release } from "../metrics/registry.ts";
+import { kubernetesRelease } from "../meta/release.ts";
+import type { MetricsRegistryOptions } from "../metrics/registry.ts";
 import { ConfigError } from "./run-main.ts";
 import { string, stringSlice, stringToString } from "./types.ts";
 
@@ -21,7 +22,7 @@ export interface MetricsFlags {
   readonly "show-hidden-metrics-for-version": string;
 }
 
-const previousMinor = `${release.major}.${Number(release.minor) - 1}`;
+const previousMinor = `${kubernetesRelease.major}.${Number(kubernetesRelease.minor) - 1}`;
 
 /** @throws ConfigError for a version other than the previous one, and for malformed label keys */
 export function metricsOptions(flags: MetricsFlags): MetricsRegistryOptions {

@@ -3,12 +3,10 @@ import { type LineWriter, type LogFileOptions, newFileWriter } from "../logging/
 import { type LoggerOptions, newLogger, type RootLogger, writeFully, writeToStderr } from "../logging/logger.ts";
 import { newSplitWriter } from "../logging/split-streams.ts";
 import { Quantity } from "../meta/quantity.ts";
+import { kubernetesRelease } from "../meta/release.ts";
 import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
 import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
 import { helpText, usageText } from "./help.ts";
-
-/** The implemented Kubernetes release; reported by /version, --version and the node status. */
-const gitVersion = "v1.23.0";
 
 /** Context of a program's `run`. */
 export interface Runtime {
@@ -79,7 +77,9 @@ function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]
     return undefined;
   }
   if (parsed.version !== undefined && parsed.version !== "false") {
-    process.stdout.write(parsed.version === "raw" ? `${JSON.stringify(versionInfo)}\n` : `Kubernetes ${gitVersion}\n`);
+    process.stdout.write(
+      parsed.version === "raw" ? `${JSON.stringify(versionInfo)}\n` : `Kubernetes ${kubernetesRelease.gitVersion}\n`,
+    );
     return undefined;
   }
   return parsed;
@@ -87,9 +87,7 @@ function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]
 
 /** The response of /version. Source: k8s.io/apimachinery pkg/version */
 const versionInfo = {
-  major: "1",
-  minor: "23",
-  gitVersion,
+  ...kubernetesRelease,
   gitCommit: "",
   gitTreeState: "",
   buildDate: "1970-01-01T00:00:00Z",

@@ -90,6 +90,8 @@ test("gives the same metric again and refuses another of its name", () => {
 test("tells the version", async () => {
   const [, , line] = await linesOf(newMetricsRegistry({ processMetrics: true }), "kubernetes_build_info");
   assert.match(line as string, /git_version="v1.23.0".*major="1",minor="23".* 1$/);
+  const [, , own] = await linesOf(newMetricsRegistry({ processMetrics: true }), "coxswain_build_info");
+  assert.match(own as string, /^coxswain_build_info\{version="\d+\.\d+\.\d+",node_version="v26\..*"\} 1$/);
 });
 
 for (const [value, want] of [

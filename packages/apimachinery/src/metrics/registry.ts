@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { loopSlice } from "../event-loop/loop-slice.ts";
+import { coxswainVersion, kubernetesRelease } from "../meta/release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
 
 export interface MetricOptions {
@@ -58,11 +59,11 @@ export interface Histogram extends Family<HistogramChild>, HistogramChild {}
 export interface MetricsRegistryOptions {
   /** `--disabled-metrics`: metrics that are counted but not shown. */
   readonly disabled?: readonly string[];
-  /** `--show-hidden-metrics-for-version`: also shows metrics deprecated in an earlier release. */
+  /** `--show-hidden-metrics-for-version`: also shows metrics deprecated in an earlier kubernetesRelease. */
   readonly showHidden?: boolean;
   /** `--allow-metric-labels`: allowed values by `metric,label`; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
-  /** Adds metrics of the process (memory, CPU, event loop, garbage collection) and of its release. */
+  /** Adds metrics of the process (memory, CPU, event loop, garbage collection) and of its kubernetesRelease. */
   readonly processMetrics?: boolean;
 }
 
@@ -161,12 +162,9 @@ function helpOf({ stability = "ALPHA", deprecatedSince, help }: MetricOptions): 
   return `[${stability}] ${deprecatedSince === undefined ? "" : `(Deprecated since ${deprecatedSince}) `}${help}`;
 }
 
-/** The implemented Kubernetes release. */
-export const release = { major: "1", minor: "23", gitVersion: "v1.23.0" };
-
-/** Whether the metric was deprecated in an earlier release. Source: component-base/metrics/version_parser.go */
+/** Whether the metric was deprecated in an earlier kubernetesRelease. Source: component-base/metrics/version_parser.go */
 function isHidden({ deprecatedSince }: MetricOptions): boolean {
-  return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(release.minor);
+  return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(kubernetesRelease.minor);
 }
 
 const defaultBuckets: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -206,11 +204,19 @@ function registerBuildInfo(registry: MetricsRegistry): void {
       "node",
       "",
       "clean",
-      release.gitVersion,
+      kubernetesRelease.gitVersion,
       process.version,
-      release.major,
-      release.minor,
+      kubernetesRelease.major,
+      kubernetesRelease.minor,
       platform,
     )
+    .set(1);
+  registry
+    .gauge({
+      name: "coxswain_build_info",
+      help: "A metric with a constant '1' value labeled by Coxswain's version and the version of Node.js.",
+      labels: ["version", "node_version"],
+    })
+    .labels(coxswainVersion, process.version)
     .set(1);
 }

@@ -1,11 +1,10 @@
 import { indentJson } from "@coxswain/apimachinery/codec/json";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import type { RequestContext } from "../request/context.ts";
 
 /** The server version that `kubectl version` prints. */
 export const serverVersion = {
-  major: "1",
-  minor: "23",
-  gitVersion: "v1.23.0",
+  ...kubernetesRelease,
   gitCommit: "ab69524f795c42094a6630298ff53f3c3ebab7f4",
   gitTreeState: "clean",
   buildDate: "2021-12-07T18:09:57Z",

@@ -8,6 +8,7 @@ import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -35,7 +36,7 @@ export interface LoopbackOptions {
 export function newLoopbackClient(options: LoopbackOptions): Client {
   const user: UserInfo = { name: apiserverUser, uid: randomUUID(), groups: [privilegedGroup] };
   const wire = newClient(
-    { host: "http://loopback", qps: -1, userAgent: "kube-apiserver/v1.23.0 loopback" },
+    { host: "http://loopback", qps: -1, userAgent: `kube-apiserver/${kubernetesRelease.gitVersion} loopback` },
     { transport: transport(options, user), ...(options.observer && { observer: options.observer }) },
   );
   return {

@@ -1,4 +1,5 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ResourceList } from "../pod/pod-resources.ts";
@@ -38,7 +39,7 @@ export interface NodeConditionInput {
   pidPressure: boolean;
 }
 
-const kubeletVersion = "v1.23.0";
+const kubeletVersion = kubernetesRelease.gitVersion;
 
 /** Pure: the node's status. Source: pkg/kubelet/nodestatus/setters.go */
 export function nodeStatus(input: NodeStatusInput): NodeStatus {

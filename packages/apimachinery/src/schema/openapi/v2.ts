@@ -4,11 +4,12 @@
  * Source: k8s.io/kube-openapi pkg/builder; k8s.io/kubernetes api/openapi-spec/swagger.json (names)
  */
 import { atOnce, type Steps } from "../../event-loop/steps.ts";
+import { kubernetesRelease } from "../../meta/release.ts";
 import { Definitions, sortedByName } from "./definitions.ts";
 import type { OpenApiDocument, OpenApiOptions, OpenApiResource, PathItem, SecurityScheme } from "./document.ts";
 import { rootsOf } from "./roots.ts";
 
-export const info = { title: "Kubernetes", version: "v1.23.0" };
+export const info = { title: "Kubernetes", version: kubernetesRelease.gitVersion };
 
 export const bearerToken: SecurityScheme = {
   description: "Bearer Token authentication",
