@@ -91,6 +91,26 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "kube-scheduler.ts": "",
     "main.ts": "",
   }),
+  "cluster-services": inOrder({
+    "flags.ts": "",
+    "part.ts": "what a part is: how it starts, its health check, its rights",
+    services: "",
+    "pod-network": "",
+    dns: "",
+    "metrics-api": "",
+    "local-volumes": "",
+    "load-balancers": "",
+    ingress: "",
+    "parts.ts": "the table of parts",
+    "choose-parts.ts": "",
+    "rights.ts": "RBAC objects of the parts",
+    "part-health.ts": "",
+    "run-part.ts": "starts a part again that failed, alone",
+    "run-parts.ts": "parts of the node, and those of the holder of the lease",
+    testing: "",
+    "coxswain-services.ts": "",
+    "main.ts": "",
+  }),
   "node-agent": inOrder({
     "flags.ts": "",
     "background.ts": "work beside the syncs of pods, and how it ends",
@@ -227,4 +247,4 @@ export const apiserverModules: readonly Module[] = [
 ];
 
 /** Packages that may import only apimachinery. Tools and e2e may import any. */
-export const daemons: readonly string[] = ["apiserver", "controller-manager", "scheduler", "node-agent"];
+export const daemons: readonly string[] = ["apiserver", "controller-manager", "scheduler", "node-agent", "cluster-services"];

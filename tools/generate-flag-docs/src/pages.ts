@@ -1,5 +1,6 @@
 import type { FlagTable, Program } from "@coxswain/apimachinery/flags/flags";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
+import { coxswainServices } from "@coxswain/cluster-services/flags";
 import { kubeControllerManager } from "@coxswain/controller-manager/flags";
 import { kubelet } from "@coxswain/node-agent/flags";
 import { kubeScheduler } from "@coxswain/scheduler/flags";
@@ -15,6 +16,7 @@ export const programs: readonly DocumentedProgram[] = [
   { package: "controller-manager", program: kubeControllerManager },
   { package: "scheduler", program: kubeScheduler },
   { package: "node-agent", program: kubelet },
+  { package: "cluster-services", program: coxswainServices },
 ];
 
 type AnyFlag = FlagTable[string];

@@ -4,9 +4,11 @@ import type { DocumentedProgram } from "./pages.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** What reads flags of every daemon, and what serves the two that have a port of that kind. */
+/** What reads flags of every daemon, and what serves those that have a port of that kind. */
 const everywhere = ["run-main.ts", "metrics.ts"].map((file) => `packages/apimachinery/src/flags/${file}`);
 const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file) => `packages/apimachinery/src/serving/${file}`);
+
+const withComponentServer = ["scheduler", "controller-manager", "cluster-services"];
 
 /**
  * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, `pick("x", …)`, and one of several alike by
@@ -17,7 +19,7 @@ export function flagsThatAreRead({ package: folder, program }: DocumentedProgram
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
     (file) => !file.endsWith(".test.ts") && !file.endsWith("/src/flags.ts") && !file.includes("/testing/"),
   );
-  const shared = folder === "scheduler" || folder === "controller-manager" ? [...everywhere, ...componentServer] : everywhere;
+  const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");
   const templates = [...source.matchAll(/flags\[`([^`]+)`\]/g)].map(
     ([, template = ""]) => new RegExp(`^${template.replaceAll(/\$\{\w+\}/g, "[a-z]+")}$`),

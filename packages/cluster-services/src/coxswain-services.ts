@@ -1,0 +1,90 @@
+import { hostname } from "node:os";
+import { newClientFamily } from "@coxswain/apimachinery/client/client";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { checkDurations, type LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
+import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
+import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
+import { ConfigError, type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
+import { chooseParts } from "./choose-parts.ts";
+import { coxswainServices, type ServicesFlags } from "./flags.ts";
+import { newPartHealth } from "./part-health.ts";
+import { parts } from "./parts.ts";
+import { rightsOf } from "./rights.ts";
+import { program, runParts } from "./run-parts.ts";
+
+await runMain(coxswainServices, run);
+
+/** coxswain-services: serves health and metrics immediately, and runs the chosen parts. */
+async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void> {
+  const chosen = chooseParts(parts, { enable: flags.enable, disable: flags.disable });
+  const leaderElection = leaderElectionOf(flags);
+  if (flags["print-rights"]) {
+    const { resourceNamespace: leaseNamespace, resourceName: leaseName } = leaderElection;
+    const items = rightsOf(chosen, { leaseNamespace, leaseName });
+    process.stdout.write(toYaml({ apiVersion: "v1", kind: "List", items }));
+    return;
+  }
+  const clock = realClock;
+  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const clientConfig = await configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
+    throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
+  });
+  const own = { contentType: flags["kube-api-content-type"], userAgent: userAgentOf(program) };
+  const family = newClientFamily({ ...clientConfig, ...own }, { observer: clientMetrics(metrics) });
+  const { resourceName: name, leaseDurationMs } = leaderElection;
+  const usesLease = leaderElection.enabled && chosen.some(({ runs }) => runs === "once");
+  const leadership = usesLease ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
+  const health = newPartHealth({ clock, metrics });
+  const server = await startComponentServer({
+    name: program,
+    flags,
+    log,
+    clock,
+    metrics,
+    checks: leadership === undefined ? {} : { leaderElection: leadership.check },
+    // A restart of the process would stop the other parts and repair none.
+    informativeChecks: Object.fromEntries(chosen.map((part) => [part.name, () => health.check(part.name)])),
+    configz: () => ({ "services.coxswain": { parts: chosen.map((part) => part.name), leaderElection } }),
+  });
+  log.info("starting", { parts: chosen.map((part) => part.name).join() });
+  const nodeName = flags["node-name"] || hostname().toLowerCase();
+  try {
+    const running = runParts({
+      ...{ parts: chosen, flags, nodeName, family, leaderElection, leadership, health, log, clock, metrics, signal },
+    });
+    await (server === undefined ? running : Promise.race([running, server.failed]));
+  } finally {
+    await server?.close(0);
+    family.close();
+  }
+}
+
+/** @throws ConfigError for an unknown lock type and for inconsistent durations */
+function leaderElectionOf(flags: ServicesFlags): LeaderElectionConfig {
+  const config = {
+    enabled: flags["leader-elect"],
+    leaseDurationMs: flags["leader-elect-lease-duration"],
+    renewDeadlineMs: flags["leader-elect-renew-deadline"],
+    retryPeriodMs: flags["leader-elect-retry-period"],
+    resourceLock: flags["leader-elect-resource-lock"],
+    resourceName: flags["leader-elect-resource-name"],
+    resourceNamespace: flags["leader-elect-resource-namespace"],
+  };
+  if (!config.enabled) return config;
+  const problem = checkDurations(config);
+  if (problem !== undefined) throw new ConfigError(`--leader-elect: ${problem}`);
+  try {
+    newResourceLock(config.resourceLock, config.resourceNamespace, config.resourceName);
+  } catch (err) {
+    throw new ConfigError(`--leader-elect-resource-lock: ${(err as Error).message}`, { cause: err });
+  }
+  return config;
+}

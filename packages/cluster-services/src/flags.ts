@@ -1,0 +1,59 @@
+import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+import {
+  delegatedAuthenticationFlags,
+  delegatedAuthorizationFlags,
+  leaderElectionFlags,
+  loggingFlags,
+  servingFlags,
+} from "@coxswain/apimachinery/flags/shared-flags";
+import { bool, float, int, int32, ip, string, stringSlice } from "@coxswain/apimachinery/flags/types";
+
+/** Every flag of coxswain-services, by name; a section for each part that has flags of its own. */
+export const flagTable = flags(
+  section("Generic", {
+    disable: stringSlice({ help: "Parts to leave out. '*' leaves out all that --enable does not name." }),
+    enable: stringSlice({ help: "Parts to run beside those that are on by default." }),
+    "kube-api-burst": int32({ default: 100, help: "Burst of requests to the API server, for each part." }),
+    "kube-api-content-type": string({
+      default: "application/vnd.kubernetes.protobuf",
+      help: "Content type of requests to the API server.",
+    }),
+    "kube-api-qps": float({ default: 50, help: "Requests a second to the API server, for each part." }),
+    kubeconfig: string({
+      help: "Path to a kubeconfig file with authorization and location of the API server. Empty: the pod's service account.",
+    }),
+    master: string({ help: "The address of the API server; overrides any value in kubeconfig." }),
+    "node-name": string({
+      defaultText: "the host name, in lower case",
+      help: "The name of the Node object of this machine.",
+    }),
+    "print-rights": bool({
+      help: "Prints the RBAC objects of the chosen parts as YAML, for kubectl apply, and exits.",
+    }),
+    profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
+  }),
+  section("Leader election", leaderElectionFlags("coxswain-services")),
+  section("Secure serving", {
+    ...servingFlags({ certDir: "", securePort: 10261 }),
+    "bind-address": ip({
+      default: "127.0.0.1",
+      help: "The IP address on which to listen for --secure-port. 0.0.0.0 or ::: all interfaces.",
+    }),
+    "http2-max-streams-per-connection": int({
+      help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
+    }),
+  }),
+  section("Authentication", delegatedAuthenticationFlags({ toleratesLookupFailure: true })),
+  section("Authorization", delegatedAuthorizationFlags),
+  section("Metrics", metricsFlags),
+  section("Logs", loggingFlags),
+);
+export type ServicesFlags = FlagValues<typeof flagTable.table>; // durations arrive as milliseconds
+
+export const coxswainServices: Program<typeof flagTable.table> = {
+  name: "coxswain-services",
+  description:
+    "The services that pods of a cluster expect and that no control-plane daemon gives, in one process on each node. Each is a part that can be left out and replaced by another program: --enable and --disable. A part that fails is started again and does not affect the others.",
+  flags: flagTable,
+};

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PartDefinition } from "./part.ts";
+import { parts } from "./parts.ts";
+import { rightsOf, servicesGroup } from "./rights.ts";
+
+const lease = { leaseNamespace: "kube-system", leaseName: "coxswain-services" };
+const load = () => Promise.reject(new Error("not to be loaded"));
+const nodePart: PartDefinition = {
+  name: "services",
+  runs: "node",
+  onByDefault: true,
+  rights: { cluster: [{ apiGroups: [""], resources: ["services"], verbs: ["list", "watch"] }] },
+  load,
+};
+const oncePart: PartDefinition = {
+  name: "volumes",
+  runs: "once",
+  onByDefault: true,
+  rights: { namespaced: { "kube-system": [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get"] }] } },
+  load,
+};
+const namesOf = (parts: readonly PartDefinition[]): string[] =>
+  rightsOf(parts, lease).map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ""}/${metadata.name}`);
+
+test("a role and a binding for each part, where its rules apply", () => {
+  assert.deepEqual(namesOf([nodePart, oncePart]), [
+    "ClusterRole /coxswain-services",
+    "ClusterRoleBinding /coxswain-services",
+    "Role kube-system/coxswain-services",
+    "RoleBinding kube-system/coxswain-services",
+    "ClusterRole /coxswain-services:services",
+    "ClusterRoleBinding /coxswain-services:services",
+    "Role kube-system/coxswain-services:volumes",
+    "RoleBinding kube-system/coxswain-services:volumes",
+  ]);
+});
+
+test("no right to the lease where no part runs once", () => {
+  assert.deepEqual(namesOf([nodePart]).slice(0, 3), [
+    "ClusterRole /coxswain-services",
+    "ClusterRoleBinding /coxswain-services",
+    "ClusterRole /coxswain-services:services",
+  ]);
+});
+
+test("no part asks for all verbs, all resources or roles", () => {
+  for (const { name, rights } of parts) {
+    for (const rule of [...(rights.cluster ?? []), ...Object.values(rights.namespaced ?? {}).flat()]) {
+      const words = [...rule.verbs, ...(rule.apiGroups ?? []), ...(rule.resources ?? [])];
+      for (const word of ["*", "escalate", "bind", "impersonate"]) assert.ok(!words.includes(word), `${name}: ${word}`);
+    }
+  }
+});
+
+test("bindings name the group of the certificates", () => {
+  const binding = rightsOf([nodePart], lease)[1] as unknown as { subjects: { name: string }[] };
+  assert.equal(binding.subjects[0]?.name, servicesGroup);
+});

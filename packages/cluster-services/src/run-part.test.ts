@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { ServicesFlags } from "./flags.ts";
+import type { Part, PartContext, PartDefinition, StartPart } from "./part.ts";
+import { newPartHealth } from "./part-health.ts";
+import { runPart } from "./run-part.ts";
+
+function setUp(start: StartPart) {
+  const clock = newFakeClock();
+  const metrics = newMetricsRegistry();
+  const health = newPartHealth({ clock, metrics });
+  const client = newFakeClient();
+  const events: string[] = [];
+  const recorder = {
+    event: (object: { name?: string }, type: string, reason: string, message: string) =>
+      void events.push(`${object.name} ${type} ${reason} ${message}`),
+    flush: () => Promise.resolve(),
+  };
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const base = { nodeName: "n1", flags: {} as ServicesFlags, client, informers, recorder, log: discardLogger, clock, metrics };
+  const definition: PartDefinition = { name: "dns", runs: "node", onByDefault: true, rights: {}, load: async () => start };
+  const ending = new AbortController();
+  informers.start(ending.signal);
+  const running = runPart(definition, base, health, ending.signal);
+  const isHealthy = (): Promise<boolean> =>
+    health.check("dns").then(
+      () => true,
+      () => false,
+    );
+  const end = async (): Promise<void> => {
+    ending.abort(new Error("the test ends"));
+    await running;
+  };
+  return { clock, metrics, health, client, events, isHealthy, end };
+}
+
+test("a part that fails at its start is reported and started again, and healthy after a while", async () => {
+  let starts = 0;
+  const { clock, metrics, health, events, isHealthy, end } = setUp(async () => {
+    if (++starts < 3) throw new Error("port 53 is taken", { cause: new Error("EADDRINUSE") });
+    return {};
+  });
+  await waitFor(() => events.length === 1);
+  assert.deepEqual(events, ["n1 Warning PartFailed dns: port 53 is taken: EADDRINUSE"]);
+  await assert.rejects(health.check("dns"), /port 53 is taken/);
+  await clock.advance(1_300);
+  await waitFor(() => events.length === 2);
+  await clock.advance(2_600);
+  await waitFor(() => starts === 3);
+  await waitFor(async () => (await metrics.render()).includes('coxswain_services_part_running{part="dns"} 1'));
+  assert.equal(await isHealthy(), false, "it has just been started again");
+  await clock.advance(10_000);
+  assert.equal(await isHealthy(), true);
+  assert.match(await metrics.render(), /coxswain_services_part_failures_total\{part="dns"\} 2/);
+  await end();
+  assert.match(await metrics.render(), /coxswain_services_part_running\{part="dns"\} 0/);
+});
+
+test("a part that fails later is stopped first, and its handlers see nothing any longer", async () => {
+  const contexts: PartContext[] = [];
+  const stopped: number[] = [];
+  const seen: number[] = [];
+  const { clock, client, end } = setUp(async (context): Promise<Part> => {
+    const number = contexts.push(context);
+    context.informers.for(namespaces).addHandler({ added: () => void seen.push(number) });
+    return {
+      stop: async () => {
+        assert.ok(context.signal.aborted);
+        stopped.push(number);
+      },
+    };
+  });
+  await waitFor(() => contexts.length === 1);
+  contexts[0]?.fail(new Error("the socket is gone"));
+  contexts[0]?.fail(new Error("twice"));
+  await waitFor(() => stopped.length === 1);
+  await clock.advance(1_300);
+  await waitFor(() => contexts.length === 2);
+  client.put(namespaces, { metadata: { name: "web" } });
+  await waitFor(() => seen.length > 0);
+  assert.deepEqual(seen, [2]);
+  await end();
+  assert.deepEqual(stopped, [1, 2]);
+});
+
+test("the end during a start is no failure", async () => {
+  const started = Promise.withResolvers<void>();
+  const { events, end } = setUp(({ signal }) => {
+    started.resolve();
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+  });
+  await started.promise;
+  await end();
+  assert.deepEqual(events, []);
+});
+
+test("the part's own check is part of the health", async () => {
+  let problem: string | undefined;
+  const { isHealthy, end } = setUp(async () => ({
+    check() {
+      if (problem !== undefined) throw new Error(problem);
+    },
+  }));
+  await waitFor(isHealthy);
+  problem = "no rules";
+  assert.equal(await isHealthy(), false);
+  await end();
+});

@@ -1,0 +1,92 @@
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Part, PartContext, PartDefinition } from "./part.ts";
+import type { PartHealth } from "./part-health.ts";
+
+/** Pause between a failure and the next start. */
+const restartBackoff = { initialMs: 1_000, maxMs: 60_000, resetAfterMs: 180_000, factor: 2, jitter: 0.2 };
+
+/**
+ * Runs a part until `signal` is aborted. A failure, at its start or later, is reported to health, in the log and as an event on
+ * the Node; then the part is stopped and started again after 1 s to 60 s. Never rejects.
+ */
+export async function runPart(
+  definition: PartDefinition,
+  base: Omit<PartContext, "signal" | "fail">,
+  health: PartHealth,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name } = definition;
+  const { log, clock } = base;
+  const backoff = newBackoff({ ...restartBackoff, clock });
+  while (!signal.aborted) {
+    health.starting(name);
+    const failure = await runOnce(definition, base, health, signal);
+    if (failure === undefined) break;
+    const waitMs = backoff.next();
+    health.failed(name, failure.cause);
+    log.error("the part failed; it will be started again", failure.cause, { part: name, afterMs: Math.round(waitMs) });
+    const node = { apiVersion: "v1", kind: "Node", name: base.nodeName, uid: base.nodeName };
+    base.recorder.event(node, "Warning", "PartFailed", `${name}: ${causesOf(failure.cause)}`);
+    await clock.sleep(waitMs, signal).catch(() => {});
+  }
+  health.ended(name);
+}
+
+/** One start and run of the part. @returns the failure; undefined when `signal` was aborted */
+async function runOnce(
+  definition: PartDefinition,
+  base: Omit<PartContext, "signal" | "fail">,
+  health: PartHealth,
+  signal: AbortSignal,
+): Promise<{ readonly cause: unknown } | undefined> {
+  const { name, load } = definition;
+  const ending = new AbortController();
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {}); // it may be rejected before or after anybody waits
+  const stopped = (): void => ended.reject(signal.reason);
+  signal.addEventListener("abort", stopped, { once: true });
+  const scope = scopedInformers(base.informers);
+  let part: Part | undefined;
+  try {
+    const start = await load();
+    part = await start({
+      ...base,
+      informers: scope.informers,
+      signal: AbortSignal.any([signal, ending.signal]),
+      fail: ended.reject,
+    });
+    health.running(name, part);
+    return await ended.promise;
+  } catch (err) {
+    return signal.aborted ? undefined : { cause: err };
+  } finally {
+    signal.removeEventListener("abort", stopped);
+    ending.abort(new Error("the part has ended"));
+    scope.removeHandlers();
+    await part?.stop?.().catch((err: unknown) => base.log.error("the part did not stop cleanly", err, { part: name }));
+  }
+}
+
+/** Wraps the informers so that all handlers added through the wrapper can be removed together. */
+function scopedInformers(informers: InformerFactory): { informers: InformerFactory; removeHandlers(): void } {
+  const removals: (() => void)[] = [];
+  const scoped = <T>(informer: SharedInformer<T>): SharedInformer<T> =>
+    Object.create(informer, {
+      addHandler: {
+        value: (handler: Parameters<SharedInformer<T>["addHandler"]>[0]) => {
+          const remove = informer.addHandler(handler);
+          removals.push(remove);
+          return remove;
+        },
+      },
+    });
+  return {
+    informers: { ...informers, for: (ref, selectors) => scoped(informers.for(ref, selectors)) },
+    removeHandlers() {
+      for (const remove of removals.splice(0)) remove();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { type LeaderElectionConfig, runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
+import type { LeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
+import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ServicesFlags } from "./flags.ts";
+import type { PartContext, PartDefinition } from "./part.ts";
+import type { PartHealth } from "./part-health.ts";
+import { runPart } from "./run-part.ts";
+
+export const program = "coxswain-services";
+
+export interface RunOptions {
+  readonly parts: readonly PartDefinition[];
+  readonly flags: ServicesFlags;
+  readonly nodeName: string;
+  readonly family: ClientFamily;
+  readonly leaderElection: LeaderElectionConfig;
+  /** Status of the lease; undefined when no part needs it. */
+  readonly leadership: LeaderStatus | undefined;
+  readonly health: PartHealth;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the parts of the node, and while the lease is held those that run once. Resolves after `signal` is aborted. */
+export async function runParts(options: RunOptions): Promise<void> {
+  const { parts, family, log, clock, metrics, health, signal } = options;
+  const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
+    log: log.named("informers"),
+    clock,
+    onFailure: informerFailures(metrics),
+  });
+  informers.start(signal);
+  const run = (definition: PartDefinition, until: AbortSignal): Promise<void> =>
+    runPart(definition, { ...contextOf(options, definition.name), informers }, health, until);
+  const once = parts.filter(({ runs }) => runs === "once");
+  await Promise.all([
+    ...parts.filter(({ runs }) => runs === "node").map((part) => run(part, signal)),
+    ...(once.length === 0 ? [] : [whileLeading(options, (leading) => Promise.all(once.map((part) => run(part, leading))))]),
+  ]);
+}
+
+/** Clients of a part: its own rate limit, and another for events, which must not delay its work. */
+function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal" | "fail" | "informers"> {
+  const { flags, nodeName, family, clock, metrics } = options;
+  const log = options.log.named(name);
+  const newMember = (): Client =>
+    family.member({ qps: flags["kube-api-qps"], burst: flags["kube-api-burst"], userAgent: userAgentOf(program, name) });
+  const recorder = newEventRecorder({ client: newMember(), component: name, host: nodeName, log, clock });
+  return { nodeName, flags, client: newMember(), recorder, log, clock, metrics };
+}
+
+/** Works while this process holds the lease, and waits for it again when it was lost: parts of the node go on meanwhile. */
+async function whileLeading(options: RunOptions, work: (leading: AbortSignal) => Promise<unknown>): Promise<void> {
+  const { leaderElection, leadership, family, nodeName, log, clock, signal } = options;
+  if (!leaderElection.enabled) return void (await work(signal));
+  const { resourceLock, resourceNamespace, resourceName } = leaderElection;
+  const client = family.member({ userAgent: userAgentOf(program) });
+  while (!signal.aborted) {
+    let working: Promise<unknown> = Promise.resolve();
+    await runLeaderElection({
+      ...leaderElection,
+      client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+      lock: newResourceLock(resourceLock, resourceNamespace, resourceName),
+      identity: `${hostname()}_${randomUUID()}`,
+      // After a restart the next leader does not have to wait for the lease to expire.
+      releaseOnCancel: true,
+      onStarted(leading) {
+        working = work(AbortSignal.any([signal, leading]));
+      },
+      ...(leadership !== undefined && { status: leadership }),
+      recorder: newEventRecorder({ client, component: program, host: nodeName, log, clock }),
+      log,
+      clock,
+      signal,
+    });
+    await working;
+  }
+}
