@@ -50,6 +50,8 @@ export interface AgentConfig {
   authorizedTtlMs: number;
   unauthorizedTtlMs: number;
   enableDebuggingHandlers: boolean;
+  /** Serves /var/log under /logs/. */
+  enableSystemLogHandler: boolean;
   healthzPort: number;
   /** Credential provider plugins; `configFile` is `""` for none. */
   imageCredentialProviders: { configFile: string; binDir: string };

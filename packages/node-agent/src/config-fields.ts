@@ -10,7 +10,6 @@ const unreadFields: Readonly<Record<string, unknown>> = {
   enableContentionProfiling: false,
   enableDebugFlagsHandler: undefined,
   enableProfilingHandler: undefined,
-  enableSystemLogHandler: false,
   kernelMemcgNotification: false,
   logging: undefined,
   streamingConnectionIdleTimeout: undefined,

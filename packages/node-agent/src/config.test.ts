@@ -210,8 +210,8 @@ test("fields that do not exist are told of, wherever they are, and the rest of t
 });
 
 test("fields that do nothing are told of", async (t) => {
-  const path = await file(t, { enableSystemLogHandler: true, readOnlyPort: 0 });
-  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["enableSystemLogHandler"]);
+  const path = await file(t, { enableContentionProfiling: true, readOnlyPort: 0 });
+  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["enableContentionProfiling"]);
 });
 
 test("reads taints and labels", () => {

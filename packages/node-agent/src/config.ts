@@ -108,6 +108,7 @@ export function newAgentConfig(
     authorizedTtlMs: pickDuration("authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL"),
     unauthorizedTtlMs: pickDuration("authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL"),
     enableDebuggingHandlers: pick("enable-debugging-handlers", "enableDebuggingHandlers", true),
+    enableSystemLogHandler: (at(file, "enableSystemLogHandler") as boolean | null | undefined) ?? true,
     healthzPort: pick("healthz-port", "healthzPort", 10248),
     readOnlyPort: pick("read-only-port", "readOnlyPort", 0),
     imageCredentialProviders: {

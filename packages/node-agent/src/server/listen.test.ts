@@ -30,6 +30,7 @@ async function listening(t: TestContext, config: Partial<AgentConfig>, health: (
     healthzBindAddress: "127.0.0.1",
     enableServer: true,
     enableDebuggingHandlers: true,
+    enableSystemLogHandler: true,
     tlsCertFile: "",
     tlsPrivateKeyFile: "",
     certDir: join(dir, "pki"),
@@ -138,9 +139,19 @@ test("without debugging handlers nothing reaches into a container, and there are
   const { port } = await (await listening(t, { enableDebuggingHandlers: false })).open();
   assert.equal((await get(port, "/debug/pprof/")).status, 404);
   assert.deepEqual(await get(port, "/runningpods/"), { status: 405, body: "Debug endpoints are disabled.\n" });
+  assert.deepEqual(await get(port, "/logs/"), { status: 405, body: "Debug endpoints are disabled.\n" });
   const { port: debugging } = await (await listening(t, {})).open();
   assert.equal((await get(debugging, "/debug/pprof/")).status, 200);
   assert.equal((await get(debugging, "/runningpods/")).status, 200);
+});
+
+test("/logs/ is the machine's folder of logs, unless enableSystemLogHandler is off", async (t) => {
+  const { port } = await (await listening(t, {})).open();
+  assert.match((await get(port, "/logs/")).body, /^<pre>\n/);
+  assert.equal((await get(port, "/logs")).status, 404);
+  assert.equal((await get(port, "/logs/%2e%2e/")).status, 400);
+  const { port: without } = await (await listening(t, { enableSystemLogHandler: false })).open();
+  assert.deepEqual(await get(without, "/logs/"), { status: 405, body: "logs endpoint is disabled.\n" });
 });
 
 test("the read-only port and that of health are plain HTTP, and everything is closed together", async (t) => {

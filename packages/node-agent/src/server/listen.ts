@@ -11,7 +11,7 @@ import { newHealthHandler, newKubeletHandler, type ServerContext } from "./serve
 
 export interface ListenOptions {
   config: AgentConfig;
-  context: Omit<ServerContext, "auth" | "debuggingHandlers" | "log">;
+  context: Omit<ServerContext, "auth" | "debuggingHandlers" | "systemLogsDir" | "log">;
   auth: Auth;
   nodeName: string;
   ips: readonly string[];
@@ -44,6 +44,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
           ...context,
           auth,
           debuggingHandlers: config.enableDebuggingHandlers,
+          systemLogsDir: config.enableSystemLogHandler ? "/var/log" : undefined,
           debugPages: config.enableDebuggingHandlers ? newDebugPages({ log, clock }) : undefined,
         }),
       }),

@@ -12,6 +12,7 @@ import { serveLogs } from "./logs.ts";
 import { cadvisorMetrics, resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 import { serveAttach, serveExec, servePortForward, serveRun } from "./streaming.ts";
+import { serveSystemLogs } from "./system-logs.ts";
 
 /** Dependencies of the kubelet API handler. */
 export interface ServerContext {
@@ -23,6 +24,8 @@ export interface ServerContext {
   probeMetrics: MetricsRegistry;
   podLogsDir: string;
   debuggingHandlers: boolean;
+  /** Folder of /logs/, /var/log; undefined without `enableSystemLogHandler`. */
+  systemLogsDir?: string | undefined;
   /** Wanted Pods with their current status. */
   pods: () => readonly NodePod[];
   podByName: (namespace: string, name: string) => NodePod | undefined;
@@ -38,7 +41,7 @@ export interface ServerContext {
   now: () => number;
 }
 
-type Route = (exchange: Exchange, names: readonly string[], query: URLSearchParams) => Promise<void> | void;
+type Route = (exchange: Exchange, names: readonly string[], query: URLSearchParams, path: string) => Promise<void> | void;
 
 const text = { "content-type": "text/plain; charset=utf-8" };
 const json = { "content-type": "application/json" };
@@ -55,6 +58,11 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
     exchange.respond(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }, body);
   const off: Route = (exchange) => exchange.respond(405, text, "Debug endpoints are disabled.\n");
   const debug = (route: Route): Route => (context.debuggingHandlers ? route : off);
+
+  const logs: Route = (exchange, names, query, path) => {
+    if (context.systemLogsDir === undefined) return exchange.respond(405, text, "logs endpoint is disabled.\n");
+    return serveSystemLogs(exchange, context.systemLogsDir, names, path.endsWith("/"), query.toString());
+  };
 
   const routes = new Map<string, Route>([
     ["healthz", (exchange, names) => serveHealth(exchange, context.health, names)],
@@ -90,8 +98,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
     ["run", debug((exchange, names, query) => serveRun(exchange, context, names, query))],
     ["runningpods", debug(async (exchange) => sendJson(exchange, await runningPods(context)))],
     ["configz", debug((exchange) => sendJson(exchange, { kubeletconfig: context.config() }))],
-    // Host logs are never served: a container that can write to the directory could place links in it.
-    ["logs", (exchange) => exchange.respond(405, text, "logs endpoint is disabled.\n")],
+    ["logs", debug(logs)],
   ]);
 
   return async (exchange) => {
@@ -104,7 +111,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
       const [first = "", ...names] = parsed.segments;
       const route = routes.get(first);
       if (route === undefined) return exchange.respond(404, text, "404 page not found\n");
-      await route(exchange, names, parsed.query);
+      await route(exchange, names, parsed.query, parsed.path);
     } catch (err) {
       context.log.error("request to the kubelet API failed", err, { method: exchange.method, path: parsed?.path ?? "" });
       if (!exchange.headersSent) exchange.respond(500, text, `${(err as Error).message}\n`);

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { rangeOf, serveSystemLogs } from "./system-logs.ts";
+
+/** A folder of logs behind a server; the paths are those below /logs. */
+async function serving(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-system-logs-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const root = join(dir, "log");
+  await mkdir(join(root, "pods/a<b"), { recursive: true });
+  await mkdir(join(dir, "log-secret"));
+  await writeFile(join(dir, "log-secret/key"), "secret");
+  await writeFile(join(root, "syslog"), "one\ntwo\nthree\n");
+  await writeFile(join(root, "binary"), Buffer.from([0, 1, 2]));
+  await writeFile(join(root, "page.html"), "<script>");
+  await writeFile(join(root, "a:b"), "");
+  await writeFile(join(root, "pods/0.log"), "of a pod");
+  await symlink("pods/0.log", join(root, "inside"));
+  await symlink("../log-secret/key", join(root, "outside"));
+  await symlink("../log-secret", join(root, "folder"));
+  await symlink("circle", join(root, "circle"));
+  spawnSync("mkfifo", [join(root, "fifo")]);
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    log: discardLogger,
+    async handler(exchange) {
+      const [path = "", query = ""] = exchange.url.split("?");
+      const names = path.split("/").filter((one) => one !== "");
+      await serveSystemLogs(exchange, root, names.map(decodeURIComponent), path.endsWith("/"), query);
+    },
+  });
+  t.after(() => server.close());
+  const get = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${server.port}${path}`, { redirect: "manual", ...init });
+  return { root, get };
+}
+
+test("a folder is a page of links, a file its text, what points outside does not exist", async (t) => {
+  const { get } = await serving(t);
+  const page = await get("/");
+  assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
+  const text = await page.text();
+  assert.ok(text.startsWith('<pre>\n<a href="./a%3Ab">a:b</a>\n'), text);
+  assert.ok(text.includes('<a href="pods/">pods/</a>\n') && text.endsWith("</pre>\n"), text);
+  assert.ok((await (await get("/pods/")).text()).includes('<a href="a%3Cb/">a&lt;b/</a>\n'));
+  const answers: Record<string, string> = {};
+  for (const path of ["/syslog", "/inside", "/pods/0.log", "/outside", "/folder/key", "/circle", "/fifo", "/none", "/syslog/x"]) {
+    const answer = await get(path);
+    answers[path] = `${answer.status} ${await answer.text()}`;
+  }
+  const absent = "404 404 page not found\n";
+  assert.deepEqual(answers, {
+    "/syslog": "200 one\ntwo\nthree\n",
+    "/inside": "200 of a pod",
+    "/pods/0.log": "200 of a pod",
+    "/outside": absent,
+    "/folder/key": absent,
+    "/circle": absent,
+    "/fifo": absent,
+    "/none": absent,
+    "/syslog/x": absent,
+  });
+});
+
+for (const { path, to } of [
+  { path: "/pods", to: "pods/" },
+  { path: "/pods/a%3Cb", to: "a%3Cb/" },
+  { path: "/pods?x=1", to: "pods/?x=1" },
+  { path: "/syslog/", to: "../syslog" },
+  { path: "/pods/index.html", to: "./" },
+]) {
+  test(`${path} is redirected to ${to}`, async (t) => {
+    const answer = await (await serving(t)).get(path);
+    assert.deepEqual([answer.status, answer.headers.get("location")], [301, to]);
+  });
+}
+
+test("a file may be read in parts, and only when it has changed; it is never HTML", async (t) => {
+  const { get, root } = await serving(t);
+  const part = await get("/syslog", { headers: { range: "bytes=4-6" } });
+  assert.deepEqual([part.status, part.headers.get("content-range"), await part.text()], [206, "bytes 4-6/14", "two"]);
+  const beyond = await get("/syslog", { headers: { range: "bytes=14-" } });
+  assert.deepEqual([beyond.status, beyond.headers.get("content-range")], [416, "bytes */14"]);
+  const changed = part.headers.get("last-modified") ?? "";
+  assert.equal((await get("/syslog", { headers: { "if-modified-since": changed } })).status, 304);
+  assert.equal((await get("/syslog", { method: "POST" })).status, 405);
+  assert.equal((await get("/page.html")).headers.get("content-type"), "text/plain; charset=utf-8");
+  assert.equal((await get("/binary")).headers.get("content-type"), "application/octet-stream");
+  await truncate(join(root, "syslog"), 0);
+  assert.equal(await (await get("/syslog")).text(), "");
+});
+
+test("a file of many chunks arrives whole", async (t) => {
+  const { get, root } = await serving(t);
+  const body = Buffer.alloc(1_000_003, "0123456789");
+  await writeFile(join(root, "large"), body);
+  const answer = await get("/large");
+  assert.equal(answer.headers.get("content-length"), String(body.length));
+  assert.ok(Buffer.from(await answer.arrayBuffer()).equals(body));
+});
+
+for (const { header, want } of [
+  { header: undefined, want: undefined },
+  { header: "bytes=0-", want: { from: 0, to: 10 } },
+  { header: "bytes=-3", want: { from: 7, to: 10 } },
+  { header: "bytes=-30", want: { from: 0, to: 10 } },
+  { header: "bytes=2-100", want: { from: 2, to: 10 } },
+  { header: "bytes=5-4", want: "unsatisfiable" },
+  { header: "bytes=-0", want: "unsatisfiable" },
+  { header: "bytes=0-1,4-5", want: undefined },
+  { header: "bytes=-", want: undefined },
+] as const) {
+  test(`of ten bytes ${header} are ${JSON.stringify(want)}`, () => assert.deepEqual(rangeOf(header, 10), want));
+}
