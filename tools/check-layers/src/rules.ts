@@ -202,6 +202,11 @@ export const apiserverModules: readonly Module[] = [
   { path: "storage", imports: ["registry/generic/resource.ts"], holds: "objects in etcd, encryption at rest" },
   { path: "storage/storage.ts", imports: [], holds: "the interface of a storage" },
   {
+    path: "storage/cluster.ts",
+    imports: ["storage", "watch"],
+    holds: "one etcd cluster: its client, its watch, its compactor",
+  },
+  {
     path: "storage/open.ts",
     imports: ["storage", "watch", "registry/generic/resource.ts"],
     holds: "puts the store and the watch cache around it together",

@@ -1,23 +1,13 @@
-import { randomUUID } from "node:crypto";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import { newBookmarkClock } from "../watch/bookmarks.ts";
-import { type ChangeFeed, newChangeFeed, type PastChange } from "../watch/feed.ts";
+import { type BookmarkClock, newBookmarkClock } from "../watch/bookmarks.ts";
 import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
-import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
-import { startCompactor } from "./etcd/compactor.ts";
-import { statusErrorOf } from "./etcd/errors.ts";
-import type { EtcdIdentity } from "./etcd/grpc.ts";
-import type { GrpcCalls } from "./etcd/grpc-calls.ts";
+import { type Cluster, type EtcdOptions, openCluster } from "./cluster.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
-import { type Leases, newLeases } from "./etcd/leases.ts";
-import { newProgressTrust } from "./etcd/progress-trust.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
-import { type EtcdWatch, startEtcdWatch, type Witness } from "./etcd/watcher.ts";
-import { barrierKey, cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
+import { cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
 import { goTypeName, type StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import type { Storage } from "./storage.ts";
@@ -69,313 +59,233 @@ export interface StorageOptions {
   databaseSizePollMs?: number;
 }
 
-export interface EtcdOptions {
-  servers: readonly string[];
-  /** --etcd-servers-overrides: `events` of the core group, and what shares its objects, is `{ group: "", resource: "events" }`. */
-  overrides?: readonly { group: string; resource: string; servers: readonly string[] }[];
-  /** Key prefix: `/registry`. */
-  prefix?: string;
-  /** PEM. */
-  ca?: Buffer | undefined;
-  cert?: Buffer | undefined;
-  key?: Buffer | undefined;
-  /** The current client certificate, used instead of `cert` and `key` for each new connection. */
-  identity?: (() => EtcdIdentity | undefined) | undefined;
-  /** 0: never. */
-  compactionIntervalMs?: number;
-  healthTimeoutMs?: number;
-  /** Metrics of calls. */
-  calls?: GrpcCalls | undefined;
-  /** Dials etcd; undefined: directly. */
-  connect?: Connect | undefined;
-  /** --lease-reuse-duration-seconds */
-  leaseReuseSeconds?: number;
-  /** Wraps each cluster's client; for tests that fail at a chosen point of a write. */
-  around?: ((client: EtcdClient) => EtcdClient) | undefined;
-}
-
-/** One etcd cluster. */
-interface Cluster {
-  client: EtcdClient;
-  leases: Leases;
-  feed: ChangeFeed;
-  stop(): void;
-}
-
 const defaultMediaType = "application/vnd.kubernetes.protobuf";
 const allButEvents: ReadonlyMap<string, number> = new Map(["events", "events.events.k8s.io"].map((name) => [name, 0]));
 
+/** History loaded at startup, for watches that began before the restart. */
+const rememberedRevisions = 2_000;
+
 /** Starts the watches and resolves when they run. @throws EtcdError when etcd cannot be reached */
 export async function openStorage(options: StorageOptions): Promise<StorageSet> {
-  const { clock, log, metrics } = options;
   const prefix = cleanPrefix(options.etcd.prefix ?? "/registry");
-  const clusters = new Map<string, Cluster>();
-  const opened = new Map<string, { storage: Storage; cache: WatchCache | undefined; name: string }>();
-  const bookmarks = newBookmarkClock(clock);
-  const sizes = options.watchCacheSizes ?? allButEvents;
+  const clusters = new EtcdClusters(prefix, options);
+  // The watches start before the first cache lists, so that no change is lost between a list and the watch.
+  await clusters.start();
+  const set = new OpenStorage(prefix, clusters, options);
+  set.start();
+  return set;
+}
 
-  /** `*` matches all resources of a group; of duplicate overrides the last one wins. */
-  function serversOf({ group, resource }: GroupResource): readonly string[] {
-    const among = (name: string): readonly string[] | undefined =>
-      options.etcd.overrides?.findLast((o) => o.group === group && o.resource === name)?.servers;
-    return among(resource) ?? among("*") ?? options.etcd.servers;
+/** The storage of one resource, opened. */
+interface Opened {
+  readonly storage: Storage;
+  /** undefined: reads go to etcd. */
+  readonly cache: WatchCache | undefined;
+}
+
+class OpenStorage implements StorageSet {
+  readonly #options: StorageOptions;
+  readonly #prefix: string;
+  readonly #clusters: EtcdClusters;
+  readonly #bookmarks: BookmarkClock;
+  /** By name. */
+  readonly #opened = new Map<string, Opened>();
+  readonly #health: () => Promise<void>;
+  readonly #healthTimeoutMs: number;
+  #timers: readonly { cancel(): void }[] = [];
+  #caughtUp: Promise<void> | undefined;
+
+  constructor(prefix: string, clusters: EtcdClusters, options: StorageOptions) {
+    this.#options = options;
+    this.#prefix = prefix;
+    this.#clusters = clusters;
+    this.#bookmarks = newBookmarkClock(options.clock);
+    this.#healthTimeoutMs = options.etcd.healthTimeoutMs ?? 2_000;
+    this.#health = newEtcdHealth(clusters.clients(), prefix, this.#healthTimeoutMs);
   }
 
-  const nameOf = (resource: GroupResource): string =>
-    resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
-
-  function clusterOf(servers: readonly string[]): Cluster {
-    const key = servers.join(",");
-    let cluster = clusters.get(key);
-    if (cluster === undefined) {
-      cluster = openCluster(servers, prefix, options);
-      clusters.set(key, cluster);
-    }
-    return cluster;
+  start(): void {
+    const { resources, countPollMs, databaseSizePollMs } = this.#options;
+    for (const resource of resources ?? []) this.for(resource);
+    this.#timers = [
+      ...this.#poll(countPollMs, (metrics) => this.#countObjects(metrics)),
+      ...this.#poll(databaseSizePollMs, (metrics) => this.#clusters.measure(metrics)),
+    ];
+    // Deferred by one event-loop turn, so that the caller's resources are opened.
+    setImmediate(() => void this.whenReady());
   }
 
-  function open(resource: StoredResource): { storage: Storage; cache: WatchCache | undefined; name: string } {
+  stop(): void {
+    for (const timer of this.#timers) timer.cancel();
+    for (const { cache } of this.#opened.values()) cache?.stop();
+    this.#bookmarks.stop();
+    this.#clusters.stop();
+  }
+
+  for(resource: StoredResource): Storage {
     const name = nameOf(resource);
+    let opened = this.#opened.get(name);
+    if (opened === undefined) {
+      opened = this.#open(resource, name);
+      this.#opened.set(name, opened);
+    }
+    return opened.storage;
+  }
+
+  release(resource: GroupResource): void {
+    const name = nameOf(resource);
+    this.#opened.get(name)?.cache?.stop();
+    this.#opened.delete(name);
+  }
+
+  ready(): boolean {
+    return [...this.#opened.values()].every(({ cache }) => cache === undefined || cache.ready);
+  }
+
+  whenReady(): Promise<void> {
+    this.#caughtUp ??= this.#catchUp();
+    return this.#caughtUp;
+  }
+
+  health(): Promise<void> {
+    return this.#health();
+  }
+
+  warning(): Promise<string | undefined> {
+    return etcdWarning(this.#clusters.clients(), this.#healthTimeoutMs);
+  }
+
+  #open(resource: StoredResource, name: string): Opened {
+    const { clock, log, metrics, transformerFor, mediaType, readPatienceMs } = this.#options;
     // Two resources with the same objects (events of two groups) share a location and an encryption.
     const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
-    const { client, leases, feed } = clusterOf(serversOf(home));
-    const transformer = options.transformerFor?.(home);
+    const { client, leases, multiplexer } = this.#clusters.of(home);
+    const transformer = transformerFor?.(home);
     const store = newEtcdStore({
       client,
-      codec: newObjectCodec(resource, options.mediaType ?? defaultMediaType),
+      codec: newObjectCodec(resource, mediaType ?? defaultMediaType),
       leases,
-      etcdPrefix: prefix,
+      etcdPrefix: this.#prefix,
       ...(transformer !== undefined && { transformer }),
       clock,
       log,
       metrics,
     });
-    const size = sizes.get(name);
-    if (options.watchCache === false || size === 0 || (size === undefined && options.cachedWhenNamed))
-      return { storage: store, cache: undefined, name };
-    if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
-    metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => feed.bookmarks);
+    if (!this.#isCached(name)) return { storage: store, cache: undefined };
+    metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => multiplexer.bookmarks);
     const cache = newWatchCache({
       store,
-      feed,
+      multiplexer,
       folder: storageFolder(resource),
       resource: name,
       indexes: resource.cacheIndexes ?? [],
-      bookmarks,
-      ...(options.readPatienceMs !== undefined && { patienceMs: options.readPatienceMs }),
+      bookmarks: this.#bookmarks,
+      ...(readPatienceMs !== undefined && { patienceMs: readPatienceMs }),
       clock,
       log,
       metrics,
     });
-    return { storage: cache, cache, name };
+    return { storage: cache, cache };
   }
 
-  function storageFor(resource: StoredResource): Storage {
-    const key = nameOf(resource);
-    let entry = opened.get(key);
-    if (entry === undefined) {
-      entry = open(resource);
-      opened.set(key, entry);
-    }
-    return entry.storage;
+  #isCached(name: string): boolean {
+    const { watchCache, watchCacheSizes = allButEvents, cachedWhenNamed, log } = this.#options;
+    const size = watchCacheSizes.get(name);
+    if (watchCache === false || size === 0 || (size === undefined && cachedWhenNamed)) return false;
+    if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
+    return true;
   }
 
-  // The watches start before the first cache lists, so that no change is lost between a list and the watch.
-  const lists = [options.etcd.servers, ...(options.etcd.overrides ?? []).map((override) => override.servers)];
-  try {
-    await Promise.all([...new Set(lists.map(clusterOf))].map((cluster) => cluster.feed.start()));
-  } catch (err) {
-    for (const cluster of clusters.values()) cluster.stop();
-    throw err;
-  }
-  for (const resource of options.resources ?? []) storageFor(resource);
-
-  const timers = [
-    poll(options.countPollMs, async () => {
-      for (const { storage, name } of opened.values()) metrics?.objects(name, await storage.count().catch(() => -1));
-    }),
-    poll(options.databaseSizePollMs, async () => {
-      for (const { client } of clusters.values()) {
-        const sizes = client.servers.map(async (server, i) =>
-          metrics?.databaseSize(server, (await client.status(i)).dbSizeBytes),
-        );
-        for (const size of await Promise.allSettled(sizes)) if (size.status === "rejected") throw size.reason;
-      }
-    }),
-  ];
-
-  function poll(periodMs: number | undefined, read: () => Promise<void>): { cancel(): void } | undefined {
-    if (periodMs === undefined || periodMs <= 0 || metrics === undefined) return undefined;
-    return clock.every(
-      periodMs,
-      () => void read().catch((err: unknown) => log.warn("cannot read a metric of etcd", { error: String(err) })),
-    );
-  }
-
-  const clients = [...clusters.values()].map((cluster) => cluster.client);
-  const healthTimeoutMs = options.etcd.healthTimeoutMs ?? 2_000;
-
-  async function caughtUp(): Promise<void> {
-    await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
+  async #catchUp(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map(({ cache }) => cache?.whenReady()));
     // Best effort: without it watches from before this process started are answered from etcd.
-    const past = Promise.all([...clusters.values()].map(({ feed }) => feed.tellPast(rememberedRevisions)));
-    await past.catch((err: unknown) => log.warn("cannot read the past of etcd", { error: String(err) }));
+    await this.#clusters
+      .replayPast()
+      .catch((err: unknown) => this.#options.log.warn("cannot read the past of etcd", { error: String(err) }));
   }
-  let past: Promise<void> | undefined;
-  const whenReady = (): Promise<void> => {
-    past ??= caughtUp();
-    return past;
-  };
-  // Deferred by one event-loop turn, so that the caller's resources are opened.
-  setImmediate(() => void whenReady());
 
-  return {
-    for: storageFor,
-    release(resource) {
-      const key = nameOf(resource);
-      opened.get(key)?.cache?.stop();
-      opened.delete(key);
-    },
-    ready: () => [...opened.values()].every(({ cache }) => cache === undefined || cache.ready),
-    whenReady,
-    health: newEtcdHealth(clients, prefix, healthTimeoutMs),
-    warning: () => etcdWarning(clients, healthTimeoutMs),
-    stop() {
-      for (const timer of timers) timer?.cancel();
-      for (const { cache } of opened.values()) cache?.stop();
-      bookmarks.stop();
-      for (const cluster of clusters.values()) cluster.stop();
-    },
-  };
-}
-
-function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
-  const { clock, log, metrics } = options;
-  const { ca, cert, key, identity, calls, connect, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
-  const { around = (inner) => inner } = options.etcd;
-  const client = around(newEtcdClient({ servers, ca, cert, key, identity, calls, connect }));
-  const below = `${prefix}/`;
-  const trust = newProgressTrust({ client, clock, log });
-  let lastBarrier: Witness | undefined;
-  const feed = newChangeFeed({
-    clock,
-    log,
-    source: {
-      currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
-      past: (after, upTo) => readPast(client, below, after, upTo, options),
-      async writeBarrier() {
-        // A value of its own: a restored etcd may have another barrier at the same revision.
-        const value = Buffer.from(randomUUID());
-        const revision = await translated(client.put(below + barrierKey, value));
-        lastBarrier = { key: below + barrierKey, revision, value };
-        return revision;
-      },
-      watch: (after, { onChanges, onProgress, onLost, onOtherHistory }) =>
-        startEtcdWatch({
-          client,
-          prefix: below,
-          after,
-          prevKv: false,
-          progress: { trust, onProgress, onUntrue: onLost },
-          clock,
-          log,
-          onEvents: (events, revision) =>
-            onChanges(
-              events.map((event) => ({
-                key: event.kv.key.slice(below.length),
-                value: event.type === "put" ? event.kv.value : undefined,
-                revision: event.kv.modRevision,
-              })),
-              revision,
-            ),
-          onCompacted: onLost,
-          onOtherHistory,
-          witness: lastBarrier?.revision === after ? lastBarrier : undefined,
-        }),
-    },
-  });
-  const compactor = startCompactor({ client, intervalMs: compactionIntervalMs ?? 5 * 60_000, clock, log });
-  return {
-    client,
-    leases: newLeases({ client, clock, reuseSeconds: leaseReuseSeconds, metrics }),
-    feed,
-    stop() {
-      compactor.stop();
-      feed.stop();
-      trust.stop();
-      client.close();
-    },
-  };
-}
-
-/** History loaded at startup, for watches that began before the restart. */
-const rememberedRevisions = 2_000;
-const pastTimeoutMs = 3_000;
-
-/**
- * Reads all changes between two revisions with a watch. `upTo` is the revision of a write below the prefix, whose event ends it.
- */
-function readPast(
-  client: EtcdClient,
-  prefix: string,
-  after: number,
-  upTo: number,
-  { clock, log }: StorageOptions,
-): Promise<{ after: number; changes: PastChange[] }> {
-  return new Promise((resolve, reject) => {
-    const changes: PastChange[] = [];
-    let watch: EtcdWatch | undefined;
-    const timer = clock.after(pastTimeoutMs, () => {
-      watch?.stop();
-      reject(new Error("it takes too long"));
-    });
-    const done = (from: number): void => {
-      watch?.stop();
-      timer.cancel();
-      resolve({ after: from, changes });
-    };
-    const start = (after: number): void => {
-      let from = after;
-      if (from >= upTo) {
-        done(upTo);
-        return;
-      }
-      watch = startEtcdWatch({
-        client,
-        prefix,
-        after: from,
-        prevKv: true,
-        clock,
-        log,
-        onEvents(events, revision) {
-          for (const { type, kv, prevKv } of events) {
-            if (kv.modRevision > upTo) break;
-            if (prevKv === undefined && kv.createRevision !== kv.modRevision) {
-              // Compacted meanwhile: the changes before it cannot be used.
-              changes.length = 0;
-              from = kv.modRevision;
-              continue;
-            }
-            changes.push({
-              key: kv.key.slice(prefix.length),
-              value: type === "put" ? kv.value : undefined,
-              revision: kv.modRevision,
-              previous: prevKv === undefined ? undefined : { value: prevKv.value, revision: prevKv.modRevision },
-            });
-          }
-          if (revision >= upTo) done(from);
-        },
-        onCompacted: (compactRevision) => start(compactRevision),
-      });
-    };
-    start(after);
-  });
-}
-
-async function translated<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (err) {
-    throw statusErrorOf(err);
+  async #countObjects(metrics: StorageMetrics): Promise<void> {
+    for (const [name, { storage }] of this.#opened) metrics.objects(name, await storage.count().catch(() => -1));
   }
+
+  #poll(periodMs: number | undefined, read: (metrics: StorageMetrics) => Promise<void>): { cancel(): void }[] {
+    const { metrics, clock, log } = this.#options;
+    if (periodMs === undefined || periodMs <= 0 || metrics === undefined) return [];
+    const failed = (err: unknown): void => log.warn("cannot read a metric of etcd", { error: String(err) });
+    return [clock.every(periodMs, () => void read(metrics).catch(failed))];
+  }
+}
+
+/** The clusters that --etcd-servers and --etcd-servers-overrides name, one for each list of servers. */
+class EtcdClusters {
+  readonly #prefix: string;
+  readonly #options: StorageOptions;
+  readonly #byServers = new Map<string, Cluster>();
+
+  constructor(prefix: string, options: StorageOptions) {
+    this.#prefix = prefix;
+    this.#options = options;
+  }
+
+  /** Starts the watches of all clusters. @throws EtcdError when one cannot be reached; all are stopped then */
+  async start(): Promise<void> {
+    const { servers, overrides = [] } = this.#options.etcd;
+    try {
+      for (const list of [servers, ...overrides.map((override) => override.servers)]) this.#clusterOf(list);
+      await Promise.all(this.#all().map((cluster) => cluster.multiplexer.start()));
+    } catch (err) {
+      this.stop();
+      throw err;
+    }
+  }
+
+  stop(): void {
+    for (const cluster of this.#all()) cluster.stop();
+  }
+
+  /** The cluster that stores the resource. */
+  of(resource: GroupResource): Cluster {
+    return this.#clusterOf(serversOf(resource, this.#options.etcd));
+  }
+
+  clients(): Cluster["client"][] {
+    return this.#all().map(({ client }) => client);
+  }
+
+  async replayPast(): Promise<void> {
+    await Promise.all(this.#all().map(({ multiplexer }) => multiplexer.replayPast(rememberedRevisions)));
+  }
+
+  /** @throws the error of the first server whose size cannot be read; the others of its cluster are reported nevertheless */
+  async measure(metrics: StorageMetrics): Promise<void> {
+    for (const client of this.clients()) {
+      const sizes = client.servers.map(async (server, i) => metrics.databaseSize(server, (await client.status(i)).dbSizeBytes));
+      for (const size of await Promise.allSettled(sizes)) if (size.status === "rejected") throw size.reason;
+    }
+  }
+
+  #all(): Cluster[] {
+    return [...this.#byServers.values()];
+  }
+
+  #clusterOf(servers: readonly string[]): Cluster {
+    const key = servers.join(",");
+    let cluster = this.#byServers.get(key);
+    if (cluster === undefined) {
+      cluster = openCluster(servers, this.#prefix, this.#options);
+      this.#byServers.set(key, cluster);
+    }
+    return cluster;
+  }
+}
+
+/** `*` matches all resources of a group; of duplicate overrides the last one wins. */
+function serversOf({ group, resource }: GroupResource, { servers, overrides }: EtcdOptions): readonly string[] {
+  const among = (name: string): readonly string[] | undefined =>
+    overrides?.findLast((override) => override.group === group && override.resource === name)?.servers;
+  return among(resource) ?? among("*") ?? servers;
+}
+
+function nameOf({ group, resource }: GroupResource): string {
+  return group === "" ? resource : `${resource}.${group}`;
 }

@@ -8,7 +8,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
-import { newCacheReaders } from "./cache-readers.ts";
+import { CacheReaders } from "./cache-readers.ts";
 import { Change } from "./change.ts";
 
 const change = (name: string, revision: number) =>
@@ -44,7 +44,7 @@ function setUp(...known: Change[]) {
       return queue;
     },
   };
-  const readers = newCacheReaders({ store, resource: "pods", bookmarks, log: discardLogger }, memory);
+  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log: discardLogger }, memory);
   return { clock, bookmarks, memory, stored, readers };
 }
 

@@ -9,7 +9,8 @@ import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
-import type { ChangeFeed, FeedConsumer, PastChange } from "./feed.ts";
+import type { CacheConsumer, PastChange } from "./change-source.ts";
+import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 
 const codec = {
@@ -38,19 +39,19 @@ function aCache(t: TestContext) {
   const toStore: string[] = [];
   const errors: unknown[] = [];
   const later: { resolve(): void }[] = [];
-  let consumer: FeedConsumer | undefined;
-  const feed = {
+  let consumer: CacheConsumer | undefined;
+  const multiplexer = {
     revision: 10,
     startRevision: 10,
     generation: 0,
     restoredAt: 0,
-    attach(_: string, given: FeedConsumer) {
+    attach(_: string, given: CacheConsumer) {
       consumer = given;
       return () => void toStore.push("detached");
     },
-    fresh: async () => feed.revision,
-    reached: async (revision: number) => revision <= feed.revision,
-    storedRevision: async () => feed.revision,
+    fresh: async () => multiplexer.revision,
+    reached: async (revision: number) => revision <= multiplexer.revision,
+    storedRevision: async () => multiplexer.revision,
   };
   const store = {
     readAll(onPage, revision, onUnreadable) {
@@ -79,7 +80,7 @@ function aCache(t: TestContext) {
       if (!color.startsWith("?")) return anEntry(key, revision, color);
       return new Promise((resolve) => later.push({ resolve: () => resolve(anEntry(key, revision, color)) }));
     },
-    create: async (key: string) => anEntry(key, feed.revision + 5, "own"),
+    create: async (key: string) => anEntry(key, multiplexer.revision + 5, "own"),
     get: async (key: string) => void toStore.push(`get ${key}`),
     async list() {
       toStore.push("list");
@@ -98,13 +99,13 @@ function aCache(t: TestContext) {
   const bookmarks = newBookmarkClock(clock);
   t.after(() => bookmarks.stop());
   const cache = newWatchCache({
-    ...{ store, feed: feed as unknown as ChangeFeed, folder: "configmaps", resource: "configmaps" },
+    ...{ store, multiplexer: multiplexer as unknown as WatchMultiplexer, folder: "configmaps", resource: "configmaps" },
     ...{ bookmarks, clock, log },
   });
   let busy: void | Promise<void>;
   const apply = (key: string, color: string | undefined, revision: number): void => {
     busy = consumer?.apply(key, color === undefined ? undefined : Buffer.from(color), revision);
-    if (busy === undefined) feed.revision = Math.max(feed.revision, revision);
+    if (busy === undefined) multiplexer.revision = Math.max(multiplexer.revision, revision);
   };
   const applied = async (): Promise<void> => busy;
   const reset = (): void => consumer?.reset();
@@ -114,7 +115,7 @@ function aCache(t: TestContext) {
     const stream = await cache.watch({ prefix: "", revision, signal: new AbortController().signal });
     return { stream, take: () => stream.take().map(eventText) };
   };
-  return { cache, clock, reads, toStore, errors, later, feed, apply, applied, reset, past, shown, follow };
+  return { cache, clock, reads, toStore, errors, later, multiplexer, apply, applied, reset, past, shown, follow };
 }
 
 const textOf = (entry: Entry): string =>
@@ -163,8 +164,8 @@ test("a list that fails is tried again later, one that was compacted at once and
 });
 
 test("a cache that is opened after the watch has moved on is filled at the present", async (t) => {
-  const { feed, reads, reset } = aCache(t);
-  feed.revision = 11;
+  const { multiplexer, reads, reset } = aCache(t);
+  multiplexer.revision = 11;
   reset();
   assert.deepEqual(
     reads.map(({ revision }) => revision),
@@ -201,7 +202,7 @@ test("a reset ends the watches, whose revision the new history does not reach; n
 });
 
 test("a written object waits for its event, but not beyond a reset: the revision may then be another write's", async (t) => {
-  const { cache, feed, reads, apply, reset, shown } = aCache(t);
+  const { cache, multiplexer, reads, apply, reset, shown } = aCache(t);
   await reads[0]?.answer(10);
   const mine = await cache.create("a/x", {} as never);
   assert.equal(mine.revision, 15);
@@ -209,7 +210,7 @@ test("a written object waits for its event, but not beyond a reset: the revision
   assert.equal((await cache.list({ prefix: "", revision: 0 })).entries[0], mine);
   await cache.create("a/y", {} as never); // at 20
   reset();
-  feed.revision = 12;
+  multiplexer.revision = 12;
   await reads[1]?.answer(12);
   apply("a/y", "another's", 20);
   assert.deepEqual(await shown(), ["a/y=another's@20"]);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Entry } from "../storage/storage.ts";
 import { Change } from "./change.ts";
-import { newHistory } from "./history.ts";
+import { History } from "./history.ts";
 
 function aClock(): Clock & { ms: number } {
   const clock = { ms: 0, monotonic: (): number => clock.ms };
@@ -15,7 +15,7 @@ const change = (key: string, revision: number, previous?: Entry): Change =>
   new Change(key, revision, previous, entry(key, revision));
 
 test("after a revision come the later changes, before the start nothing is known", () => {
-  const history = newHistory(aClock(), 10);
+  const history = new History(aClock(), 10);
   for (const revision of [11, 12, 12, 15]) history.push(change("a", revision));
   assert.deepEqual(
     history.after(12)?.map((c) => c.revision),
@@ -31,7 +31,7 @@ test("after a revision come the later changes, before the start nothing is known
 });
 
 test("states of the past are those before the first later change", () => {
-  const history = newHistory(aClock(), 10);
+  const history = new History(aClock(), 10);
   history.push(change("a", 11));
   history.push(change("a", 12, entry("a", 11)));
   history.push(change("b", 13, entry("b", 5)));
@@ -54,7 +54,7 @@ test("states of the past are those before the first later change", () => {
 
 test("what is old is dropped, but never the last hundred", () => {
   const clock = aClock();
-  const history = newHistory(clock, 0);
+  const history = new History(clock, 0);
   for (let revision = 1; revision <= 150; revision++) history.push(change("a", revision));
   assert.equal(history.length, 150);
   clock.ms = 6 * 60_000;
@@ -66,7 +66,7 @@ test("what is old is dropped, but never the last hundred", () => {
 });
 
 test("it stays bounded however much happens", () => {
-  const history = newHistory(aClock(), 0);
+  const history = new History(aClock(), 0);
   for (let revision = 1; revision <= 50_000; revision++) history.push(change("a", revision));
   assert.equal(history.length, 20_000);
   assert.equal(history.start, 30_000);
@@ -74,7 +74,7 @@ test("it stays bounded however much happens", () => {
 
 test("what deleted objects hold counts, what is there anyway does not", () => {
   const megabyte = 1024 * 1024;
-  const history = newHistory(aClock(), 0);
+  const history = new History(aClock(), 0);
   for (let revision = 1; revision <= 500; revision++) {
     history.push(new Change(`a${revision}`, revision, undefined, entry(`a${revision}`, revision, megabyte)));
   }
@@ -86,7 +86,7 @@ test("what deleted objects hold counts, what is there anyway does not", () => {
 });
 
 test("the past can be put in front", () => {
-  const history = newHistory(aClock(), 10);
+  const history = new History(aClock(), 10);
   history.push(change("a", 11, entry("a", 8)));
   history.prepend(5, [change("b", 7), change("a", 8)]);
   assert.deepEqual(
@@ -97,16 +97,16 @@ test("the past can be put in front", () => {
   assert.equal(history.start, 5);
 });
 
-test("its capacity doubles when it is full, halves when it is three quarters empty, and both are told", () => {
+test("its capacity doubles when it is full, halves when it is three quarters empty, and both are reported", () => {
   const clock = aClock();
-  const told: string[] = [];
-  const history = newHistory(clock, 0, (capacity, before) => told.push(`${before} to ${capacity}`));
+  const resized: string[] = [];
+  const history = new History(clock, 0, (capacity, before) => resized.push(`${before} to ${capacity}`));
   let revision = 0;
   for (let i = 0; i < 401; i++) history.push(change("a", ++revision));
-  assert.deepEqual([told, history.capacity], [["0 to 100", "100 to 200", "200 to 400", "400 to 800"], 800]);
+  assert.deepEqual([resized, history.capacity], [["0 to 100", "100 to 200", "200 to 400", "400 to 800"], 800]);
   clock.ms = 6 * 60_000;
   history.push(change("a", ++revision));
-  assert.deepEqual([told.slice(4), history.length], [["800 to 400", "400 to 200"], 100]);
+  assert.deepEqual([resized.slice(4), history.length], [["800 to 400", "400 to 200"], 100]);
   for (let i = 0; i < 100; i++) history.push(change("a", ++revision));
   assert.equal(history.capacity, 200);
 });

@@ -3,138 +3,139 @@ import { sizeOf } from "../storage/entry.ts";
 import type { Entry } from "../storage/storage.ts";
 import type { Change } from "./change.ts";
 
-/**
- * The recent changes of one resource, for watches that resume and lists at a recent revision. The capacity adapts to use:
- * changes younger than `longestAgeMs` are kept within the bounds below, and always the last `fewest`.
- */
-export interface History {
-  /** All changes after this revision are held. */
-  readonly start: number;
-  push(change: Change): void;
-  /** @returns undefined when `revision` is before `start`: answer 410, or read etcd */
-  after(revision: number): readonly Change[] | undefined;
-  /**
-   * What the keys changed after `revision` held at that revision (undefined: absent). The result is undefined when `revision`
-   * is before `start`.
-   */
-  statesAt(revision: number): Map<string, Entry | undefined> | undefined;
-  /** Drops all changes; the history begins after revision `start`. */
-  reset(start: number): void;
-  /** Prepends `older`, all changes after `start` up to the previous start. */
-  prepend(start: number, older: readonly Change[]): void;
-  readonly length: number;
-  /** Number of changes that fit before it grows: `fewest`, doubled and halved with use. */
-  readonly capacity: number;
-}
-
 const fewest = 100;
 const most = 20_000;
 const mostBytes = 32 * 1024 * 1024;
 /** etcd's default compaction interval. */
 const longestAgeMs = 5 * 60_000;
 
-/** @param resized called on each change of the capacity; `before` is 0 for the first call */
-export function newHistory(clock: Clock, start = 0, resized: (capacity: number, before: number) => void = () => {}): History {
+/**
+ * The recent changes of one resource, for watches that resume and lists at a recent revision. The capacity adapts to use:
+ * changes younger than `longestAgeMs` are kept within the bounds above, and always the last `fewest`.
+ */
+export class History {
+  readonly #clock: Clock;
+  readonly #resized: (capacity: number, before: number) => void;
   // An array with a moving head: shift() is linear, and a ring buffer has to be sized in advance.
-  let changes: (Change | undefined)[] = [];
-  let times: number[] = [];
-  let head = 0;
-  let bytes = 0;
-  let from = start;
-  let capacity = fewest;
-  resized(capacity, 0);
+  #changes: (Change | undefined)[] = [];
+  #times: number[] = [];
+  #head = 0;
+  #bytes = 0;
+  #start: number;
+  #capacity = fewest;
 
-  /** Doubles when full and halves when three quarters are empty; the gap avoids flapping. */
-  function fit(): void {
-    const length = changes.length - head;
-    const wanted = length > capacity ? capacity * 2 : length * 4 <= capacity ? capacity / 2 : capacity;
-    const bounded = Math.min(Math.max(wanted, fewest), most);
-    if (bounded === capacity) return;
-    const before = capacity;
-    capacity = bounded;
-    resized(capacity, before);
-    fit();
+  /** @param resized called on each change of the capacity; `before` is 0 for the first call */
+  constructor(clock: Clock, start = 0, resized: (capacity: number, before: number) => void = () => {}) {
+    this.#clock = clock;
+    this.#start = start;
+    this.#resized = resized;
+    resized(this.#capacity, 0);
   }
 
-  function dropOldest(): void {
-    const oldest = changes[head] as Change;
-    from = oldest.revision;
-    bytes -= weight(oldest);
-    changes[head] = undefined;
-    head++;
-    if (head > 1_000 && head * 2 > changes.length) {
-      changes = changes.slice(head);
-      times = times.slice(head);
-      head = 0;
+  /** All changes after this revision are held. */
+  get start(): number {
+    return this.#start;
+  }
+
+  get length(): number {
+    return this.#changes.length - this.#head;
+  }
+
+  /** Number of changes that fit before it grows: `fewest`, doubled and halved with use. */
+  get capacity(): number {
+    return this.#capacity;
+  }
+
+  push(change: Change): void {
+    const now = this.#clock.monotonic();
+    this.#changes.push(change);
+    this.#times.push(now);
+    this.#bytes += weight(change);
+    while (this.length > fewest && this.#isOldestExcess(now)) this.#dropOldest();
+    this.#fit();
+  }
+
+  /** @returns undefined when `revision` is before `start`: answer 410, or read etcd */
+  after(revision: number): readonly Change[] | undefined {
+    if (revision < this.#start) return undefined;
+    return this.#changes.slice(this.#indexAfter(revision)) as Change[];
+  }
+
+  /**
+   * What the keys changed after `revision` held at that revision (undefined: absent). The result is undefined when `revision`
+   * is before `start`.
+   */
+  statesAt(revision: number): Map<string, Entry | undefined> | undefined {
+    if (revision < this.#start) return undefined;
+    const states = new Map<string, Entry | undefined>();
+    for (let i = this.#indexAfter(revision); i < this.#changes.length; i++) {
+      const change = this.#changes[i] as Change;
+      if (!states.has(change.key)) states.set(change.key, change.previous);
+    }
+    return states;
+  }
+
+  /** Prepends `older`, all changes after `start` up to the previous start. */
+  prepend(start: number, older: readonly Change[]): void {
+    const now = this.#clock.monotonic();
+    this.#changes = [...older, ...this.#changes.slice(this.#head)];
+    this.#times = [...older.map(() => now), ...this.#times.slice(this.#head)];
+    this.#head = 0;
+    for (const change of older) this.#bytes += weight(change);
+    this.#start = start;
+    this.#fit();
+  }
+
+  /** Drops all changes; the history begins after revision `start`. */
+  reset(start: number): void {
+    this.#changes = [];
+    this.#times = [];
+    this.#head = 0;
+    this.#bytes = 0;
+    this.#start = start;
+    this.#fit();
+  }
+
+  #isOldestExcess(now: number): boolean {
+    return this.length > most || this.#bytes > mostBytes || now - (this.#times[this.#head] as number) > longestAgeMs;
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#changes[this.#head] as Change;
+    this.#start = oldest.revision;
+    this.#bytes -= weight(oldest);
+    this.#changes[this.#head] = undefined;
+    this.#head++;
+    if (this.#head > 1_000 && this.#head * 2 > this.#changes.length) {
+      this.#changes = this.#changes.slice(this.#head);
+      this.#times = this.#times.slice(this.#head);
+      this.#head = 0;
+    }
+  }
+
+  /** Doubles when full and halves when three quarters are empty; the gap avoids flapping. */
+  #fit(): void {
+    for (;;) {
+      const capacity = this.#capacity;
+      const wanted = this.length > capacity ? capacity * 2 : this.length * 4 <= capacity ? capacity / 2 : capacity;
+      const bounded = Math.min(Math.max(wanted, fewest), most);
+      if (bounded === capacity) return;
+      this.#capacity = bounded;
+      this.#resized(bounded, capacity);
     }
   }
 
   /** Index of the first change after `revision`. */
-  function indexAfter(revision: number): number {
-    let low = head;
-    let high = changes.length;
+  #indexAfter(revision: number): number {
+    let low = this.#head;
+    let high = this.#changes.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((changes[middle] as Change).revision > revision) high = middle;
+      if ((this.#changes[middle] as Change).revision > revision) high = middle;
       else low = middle + 1;
     }
     return low;
   }
-
-  return {
-    get start() {
-      return from;
-    },
-    get length() {
-      return changes.length - head;
-    },
-    get capacity() {
-      return capacity;
-    },
-    push(change) {
-      const now = clock.monotonic();
-      changes.push(change);
-      times.push(now);
-      bytes += weight(change);
-      while (
-        changes.length - head > fewest &&
-        (changes.length - head > most || bytes > mostBytes || now - (times[head] as number) > longestAgeMs)
-      ) {
-        dropOldest();
-      }
-      fit();
-    },
-    after(revision) {
-      if (revision < from) return undefined;
-      return changes.slice(indexAfter(revision)) as Change[];
-    },
-    statesAt(revision) {
-      if (revision < from) return undefined;
-      const states = new Map<string, Entry | undefined>();
-      for (let i = indexAfter(revision); i < changes.length; i++) {
-        const change = changes[i] as Change;
-        if (!states.has(change.key)) states.set(change.key, change.previous);
-      }
-      return states;
-    },
-    prepend(revision, older) {
-      const now = clock.monotonic();
-      changes = [...older, ...changes.slice(head)];
-      times = [...older.map(() => now), ...times.slice(head)];
-      head = 0;
-      for (const change of older) bytes += weight(change);
-      from = revision;
-      fit();
-    },
-    reset(revision) {
-      changes = [];
-      times = [];
-      head = 0;
-      bytes = 0;
-      from = revision;
-      fit();
-    },
-  };
 }
 
 /**

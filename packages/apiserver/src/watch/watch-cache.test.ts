@@ -13,7 +13,8 @@ import { newObjectCodec } from "../storage/object-codec.ts";
 import { openStorage } from "../storage/open.ts";
 import { aConfigMap, follow, runStorageSuite, shapes, suiteResource, withData } from "../storage/suite.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
-import type { ChangeFeed, FeedConsumer } from "./feed.ts";
+import type { CacheConsumer } from "./change-source.ts";
+import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 
 let prefixes = 0;
@@ -95,18 +96,18 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
       return lists[asked.length - 1]?.promise;
     },
   } as unknown as CachedStore;
-  let consumer: FeedConsumer | undefined;
-  const feed = {
+  let consumer: CacheConsumer | undefined;
+  const multiplexer = {
     revision: 5,
     startRevision: 5,
-    attach(_folder: string, given: FeedConsumer) {
+    attach(_folder: string, given: CacheConsumer) {
       consumer = given;
       return () => undefined;
     },
-  } as unknown as ChangeFeed;
+  } as unknown as WatchMultiplexer;
   const clock = newFakeClock();
   const bookmarks = newBookmarkClock(clock);
-  const cache = newWatchCache({ store, feed, bookmarks, folder: "pods", resource: "pods", clock, log });
+  const cache = newWatchCache({ store, multiplexer, bookmarks, folder: "pods", resource: "pods", clock, log });
   t.after(() => {
     cache.stop();
     bookmarks.stop();

@@ -6,7 +6,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
 import type { Strategy } from "./strategy.ts";
-import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
+import { aStore, type ConfigMap, configMap, ctx, merge, now, present, storageLike } from "./testing.ts";
 
 const dataOf = (object: KubeObject) => (object as ConfigMap).data;
 
@@ -241,14 +241,13 @@ test("admission decides anew about an object that changed before it was removed"
 function withBetween(store: RegistryStore, between: () => Promise<unknown>): RegistryStore {
   let first = true;
   const { definition } = store;
-  const storage: typeof store.storage = {
-    ...store.storage,
+  const storage = storageLike(store.storage, {
     async delete(key, options) {
       if (first) await between();
       first = false;
       return store.storage.delete(key, options);
     },
-  };
+  });
   return newRegistryStore({ definition, storage });
 }
 
@@ -316,7 +315,7 @@ test("a generated name is tried a few times, and what was taken is given back on
     return store.storage.create("web/taken", configMap({ name: "taken" }), {});
   };
   await store.storage.create("web/taken", configMap({ name: "taken" }), {});
-  const full = newRegistryStore({ definition: store.definition, storage: { ...store.storage, create } });
+  const full = newRegistryStore({ definition: store.definition, storage: storageLike(store.storage, { create }) });
   await assert.rejects(full.create(ctx(), configMap({ generateName: "job-" }), {}), isAlreadyExists);
   assert.ok(names.size > 1, "another name each time");
   assert.deepEqual(log, ["take", "give back"]);

@@ -6,7 +6,7 @@ import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
-import { aStore, type ConfigMap, configMap, ctx, merge, now, present } from "./testing.ts";
+import { aStore, type ConfigMap, configMap, ctx, merge, now, present, storageLike } from "./testing.ts";
 
 test("create fills the system fields and takes none from the client", async (t) => {
   const store = await aStore(t);
@@ -85,7 +85,7 @@ test("what beginUpdate took is given back when the removal that the update has b
   const { definition, storage, create } = await aStore(t, {
     beginUpdate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
   });
-  const failing = { ...storage, delete: () => Promise.reject(new Error("etcd is away")) };
+  const failing = storageLike(storage, { delete: () => Promise.reject(new Error("etcd is away")) });
   await create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   const whole = newRegistryStore({ definition, storage });
   await whole.delete(ctx(), "a", {});

@@ -5,6 +5,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { openStorage, type StorageSet } from "../../storage/open.ts";
+import type { Storage } from "../../storage/storage.ts";
 import type { RegistryStore, ResourceDefinition } from "./resource.ts";
 import { newRegistryStore, type RegistryStoreOptions } from "./store.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
@@ -55,6 +56,19 @@ export async function aStore(
   const definition = definitionOf(strategy);
   return newRegistryStore({ definition, storage: storageSet.for(definition), ...options });
 }
+
+/** A storage that answers by `inner`, except for the methods in `changed`. */
+export const storageLike = (inner: Storage, changed: Partial<Storage>): Storage => ({
+  create: (...args) => inner.create(...args),
+  get: (...args) => inner.get(...args),
+  list: (request) => inner.list(request),
+  guaranteedUpdate: (...args) => inner.guaranteedUpdate(...args),
+  delete: (...args) => inner.delete(...args),
+  watch: (request) => inner.watch(request),
+  currentRevision: () => inner.currentRevision(),
+  count: () => inner.count(),
+  ...changed,
+});
 
 export const configMap = (metadata: KubeObject["metadata"], data: Record<string, string> = {}): ConfigMap => ({
   kind: "ConfigMap",

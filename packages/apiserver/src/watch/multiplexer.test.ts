@@ -4,7 +4,8 @@ import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { type ChangeHandlers, type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
+import type { ChangeHandlers, ChangeSource, RawChange } from "./change-source.ts";
+import { WatchMultiplexer } from "./multiplexer.ts";
 
 /** A store whose watch emits only what the test sends. */
 function aSource() {
@@ -52,19 +53,19 @@ function aSource() {
   return source satisfies ChangeSource & Record<string, unknown>;
 }
 
-async function aFeed(source: ReturnType<typeof aSource>, clock: Clock = realClock) {
-  const feed = newChangeFeed({ source, clock, log: discardLogger });
-  await feed.start();
+async function aMultiplexer(source: ReturnType<typeof aSource>, clock: Clock = realClock) {
+  const multiplexer = new WatchMultiplexer({ source, clock, log: discardLogger });
+  await multiplexer.start();
   source.barriers = 0;
-  return feed;
+  return multiplexer;
 }
 
 test("changes go to the cache of their folder, also of two levels", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];
   for (const folder of ["pods", "services/specs", "services/endpoints", "example.com/widgets"]) {
-    feed.attach(folder, {
+    multiplexer.attach(folder, {
       apply: (key, value, revision) => void seen.push(`${folder}: ${key} ${value ?? "-"} ${revision}`),
       reset() {},
     });
@@ -83,15 +84,15 @@ test("changes go to the cache of their folder, also of two levels", async () => 
     "services/endpoints: web/b - 12",
     "example.com/widgets: c 3 13",
   ]);
-  assert.equal(feed.revision, 15);
+  assert.equal(multiplexer.revision, 15);
 });
 
 test("a change that has to be waited for holds back those after it, and the revision that is told", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];
   const opened = Promise.withResolvers<void>();
-  feed.attach("secrets", {
+  multiplexer.attach("secrets", {
     async apply(key) {
       if (key === "a") await opened.promise;
       seen.push(key);
@@ -99,53 +100,53 @@ test("a change that has to be waited for holds back those after it, and the revi
     },
     reset: () => void seen.push("reset"),
   });
-  feed.attach("pods", { apply: (key) => void seen.push(key), reset() {} });
+  multiplexer.attach("pods", { apply: (key) => void seen.push(key), reset() {} });
   const done = source.deliver([
     { key: "pods/before", value: Buffer.from(""), revision: 12 },
     { key: "secrets/a", value: Buffer.from(""), revision: 13 },
     { key: "pods/after", value: Buffer.from(""), revision: 14 },
     { key: "secrets/b", value: Buffer.from(""), revision: 15 },
   ]);
-  assert.deepEqual([seen, feed.revision], [["before"], 12]); // the caches are at 12, and lists report so
+  assert.deepEqual([seen, multiplexer.revision], [["before"], 12]); // the caches are at 12, and lists report so
   opened.resolve();
   await done;
-  assert.equal(feed.revision, 15);
+  assert.equal(multiplexer.revision, 15);
   assert.deepEqual(seen, ["before", "a", "after", "b", "reset"]);
 });
 
 test("requests of one turn share one read, and one that comes later gets its own", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   source.reads = 0;
-  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [11, 11, 11]);
+  assert.deepEqual(await Promise.all([multiplexer.fresh(), multiplexer.fresh(), multiplexer.fresh()]), [11, 11, 11]);
   assert.equal(source.reads, 1);
-  await feed.fresh();
+  await multiplexer.fresh();
   assert.equal(source.reads, 2);
   assert.equal(source.barriers, 0);
 });
 
 test("a fresh read waits for the change it must see", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   source.revision = 12;
-  const fresh = feed.fresh();
+  const fresh = multiplexer.fresh();
   setImmediate(() => setImmediate(() => void source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }])));
   assert.equal(await fresh, 12);
-  assert.equal(feed.revision, 12);
+  assert.equal(multiplexer.revision, 12);
 });
 
 test("when the revision was written elsewhere, one barrier serves all who wait", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   source.revision = 20;
-  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [20, 20, 20]);
-  assert.deepEqual([source.barriers, feed.revision], [1, 21]);
+  assert.deepEqual(await Promise.all([multiplexer.fresh(), multiplexer.fresh(), multiplexer.fresh()]), [20, 20, 20]);
+  assert.deepEqual([source.barriers, multiplexer.revision], [1, 21]);
 });
 
 test("a barrier that was under way before the revision was there is followed by another at once", async () => {
   const source = aSource();
   const clock = newFakeClock();
-  const feed = await aFeed(source, clock);
+  const multiplexer = await aMultiplexer(source, clock);
   const first = Promise.withResolvers<number>();
   const { writeBarrier } = source;
   source.writeBarrier = () => {
@@ -154,12 +155,12 @@ test("a barrier that was under way before the revision was there is followed by 
     return first.promise;
   };
   source.revision = 20;
-  const early = feed.fresh();
+  const early = multiplexer.fresh();
   await settle();
   await clock.advance(4);
   await settle();
   source.revision = 30; // written outside of the prefix, after the barrier at 21
-  const late = feed.fresh();
+  const late = multiplexer.fresh();
   await settle();
   await clock.advance(4);
   await settle();
@@ -170,36 +171,36 @@ test("a barrier that was under way before the revision was there is followed by 
 
 test("when no barrier can be written, reads are sent to the store", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   source.revision = 20;
   source.canWrite = false;
-  assert.equal(await feed.fresh(), undefined);
+  assert.equal(await multiplexer.fresh(), undefined);
 });
 
 test("where the store tells how far its watch is, one request serves all who wait, and nothing is written", async () => {
   const source = aSource();
   const clock = newFakeClock();
-  const feed = await aFeed(source, clock);
+  const multiplexer = await aMultiplexer(source, clock);
   source.tells = true;
   source.revision = 20;
-  const fresh = Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]);
+  const fresh = Promise.all([multiplexer.fresh(), multiplexer.fresh(), multiplexer.fresh()]);
   await settle();
   await clock.advance(4);
   await settle();
-  assert.deepEqual([source.progressRequests, feed.revision], [1, 11]);
+  assert.deepEqual([source.progressRequests, multiplexer.revision], [1, 11]);
   source.progress(21);
   assert.deepEqual(await fresh, [20, 20, 20]);
-  assert.deepEqual([source.progressRequests, source.barriers, feed.revision, feed.bookmarks], [1, 0, 21, 1]);
+  assert.deepEqual([source.progressRequests, source.barriers, multiplexer.revision, multiplexer.bookmarks], [1, 0, 21, 1]);
 });
 
 test("the store is asked again when it says nothing, or too little; without an answer reads are sent to it", async () => {
   const source = aSource();
   const clock = newFakeClock();
-  const feed = await aFeed(source, clock);
+  const multiplexer = await aMultiplexer(source, clock);
   source.tells = true;
   source.revision = 20;
   let answered = false;
-  const fresh = feed.fresh().finally(() => {
+  const fresh = multiplexer.fresh().finally(() => {
     answered = true;
   });
   await settle();
@@ -211,7 +212,7 @@ test("the store is asked again when it says nothing, or too little; without an a
   assert.equal(source.progressRequests, 1);
   source.progress(19);
   await settle();
-  assert.deepEqual([source.progressRequests, feed.revision], [1, 19]);
+  assert.deepEqual([source.progressRequests, multiplexer.revision], [1, 19]);
   await pass(4);
   assert.equal(source.progressRequests, 2);
   await pass(100);
@@ -225,10 +226,10 @@ test("the store is asked again when it says nothing, or too little; without an a
 test("who waits for an answer that can no longer be trusted gets a barrier", async () => {
   const source = aSource();
   const clock = newFakeClock();
-  const feed = await aFeed(source, clock);
+  const multiplexer = await aMultiplexer(source, clock);
   source.tells = true;
   source.revision = 20;
-  const fresh = feed.fresh();
+  const fresh = multiplexer.fresh();
   await settle();
   await clock.advance(4);
   await settle();
@@ -242,21 +243,21 @@ test("who waits for an answer that can no longer be trusted gets a barrier", asy
 
 test("lost history fills all caches anew, from a watch of the present", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const resets = Promise.withResolvers<void>();
-  feed.attach("pods", { apply() {}, reset: () => resets.resolve() });
+  multiplexer.attach("pods", { apply() {}, reset: () => resets.resolve() });
   source.revision = 500;
   source.lose();
   await resets.promise;
-  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[11, 501], 501, 1]);
+  assert.deepEqual([source.watchedFrom, multiplexer.revision, multiplexer.generation], [[11, 501], 501, 1]);
 });
 
 test("who waits for a revision of a lost history is answered when the caches know what they miss", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const order: string[] = [];
-  feed.attach("pods", { apply() {}, reset: () => void order.push("reset") });
-  const waiting = feed.reached(300, 5_000).then(() => order.push("reached"));
+  multiplexer.attach("pods", { apply() {}, reset: () => void order.push("reset") });
+  const waiting = multiplexer.reached(300, 5_000).then(() => order.push("reached"));
   source.revision = 500;
   source.lose();
   await waiting;
@@ -265,44 +266,47 @@ test("who waits for a revision of a lost history is answered when the caches kno
 
 test("a store that has gone back to an older revision fills all caches anew, and is read itself until then", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const reset = Promise.withResolvers<void>();
-  feed.attach("pods", { apply() {}, reset: () => reset.resolve() });
+  multiplexer.attach("pods", { apply() {}, reset: () => reset.resolve() });
   await source.deliver([{ key: "pods/web/a", value: undefined, revision: 20 }]);
   source.revision = 5;
-  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh()]), [undefined, undefined]);
+  assert.deepEqual(await Promise.all([multiplexer.fresh(), multiplexer.fresh()]), [undefined, undefined]);
   await reset.promise;
   // Clients hold revisions up to 20: the first one that none of them can hold is 21.
-  assert.deepEqual([source.watchedFrom, feed.revision, feed.restoredAt, feed.generation], [[11, 21], 21, 21, 1]);
+  assert.deepEqual(
+    [source.watchedFrom, multiplexer.revision, multiplexer.restoredAt, multiplexer.generation],
+    [[11, 21], 21, 21, 1],
+  );
   source.revision = 23;
-  assert.equal(await feed.fresh(), 23, "by a barrier of its own");
+  assert.equal(await multiplexer.fresh(), 23, "by a barrier of its own");
 });
 
 test("a restored store that is too far back is not written past what was known", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   await source.deliver([{ key: "pods/web/a", value: undefined, revision: 100_000 }]);
   source.revision = 5;
-  await feed.fresh();
-  assert.deepEqual([source.barriers, feed.revision, feed.restoredAt], [1, 6, 6]);
+  await multiplexer.fresh();
+  assert.deepEqual([source.barriers, multiplexer.revision, multiplexer.restoredAt], [1, 6, 6]);
 });
 
 test("a watch that finds another history fills all caches anew, though the store is not behind", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   let resets = 0;
-  feed.attach("pods", { apply() {}, reset: () => void resets++ });
+  multiplexer.attach("pods", { apply() {}, reset: () => void resets++ });
   source.revision = 30;
   source.finds();
   await settle();
-  assert.deepEqual([resets, feed.revision, feed.restoredAt], [1, 31, 31]);
+  assert.deepEqual([resets, multiplexer.revision, multiplexer.restoredAt], [1, 31, 31]);
 });
 
 test("a cache that fails on a change is filled anew", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const resets = Promise.withResolvers<void>();
-  feed.attach("pods", {
+  multiplexer.attach("pods", {
     apply() {
       throw new Error("bug");
     },
@@ -310,37 +314,37 @@ test("a cache that fails on a change is filled anew", async () => {
   });
   await source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }]);
   await resets.promise;
-  assert.equal(feed.revision, 12);
+  assert.equal(multiplexer.revision, 12);
 });
 
 test("the past goes to the cache of its folder", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];
-  feed.attach("pods", {
+  multiplexer.attach("pods", {
     apply() {},
     reset() {},
     past: (after, changes) =>
       void seen.push(`after ${after}: ${changes.map(({ key, revision }) => `${key} ${revision}`).join()}`),
   });
-  feed.attach("secrets", {
+  multiplexer.attach("secrets", {
     apply() {},
     reset() {},
     past: (after, changes) => void seen.push(`after ${after}: ${changes.length}`),
   });
-  await feed.tellPast(4);
+  await multiplexer.replayPast(4);
   assert.deepEqual(seen, ["after 7: web/a 8", "after 7: 0"]);
 });
 
 test("who waits for a revision is answered when it is reached, the others at their time or at the end", async () => {
   const source = aSource();
   const clock = newFakeClock();
-  const feed = await aFeed(source, clock);
-  const now = feed.revision;
+  const multiplexer = await aMultiplexer(source, clock);
+  const now = multiplexer.revision;
   const answers = new Map<string, boolean>();
   const waiting = clock.waiting;
   const wait = (name: string, revision: number, ms: number): void => {
-    void feed.reached(revision, ms).then((answer) => {
+    void multiplexer.reached(revision, ms).then((answer) => {
       answers.set(name, answer);
     });
   };
@@ -354,16 +358,16 @@ test("who waits for a revision is answered when it is reached, the others at the
   assert.deepEqual(Object.fromEntries(answers), { now: true, next: true, same: true });
   await clock.advance(10);
   assert.deepEqual(Object.fromEntries(answers), { now: true, next: true, same: true, soon: false });
-  feed.stop();
+  multiplexer.stop();
   await settle();
   assert.deepEqual([answers.get("later"), clock.waiting], [false, waiting]);
 });
 
 test("a cache that is detached hears nothing more, the other one of its folder does", async () => {
   const source = aSource();
-  const feed = await aFeed(source);
+  const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];
-  const attach = (name: string) => feed.attach("pods", { apply: (key) => void seen.push(`${name} ${key}`), reset() {} });
+  const attach = (name: string) => multiplexer.attach("pods", { apply: (key) => void seen.push(`${name} ${key}`), reset() {} });
   const [first] = [attach("first"), attach("second")];
   const deliver = (name: string, revision: number) => source.deliver([{ key: `pods/${name}`, value: Buffer.from(""), revision }]);
   await deliver("a", 12);

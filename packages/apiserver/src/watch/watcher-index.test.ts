@@ -7,9 +7,9 @@ import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { transition } from "../storage/selection.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
-import { audienceName, CacheWatcher } from "./audience.ts";
-import { newBroadcaster } from "./broadcaster.ts";
 import { Change } from "./change.ts";
+import { CacheWatcher, groupName } from "./watcher-group.ts";
+import { newWatcherIndex } from "./watcher-index.ts";
 
 const codec = {
   fieldsOf: ({ metadata, spec }: { metadata: { name: string }; spec: { nodeName: string } }) => ({
@@ -48,25 +48,25 @@ test("each watcher is told what its own question takes of the changes after its 
   const someChange = fc.record({ key: fc.constantFrom(...keys), state: fc.option(someState, { nil: undefined }) });
   fc.assert(
     fc.property(fc.array(someWatcher, { maxLength: 8 }), fc.array(someChange, { maxLength: 20 }), (plans, changes) => {
-      const broadcaster = newBroadcaster(["spec.nodeName"]);
+      const index = newWatcherIndex(["spec.nodeName"]);
       const watchers = plans.map(({ request, after }) => {
-        return new CacheWatcher(broadcaster.audienceOf(request), after, new WatchQueue({ signal }));
+        return new CacheWatcher(index.groupOf(request), after, new WatchQueue({ signal }));
       });
       const wanted: WatchEvent[][] = plans.map(() => []);
       const present = new Map<string, Entry>();
       for (const [at, { key, state }] of changes.entries()) {
         for (const [i, { from, request, after }] of plans.entries()) {
           if (from !== at) continue;
-          watchers[i] = new CacheWatcher(broadcaster.audienceOf(request), after, new WatchQueue({ signal }));
-          broadcaster.add(watchers[i]);
+          watchers[i] = new CacheWatcher(index.groupOf(request), after, new WatchQueue({ signal }));
+          index.add(watchers[i]);
         }
-        for (const [i, { until }] of plans.entries()) if (until === at) broadcaster.remove(watchers[i] as CacheWatcher);
+        for (const [i, { until }] of plans.entries()) if (until === at) index.remove(watchers[i] as CacheWatcher);
         const revision = at + 1;
         const previous = present.get(key);
         const current = state && anEntry(key, revision, state);
         if (current === undefined) present.delete(key);
         else present.set(key, current);
-        broadcaster.dispatch(new Change(key, revision, previous, current));
+        index.dispatch(new Change(key, revision, previous, current));
         for (const [i, { request, from, until, after }] of plans.entries()) {
           const { prefix } = request;
           const covered = prefix === "" || key === prefix || (prefix.endsWith("/") && key.startsWith(prefix));
@@ -83,39 +83,39 @@ test("each watcher is told what its own question takes of the changes after its 
 });
 
 test("who is too slow leaves in the middle of an event, and the others get it", () => {
-  const broadcaster = newBroadcaster([]);
+  const index = newWatcherIndex([]);
   const request: WatchRequest = { prefix: "", signal };
   const [first, slow, last] = [10, 1, 10].map((limit) => {
-    const queue = new WatchQueue({ limit, signal, onStop: () => broadcaster.remove(watcher) });
-    const watcher = new CacheWatcher(broadcaster.audienceOf(request), 0, queue);
-    broadcaster.add(watcher);
+    const queue = new WatchQueue({ limit, signal, onStop: () => index.remove(watcher) });
+    const watcher = new CacheWatcher(index.groupOf(request), 0, queue);
+    index.add(watcher);
     return watcher;
   }) as [CacheWatcher, CacheWatcher, CacheWatcher];
   for (const revision of [1, 2, 3]) {
     const entry = anEntry("a/x", revision, { nodeName: "", app: "web" });
-    broadcaster.dispatch(new Change("a/x", revision, undefined, entry));
+    index.dispatch(new Change("a/x", revision, undefined, entry));
   }
-  assert.deepEqual(broadcaster.all(), [first, last]);
+  assert.deepEqual(index.all(), [first, last]);
   assert.deepEqual([slow.queue.overflowed, slow.queue.take()], [true, []]);
   for (const { queue } of [first, last]) assert.equal(queue.take().length, 3);
 });
 
-test("who asks for the same is one audience, and nobody else", () => {
-  const broadcaster = newBroadcaster([]);
+test("requests for the same objects share one group, others do not", () => {
+  const index = newWatcherIndex([]);
   const ask = (prefix: string, fields?: string, labels?: LabelSelector): WatchRequest => {
     return { prefix, signal, ...(fields !== undefined && { fields: FieldSelector.parse(fields) }), ...(labels && { labels }) };
   };
-  const watcher = new CacheWatcher(broadcaster.audienceOf(ask("a/")), 0, new WatchQueue({ signal }));
-  broadcaster.add(watcher);
-  assert.equal(broadcaster.audienceOf(ask("a/", "", LabelSelector.everything)), watcher.audience);
-  broadcaster.remove(watcher);
-  assert.notEqual(broadcaster.audienceOf(ask("a/")), watcher.audience, "the last one has left");
+  const watcher = new CacheWatcher(index.groupOf(ask("a/")), 0, new WatchQueue({ signal }));
+  index.add(watcher);
+  assert.equal(index.groupOf(ask("a/", "", LabelSelector.everything)), watcher.group);
+  index.remove(watcher);
+  assert.notEqual(index.groupOf(ask("a/")), watcher.group, "the last one has left");
   const others = [
     ask("a/", undefined, LabelSelector.nothing),
     ask("a/", "metadata.name=x"),
     ask("a/", "metadata.name=x\n"),
     ask("a"),
   ];
-  const names = [ask("a/"), ...others, ask('a/",true,"'), ask("a/\n\nmetadata.name=x")].map(audienceName);
+  const names = [ask("a/"), ...others, ask('a/",true,"'), ask("a/\n\nmetadata.name=x")].map(groupName);
   assert.equal(new Set(names).size, names.length);
 });

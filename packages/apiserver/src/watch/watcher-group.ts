@@ -9,8 +9,8 @@ import { isInRange } from "./sorted-entries.ts";
 /**
  * All watchers of a cache with the same selector: the visible event of a change is computed once and delivered to each of them.
  */
-export class Audience implements Selection {
-  /** Equal for equal selectors only; see audienceName. */
+export class WatcherGroup implements Selection {
+  /** Equal for equal selectors only; see groupName. */
   readonly name: string;
   readonly prefix: string;
   readonly labels?: LabelSelector;
@@ -28,11 +28,11 @@ export class Audience implements Selection {
   }
 
   /** Delivers the event of `change`, if the selector matches, to every watcher. */
-  tell(change: Change): void {
+  deliver(change: Change): void {
     const event = this.eventOf(change);
     if (event === undefined) return;
     const alone = [event];
-    for (const watcher of this.watchers) watcher.see(change.revision, event, alone);
+    for (const watcher of this.watchers) watcher.deliver(change.revision, event, alone);
   }
 
   /** The event that a watcher with this selector sees, undefined when the object matches neither before nor after the change. */
@@ -48,29 +48,29 @@ export class Audience implements Selection {
  * JSON keeps the parts apart whatever they contain. `empty` distinguishes a selector that matches nothing, whose
  * text is "" as well.
  */
-export function audienceName({ prefix, labels, fields }: WatchRequest): string {
+export function groupName({ prefix, labels, fields }: WatchRequest): string {
   return JSON.stringify([prefix, labels?.empty ?? true, `${labels ?? ""}`, `${fields ?? ""}`]);
 }
 
 /** One watcher of a cache: the revision that its events start after, and its bounded queue. */
 export class CacheWatcher {
-  readonly audience: Audience;
+  readonly group: WatcherGroup;
   readonly queue: WatchQueue;
   /** Changes up to this revision are skipped: the client has seen them. */
   readonly #after: number;
 
-  constructor(audience: Audience, after: number, queue: WatchQueue) {
-    this.audience = audience;
+  constructor(group: WatcherGroup, after: number, queue: WatchQueue) {
+    this.group = group;
     this.#after = after;
     this.queue = queue;
   }
 
   /**
    * Queues the event unless the client has seen its revision.
-   * @param event what the audience sees of the change at `revision`
-   * @param alone an array of only `event`, shared by all watchers of the audience
+   * @param event what the group sees of the change at `revision`
+   * @param alone an array of only `event`, shared by all watchers of the group
    */
-  see(revision: number, event: WatchEvent, alone: readonly WatchEvent[]): void {
+  deliver(revision: number, event: WatchEvent, alone: readonly WatchEvent[]): void {
     if (revision > this.#after) this.queue.push(event, alone);
   }
 
@@ -78,7 +78,7 @@ export class CacheWatcher {
   catchUp(missed: readonly Change[]): void {
     const events: WatchEvent[] = [];
     for (const change of missed) {
-      const event = change.revision > this.#after ? this.audience.eventOf(change) : undefined;
+      const event = change.revision > this.#after ? this.group.eventOf(change) : undefined;
       if (event !== undefined) events.push(event);
     }
     this.queue.catchUp(events);

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { Freshness } from "./freshness.ts";
+
+function aFreshness() {
+  const clock = newFakeClock();
+  const multiplexer = {
+    revision: 10,
+    generation: 0,
+    stored: 12,
+    fresh: async (): Promise<number | undefined> => multiplexer.stored,
+    reached: async (revision: number) => revision <= multiplexer.revision,
+    storedRevision: async () => multiplexer.stored,
+  };
+  return { clock, multiplexer, freshness: new Freshness({ multiplexer, listed: () => 5, patienceMs: 3_000, clock }) };
+}
+
+test("those who wait for the list are answered when it is loaded, or when their time is over", async () => {
+  const { clock, freshness } = aFreshness();
+  const late = freshness.readyInTime();
+  clock.advance(3_000);
+  assert.equal(await late, false);
+  const inTime = freshness.readyInTime();
+  freshness.setReady();
+  assert.equal(await inTime, true);
+});
+
+test("who began to wait before the state was lost again, waits for the next list", async () => {
+  const { freshness } = aFreshness();
+  freshness.invalidate();
+  const loaded = freshness.whenReady();
+  freshness.setReady();
+  await loaded;
+  freshness.invalidate();
+  assert.notEqual(freshness.whenReady(), loaded, "the new list is not loaded");
+  const again = freshness.whenReady();
+  freshness.invalidate();
+  assert.equal(freshness.whenReady(), again);
+});
+
+test("a cache that was reset during the wait is not up to date, even when it is ready again", async () => {
+  const { multiplexer, freshness } = aFreshness();
+  freshness.setReady();
+  assert.equal(await freshness.upToDate(), true);
+  multiplexer.fresh = async () => {
+    multiplexer.generation++;
+    return 12;
+  };
+  assert.equal(await freshness.upToDate(), false);
+});
+
+test("a revision that does not arrive is refused, one beyond the store's at once", async () => {
+  const { multiplexer, freshness } = aFreshness();
+  freshness.setReady();
+  assert.equal(await freshness.notOlderThan(10), true);
+  multiplexer.fresh = async () => undefined;
+  await assert.rejects(freshness.notOlderThan(11), /Too large resource version: 11, current: 10/);
+  await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
+});

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { SharedRead } from "./shared-read.ts";
+
+/** A read whose answers the test gives. */
+function aRead() {
+  const running: PromiseWithResolvers<number>[] = [];
+  const read = new SharedRead(() => {
+    const one = Promise.withResolvers<number>();
+    running.push(one);
+    return one.promise;
+  });
+  return { read, running };
+}
+
+test("requests beyond the concurrent reads share the one that begins when a read has ended", async () => {
+  const { read, running } = aRead();
+  const answers: Promise<number>[] = [];
+  for (let i = 0; i < 6; i++) {
+    answers.push(read.get());
+    await nextTurn();
+  }
+  assert.equal(running.length, 4);
+  running[2]?.resolve(3);
+  assert.equal(await answers[2], 3);
+  await nextTurn();
+  assert.equal(running.length, 5, "one read for the two requests that had to wait");
+  running[4]?.resolve(5);
+  assert.deepEqual(await Promise.all(answers.slice(4)), [5, 5]);
+});
+
+test("a read that fails rejects its own requests only, and makes room for the next", async () => {
+  const { read, running } = aRead();
+  const failing = read.get();
+  await nextTurn();
+  const second = read.get();
+  await nextTurn();
+  running[0]?.reject(new Error("etcd is away"));
+  await assert.rejects(failing, /etcd is away/);
+  running[1]?.resolve(7);
+  assert.equal(await second, 7);
+});
