@@ -148,6 +148,20 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 100, b: 100, c: 0 },
   },
   {
+    name: "the least score becomes 0, also when it is more than that",
+    wanted: pod("new", "web", { podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(10, term("db")) } }),
+    pods: ["a", "c", "c"].map((on, i) => pod(`db-${i}`, "db", undefined, { on })),
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
+    name: "the greatest score becomes 100, also when it is less than that",
+    wanted: pod("new", "web", {
+      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(10, term("db")) },
+    }),
+    pods: ["a", "c", "c"].map((on, i) => pod(`db-${i}`, "db", undefined, { on })),
+    want: { a: 100, b: 100, c: 0 },
+  },
+  {
     name: "what running pods would like counts, too",
     wanted: pod("new", "web"),
     pods: [

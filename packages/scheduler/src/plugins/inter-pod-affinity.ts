@@ -159,8 +159,8 @@ export function newInterPodAffinity(
     },
     normalize(state, _, scores) {
       if (readState<TopologyCounts>(state, scoreKey).empty) return;
-      const least = scores.reduce((min, score) => Math.min(min, score), 0);
-      const most = scores.reduce((max, score) => Math.max(max, score), 0);
+      const least = scores.reduce((min, score) => Math.min(min, score), Number.POSITIVE_INFINITY);
+      const most = scores.reduce((max, score) => Math.max(max, score), Number.NEGATIVE_INFINITY);
       const range = most - least;
       for (const [i, score] of scores.entries()) scores[i] = range > 0 ? Math.trunc(maxNodeScore * ((score - least) / range)) : 0;
     },

@@ -18,7 +18,8 @@ function earliestStart(pods: readonly Pod[]): number {
 /** Applied in this order until one node is left; less is better. */
 const criteria: readonly ((victims: Victims) => number)[] = [
   ({ violations }) => violations,
-  ({ pods }) => highest(pods),
+  // Victims that violate a budget come first in the list: upstream takes the first one's priority, not the highest.
+  ({ pods }) => (pods[0] === undefined ? -priorityOffset : priorityOf(pods[0])),
   ({ pods }) => pods.reduce((sum, pod) => sum + priorityOf(pod) + priorityOffset, 0),
   ({ pods }) => pods.length,
   ({ pods }) => -earliestStart(pods),

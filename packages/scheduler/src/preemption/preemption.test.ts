@@ -26,6 +26,11 @@ for (const { name, candidates, want } of [
     want: "b",
   },
   {
+    name: "which is the first one, of those that violate a budget where there are some",
+    candidates: { a: victims(1, pod("1", 3), pod("2", 9)), b: victims(1, pod("3", 4), pod("4", 4)) },
+    want: "a",
+  },
+  {
     name: "then the lower sum of priorities",
     candidates: { a: victims(0, pod("1", 5), pod("2", 5)), b: victims(0, pod("3", 5), pod("4", 1)) },
     want: "b",

@@ -172,6 +172,8 @@ test("a change of a waiting pod brings it back, one of its status alone does not
   const old = podNamed("web");
   queue.update(old, { ...old, status: { phase: "Pending", nominatedNodeName: "a" } });
   assert.equal(queue.counts.unschedulable, 1);
+  queue.update(old, { ...old, metadata: { ...old.metadata, generation: 7, finalizers: ["a/b"], resourceVersion: "77" } });
+  assert.equal(queue.counts.unschedulable, 1, "neither do generation and finalizers");
   queue.add(podNamed("other", 5));
   queue.update(old, podNamed("web", 9));
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });

@@ -186,11 +186,11 @@ function passes(pod: Pod, check: ((pod: Pod) => boolean) | undefined): boolean {
   }
 }
 
-/** Ignores status: the scheduler's own condition updates must not trigger a retry. Source: isPodUpdated */
+/** Ignores what cannot make a pod fit: the scheduler's own condition updates must not trigger a retry. Source: isPodUpdated */
 function isMoreThanStatus(old: Pod, now: Pod): boolean {
-  const strip = ({ metadata: { resourceVersion: _, managedFields: __, ...metadata }, spec }: Pod): unknown => ({
-    metadata,
-    spec,
-  });
+  const strip = ({ metadata, spec }: Pod): unknown => {
+    const { resourceVersion: _, generation: __, managedFields: ___, finalizers: ____, ...kept } = metadata;
+    return { metadata: kept, spec };
+  };
   return !semanticEqual(strip(old), strip(now));
 }
