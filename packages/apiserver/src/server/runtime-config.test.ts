@@ -87,6 +87,14 @@ test("--runtime-config=v1=false takes the core group away", async (t) => {
   assert.equal(isServed("apps", "v1", "deployments", true), true);
 });
 
+test("--runtime-config=api/v1 means the core group, too", () => {
+  for (const value of ["", "true"]) assert.equal(readRuntimeConfig({ "api/v1": value })("", "v1", "pods", false), true);
+  assert.equal(readRuntimeConfig({ "api/v1": "false" })("", "v1", "pods", true), false);
+  const isServed = readRuntimeConfig({ "api/v1/pods": "false" });
+  assert.deepEqual([isServed("", "v1", "pods", true), isServed("", "v1", "nodes", true)], [false, true]);
+  assert.throws(() => readRuntimeConfig({ "api/v2": "true" }), { message: "unknown api groups api" });
+});
+
 test("the APIService of a version that is served no more goes with the next start", async (t) => {
   const prefix = `--etcd-prefix=/runtime-config-${randomUUID()}`;
   const path = "/apis/apiregistration.k8s.io/v1/apiservices";

@@ -34,10 +34,11 @@ function stageOf(version: string): string {
   return version.includes("beta") ? "api/beta" : "api/ga";
 }
 
-/** `v1` is the core group's. @throws Error for a malformed key */
+/** `v1` and `api/v1` are the core group's. @throws Error for a malformed key */
 function partsOf(key: string): readonly string[] {
   if (key === "v1") return ["", "v1"];
   const parts = key.split("/");
+  if (parts[0] === "api" && parts[1] === "v1") parts[0] = "";
   if (parts.length !== 2 && parts.length !== 3) throw new Error(`runtime-config invalid key ${key}`);
   const resource = parts[2];
   if (resource !== undefined && resource !== resource.toLowerCase()) {

@@ -75,6 +75,19 @@ for (const { name, template = {}, labels, taints, want } of [
   });
 }
 
+for (const { annotation, want } of [
+  { annotation: "007", want: "7" },
+  { annotation: "-1", want: "-1" },
+  { annotation: "7x", want: undefined },
+  { annotation: "", want: undefined },
+  { annotation: "9223372036854775808", want: undefined },
+]) {
+  test(`the template generation ${JSON.stringify(annotation)} gives the label ${want}`, () => {
+    const daemonSet = aDaemonSet({ annotations: { "deprecated.daemonset.template.generation": annotation } });
+    assert.equal(podTemplateOf(daemonSet, "abc").metadata?.labels?.["pod-template-generation"], want);
+  });
+}
+
 test("a pod carries its revision and generation, and is for one node alone", () => {
   const daemonSet = aDaemonSet({
     annotations: { "deprecated.daemonset.template.generation": "3" },

@@ -20,7 +20,7 @@ const generationAnnotation = "deprecated.daemonset.template.generation";
  */
 export function podTemplateOf({ metadata, spec }: DaemonSet, hash: string): PodTemplateSpec {
   const { template } = spec;
-  const generation = metadata.annotations?.[generationAnnotation];
+  const generation = generationOf(metadata.annotations?.[generationAnnotation]);
   return {
     ...template,
     metadata: {
@@ -33,6 +33,13 @@ export function podTemplateOf({ metadata, spec }: DaemonSet, hash: string): PodT
     },
     spec: withDaemonTolerations(template.spec ?? { containers: [] }),
   };
+}
+
+/** Pure: the annotation as a whole number of 64 bits; undefined when it is absent or malformed. Source: GetTemplateGeneration */
+function generationOf(text: string | undefined): string | undefined {
+  if (text === undefined || !/^[+-]?\d+$/.test(text)) return undefined;
+  const generation = BigInt(text.replace(/^\+/, ""));
+  return BigInt.asIntN(64, generation) === generation ? String(generation) : undefined;
 }
 
 /** Restricts the template to one node by node affinity. Source: ReplaceDaemonSetPodNodeNameNodeAffinity */

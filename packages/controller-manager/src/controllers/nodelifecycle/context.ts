@@ -7,6 +7,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { podsByNode } from "../../pods/pods-by-node.ts";
 import type { EvictionQueue } from "./eviction-queue.ts";
 import type { NodeHealth } from "./health.ts";
+import { type NodeLifecycleMetrics, newNodeLifecycleMetrics } from "./metrics.ts";
 import type { ZoneState } from "./zones.ts";
 
 /** Dependencies and state shared by the parts of the controller: node health and eviction queues. */
@@ -16,9 +17,12 @@ export interface NodeLifecycleContext extends ControllerContext {
   /** Pods bound to a node. */
   readonly podsOn: (node: string) => Pod[];
   readonly leases: SharedInformer<Lease>;
+  readonly metrics: NodeLifecycleMetrics;
   readonly health: Map<string, NodeHealth>;
   /** Eviction queues by zone. */
   readonly evictions: Map<string, EvictionQueue>;
+  /** Without the taint manager: nodes whose Pods were deleted; further Pods on them are deleted at once. */
+  readonly evicted: Set<string>;
   readonly zoneStates: Map<string, ZoneState>;
   /** Nodes for which marking Pods as not ready failed. */
   readonly marksToRetry: Set<string>;
@@ -33,8 +37,10 @@ export function newNodeLifecycleContext(base: ControllerContext): NodeLifecycleC
     pods: podInformer,
     podsOn: podsByNode(podInformer),
     leases: base.informers.for<Lease>(leases),
+    metrics: newNodeLifecycleMetrics(base.registry),
     health: new Map(),
     evictions: new Map(),
+    evicted: new Set(),
     zoneStates: new Map(),
     marksToRetry: new Set(),
     allFullyDisrupted: false,

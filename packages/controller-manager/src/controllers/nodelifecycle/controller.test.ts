@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { conflict, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -169,6 +169,45 @@ test("without a taint manager pods go after the eviction timeout", async (t) => 
   assert.equal(names(world).length, 4);
   await pass(world, 60, "good");
   assert.deepEqual(names(world), ["on-good"]);
+  const lost = world.client.writes.filter(({ verb, subresource, sent }) => {
+    return verb === "update" && subresource === "status" && (sent as Pod).status?.reason === "NodeLost";
+  });
+  assert.deepEqual(
+    lost.map(({ sent }) => (sent as Pod).status?.message).toSorted(),
+    ["hasty", "immortal", "patient"].map((pod) => `Node bad which was running pod ${pod} is unresponsive`),
+  );
+  assert.ok(world.events.includes("Normal DeletingAllPods Node bad event: Deleting all Pods from Node bad."));
+  assert.equal(
+    world.ctx.registry.counter({ name: "node_collector_evictions_number", help: "", labels: ["zone"] }).labels("").value,
+    1,
+  );
+});
+
+test("without a taint manager a pod that changes meanwhile does not keep the others, and goes later", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const world = await started(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  let conflicts = 1;
+  world.client.react("update", "pods", ({ name, sent }) => {
+    if (name === "patient" && (sent as Pod).status?.reason === "NodeLost" && conflicts-- > 0)
+      throw conflict(pods, name, "changed");
+    return undefined;
+  });
+  await pass(world, 115, "good");
+  assert.deepEqual(names(world), ["on-good"]);
+  assert.ok(conflicts <= 0);
+});
+
+test("zones are counted by the health of their nodes until they have none", async (t) => {
+  const world = await started(t);
+  const value = (name: string) => world.ctx.registry.gauge({ name, help: "", labels: ["zone"] }).labels("").value;
+  const all = () => ["zone_size", "zone_health", "unhealthy_nodes_in_zone"].map((name) => value(`node_collector_${name}`));
+  await pass(world, 60, "good");
+  assert.deepEqual(all(), [2, 50, 1]);
+  const evictions = world.ctx.registry.counter({ name: "node_collector_evictions_number", help: "", labels: ["zone"] });
+  assert.equal(evictions.labels("").value, 1);
+  for (const name of ["good", "bad"]) world.client.remove(nodes, name);
+  await pass(world, 10);
+  assert.deepEqual(all(), [0, 100, 0]);
 });
 
 test("without a taint manager pods of daemon sets and those that are going stay, and all others go", async (t) => {

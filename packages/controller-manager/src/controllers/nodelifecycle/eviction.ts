@@ -1,7 +1,8 @@
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods as podResource } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { deletePod, type NodeLifecycleContext, patchNode } from "./context.ts";
+import { deletePod, type NodeLifecycleContext, nodeEvent, patchNode } from "./context.ts";
 import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";
 import { conditionOf, type NodeHealth, statusOf } from "./health.ts";
 import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
@@ -22,6 +23,7 @@ export async function updateEviction(
   const queue = queueOf(ctx, node);
   if (observed === "True") {
     queue.remove(name);
+    ctx.evicted.delete(name);
     await setEvictionTaint(ctx, node, undefined, signal);
     return;
   }
@@ -37,21 +39,26 @@ export async function updateEviction(
     return;
   }
   const since = observed === "Unknown" ? health.seenAt : health.readyChangedAt;
-  if (ctx.clock.monotonic() > since + ctx.config.nodeLifecycle.podEvictionTimeoutMs) queue.add(name);
+  if (ctx.clock.monotonic() <= since + ctx.config.nodeLifecycle.podEvictionTimeoutMs) return;
+  if (ctx.evicted.has(name)) await deleteAllPods(ctx, node, signal);
+  else queue.add(name);
 }
 
+/** @returns false when the node has changed or gone since it was read */
 async function setEvictionTaint(
   ctx: ControllerContext,
   node: Node,
   key: typeof notReadyTaint | typeof unreachableTaint | undefined,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const taints = withEvictionTaint(node, key, ctx.clock.now());
-  if (taints === undefined) return;
+  if (taints === undefined) return true;
   try {
     await patchNode(ctx, node, { taints }, signal);
+    return true;
   } catch (err) {
     if (!isConflict(err) && !isNotFound(err)) throw err;
+    return false;
   }
 }
 
@@ -63,22 +70,53 @@ export async function processEvictions(ctx: NodeLifecycleContext, signal: AbortS
       if (node === undefined) continue;
       const ready = statusOf(conditionOf(node, "Ready"));
       if (ready === "True") continue; // recovered while queued
+      let isDone = true;
       if (ctx.config.nodeLifecycle.taintManager)
-        await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
-      else await deleteAllPods(ctx, name, signal);
+        isDone = await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
+      else {
+        await deleteAllPods(ctx, node, signal);
+        ctx.evicted.add(name);
+      }
+      if (isDone) ctx.metrics.evicted(zoneOf(node));
     }
   }
 }
 
-/** Deletes the node's Pods when the taint manager is off, except those of DaemonSets, which would be recreated. */
-async function deleteAllPods(ctx: NodeLifecycleContext, node: string, signal: AbortSignal): Promise<void> {
-  for (const pod of ctx.podsOn(node)) {
+/**
+ * Deletes the node's Pods when the taint manager is off, except those of DaemonSets, which would be recreated. All get the
+ * reason NodeLost.
+ * @throws Error when a Pod has changed meanwhile, after the others were deleted
+ * Source: pkg/controller/util/node/controller_utils.go DeletePods
+ */
+async function deleteAllPods(ctx: NodeLifecycleContext, node: Node, signal: AbortSignal): Promise<void> {
+  const { name = "" } = node.metadata;
+  const pods = ctx.podsOn(name);
+  if (pods.length > 0) nodeEvent(ctx, node, "DeletingAllPods", `event: Deleting all Pods from Node ${name}.`);
+  const conflicts: string[] = [];
+  for (const pod of pods) {
+    try {
+      await setNodeLost(ctx, pod, name, signal);
+    } catch (err) {
+      if (isConflict(err)) {
+        conflicts.push(pod.metadata.name ?? "");
+        continue;
+      }
+      ctx.log.warn("Cannot set the reason NodeLost", { pod: pod.metadata.name, node: name, err: String(err) });
+    }
     const ofDaemon = pod.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet");
     if (pod.metadata.deletionTimestamp || ofDaemon) continue;
-    const message = `Marking for deletion Pod ${pod.metadata.name} from Node ${node}`;
+    const message = `Marking for deletion Pod ${pod.metadata.name} from Node ${name}`;
     ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "NodeControllerEviction", message);
     await deletePod(ctx, pod, signal);
   }
+  if (conflicts.length > 0) throw new Error(`update status failed for pods ${conflicts.join(", ")} of node ${name}`);
+}
+
+async function setNodeLost({ client }: ControllerContext, pod: Pod, node: string, signal: AbortSignal): Promise<void> {
+  if (pod.status?.reason === "NodeLost") return;
+  const message = `Node ${node} which was running pod ${pod.metadata.name} is unresponsive`;
+  const changed = { ...pod, status: { ...pod.status, reason: "NodeLost", message } };
+  await client.update<Pod>(podResource, changed, { subresource: "status", signal });
 }
 
 function queueOf(ctx: NodeLifecycleContext, node: Node): EvictionQueue {
@@ -99,7 +137,7 @@ export async function handleDisruption(
   readiness: ReadonlyMap<string, boolean>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { zoneStates, evictions } = ctx;
+  const { zoneStates, evictions, metrics } = ctx;
   const config = ctx.config.nodeLifecycle;
   const counts = new Map<string, { ready: number; notReady: number }>();
   for (const node of all) {
@@ -110,15 +148,19 @@ export async function handleDisruption(
     if (readiness.get(node.metadata.name ?? "") === true) count.ready++;
     else count.notReady++;
   }
+  for (const zone of zoneStates.keys()) if (!counts.has(zone)) metrics.zoneGone(zone);
   zoneStates.clear();
-  for (const [zone, { ready, notReady }] of counts)
+  for (const [zone, { ready, notReady }] of counts) {
     zoneStates.set(zone, zoneState(ready, notReady, config.unhealthyZoneThreshold));
+    metrics.zone(zone, ready, notReady);
+  }
   const allFully = zoneStates.size > 0 && [...zoneStates.values()].every((state) => state === "FullDisruption");
   if (allFully && !ctx.allFullyDisrupted) {
     ctx.log.info("Controller detected that all Nodes are not-Ready. Entering master disruption mode");
     // A partition of this controller is more likely than a failure of all nodes, so evictions are stopped.
     for (const node of all) {
       queueOf(ctx, node).remove(node.metadata.name ?? "");
+      ctx.evicted.delete(node.metadata.name ?? "");
       await setEvictionTaint(ctx, node, undefined, signal);
     }
   } else if (!allFully && ctx.allFullyDisrupted) {

@@ -39,6 +39,7 @@ function updateKnownNodes(ctx: NodeLifecycleContext, all: readonly Node[]): void
     health.delete(name);
     marksToRetry.delete(name);
     for (const queue of evictions.values()) queue.remove(name);
+    ctx.evicted.delete(name);
   }
 }
 

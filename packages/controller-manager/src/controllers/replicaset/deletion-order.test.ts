@@ -12,6 +12,16 @@ for (const { name, first, second, kin = [0, 0], gates } of [
   { name: "one without a node", first: {}, second: onNode },
   { name: "a pending one before a running one", first: { ...onNode, phase: "Pending" }, second: { ...onNode, ready: false } },
   { name: "one that is not ready", first: { ...onNode, ready: false }, second: onNode },
+  {
+    name: "one of no cost, being beyond 32 bits,",
+    first: { ...onNode, annotations: cost("2147483648") },
+    second: { ...onNode, annotations: cost("1") },
+  },
+  {
+    name: "one of lower cost with zeros in front",
+    first: { ...onNode, annotations: cost("-007") },
+    second: { ...onNode, annotations: cost("-6") },
+  },
   { name: "one of lower cost", first: { ...onNode, annotations: cost("-5") }, second: onNode },
   {
     name: "one of no cost before one of a cost",

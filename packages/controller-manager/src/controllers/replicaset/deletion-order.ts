@@ -40,10 +40,11 @@ export function inDeletionOrder(pods: readonly Pod[], onSameNode: (pod: Pod) => 
     .map(({ pod }) => pod);
 }
 
-/** Value of the annotation; 0 when malformed. */
+/** Value of the annotation; 0 when it is malformed or no 32-bit integer. Leading zeros only after a minus sign, as upstream. */
 function deletionCost({ metadata }: Pod): number {
   const text = metadata.annotations?.["controller.kubernetes.io/pod-deletion-cost"] ?? "";
-  return /^(0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : 0;
+  const cost = /^(0|[1-9]\d*|-\d+)$/.test(text) ? Number(text) : 0;
+  return cost >= -(2 ** 31) && cost < 2 ** 31 ? cost : 0;
 }
 
 /** Younger first, undefined times before others; equal magnitudes are ordered by uid. */
