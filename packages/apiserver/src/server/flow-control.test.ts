@@ -46,6 +46,13 @@ for (const { who, headers, path = "/api/v1/namespaces/default", schema, levelNam
     schema: "system-node-high",
     levelName: "node-high",
   },
+  {
+    who: "a watcher",
+    headers: {},
+    path: "/api/v1/namespaces?watch=true&timeoutSeconds=1&resourceVersion=0",
+    schema: "exempt",
+    levelName: "exempt",
+  },
   { who: "a probe", headers: { authorization: undefined }, path: "/livez", schema: "probes", levelName: "exempt" },
 ] as const) {
   test(`an answer to ${who} names its flow schema and its priority level, also a refusal`, async () => {
