@@ -1,4 +1,5 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { problemsOf, problemsOfGates } from "@coxswain/apimachinery/flags/settings";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
@@ -7,53 +8,7 @@ import { parseThresholds } from "./resources/eviction-thresholds.ts";
 import { nodeIpProblem } from "./resources/machine.ts";
 import { reservedMemoryProblems } from "./resources/memory/reserved-memory.ts";
 import { parseQosReserved } from "./resources/qos-reserve.ts";
-
-type NumberField = { [K in keyof AgentConfig]: AgentConfig[K] extends number ? K : never }[keyof AgentConfig];
-type TextField = { [K in keyof AgentConfig]: AgentConfig[K] extends string ? K : never }[keyof AgentConfig];
-
-/** Field, its name in the file and its flag, and the allowed range. */
-const ranges: readonly (readonly [field: NumberField, name: string, min: number, max: number])[] = [
-  ["port", "port (--port)", 1, 65_535],
-  ["healthzPort", "healthzPort (--healthz-port)", 0, 65_535],
-  ["readOnlyPort", "readOnlyPort (--read-only-port)", 0, 65_535],
-  ["imageGcHighThreshold", "imageGCHighThresholdPercent (--image-gc-high-threshold)", 0, 100],
-  ["imageGcLowThreshold", "imageGCLowThresholdPercent (--image-gc-low-threshold)", 0, 100],
-  ["iptablesDropBit", "iptablesDropBit (--iptables-drop-bit)", 0, 31],
-  ["iptablesMasqueradeBit", "iptablesMasqueradeBit (--iptables-masquerade-bit)", 0, 31],
-  ["oomScoreAdj", "oomScoreAdj (--oom-score-adj)", -1000, 1000],
-];
-
-const notNegative: readonly (readonly [field: NumberField, name: string])[] = [
-  ["eventBurst", "eventBurst (--event-burst)"],
-  ["eventQps", "eventRecordQPS (--event-qps)"],
-  ["kubeApiBurst", "kubeAPIBurst (--kube-api-burst)"],
-  ["kubeApiQps", "kubeAPIQPS (--kube-api-qps)"],
-  ["maxOpenFiles", "maxOpenFiles (--max-open-files)"],
-  ["maxPods", "maxPods (--max-pods)"],
-  ["podsPerCore", "podsPerCore (--pods-per-core)"],
-  ["registryBurst", "registryBurst (--registry-burst)"],
-  ["registryQps", "registryPullQPS (--registry-qps)"],
-];
-
-const choices: readonly (readonly [field: TextField, values: readonly string[], problem: (value: string) => string])[] = [
-  [
-    "topologyManagerPolicy",
-    ["none", "best-effort", "restricted", "single-numa-node"],
-    (value) =>
-      `topologyManagerPolicy (--topology-manager-policy) ${value} must be one of: ["none" "best-effort" "restricted" "single-numa-node"]`,
-  ],
-  [
-    "topologyManagerScope",
-    ["container", "pod"],
-    (value) => `topologyManagerScope (--topology-manager-scope) ${value} must be one of: "container", or "pod"`,
-  ],
-  [
-    "hairpinMode",
-    ["none", "hairpin-veth", "promiscuous-bridge"],
-    (value) =>
-      `option ${value} specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"`,
-  ],
-];
+import { agentSettings } from "./settings/table.ts";
 
 /** Pure: all validation errors of a configuration. Source: pkg/kubelet/apis/config/validation/validation.go */
 export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] {
@@ -68,33 +23,16 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     return undefined;
   };
 
-  for (const [field, name, min, max] of ranges) {
-    if (!(config[field] >= min && config[field] <= max))
-      invalid(`${name} ${config[field]} must be between ${min} and ${max}, inclusive`);
-  }
-  for (const [field, name] of notNegative)
-    if (config[field] < 0) invalid(`${name} ${config[field]} must not be a negative number`);
-  for (const [field, values, problem] of choices)
-    if (!values.includes(config[field])) invalid(problem(JSON.stringify(config[field])));
+  const broken = (kind: string): void => problemsOf(agentSettings, config, kind).forEach(invalid);
+
+  for (const kind of ["between", "notNegative", "oneOf"]) broken(kind);
   if (config.imageGcLowThreshold > config.imageGcHighThreshold) {
     invalid(
       `imageGCLowThresholdPercent (--image-gc-low-threshold) ${config.imageGcLowThreshold} must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) ${config.imageGcHighThreshold}`,
     );
   }
-  if (config.rotateServerCertificates && !gates.enabled("RotateKubeletServerCertificate"))
-    invalid("serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate");
-  if (!gates.enabled("TopologyManager")) {
-    if (config.topologyManagerPolicy !== "none")
-      invalid(`topologyManagerPolicy ${config.topologyManagerPolicy} requires feature gate TopologyManager`);
-    if (config.topologyManagerScope !== "container")
-      invalid(`topologyManagerScope ${config.topologyManagerScope} requires feature gate TopologyManager`);
-  }
-  if (config.containerLogMaxFiles < 2) invalid("containerLogMaxFiles must be >= 2");
-  if (gates.enabled("CustomCPUCFSQuotaPeriod") && !(config.cpuCfsPeriodMs >= 1 && config.cpuCfsPeriodMs <= 1000)) {
-    invalid(
-      `cpuCFSQuotaPeriod (--cpu-cfs-quota-period) ${formatDuration(config.cpuCfsPeriodMs)} must be between 1ms and 1sec, inclusive`,
-    );
-  }
+  problemsOfGates(agentSettings, config, gates).forEach(invalid);
+  for (const kind of ["atLeast", "durationBetween"]) broken(kind);
   const thresholds = fails(() =>
     parseThresholds({
       hard: config.evictionHard,
@@ -124,9 +62,7 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     const valid = '"", "LimitedSwap", or "UnlimitedSwap"';
     invalid(`memorySwap.swapBehavior ${goQuote(config.swapBehavior)} must be one of: ${valid}`);
   }
-  const factor = config.memoryThrottlingFactor;
-  if (!(factor > 0 && factor <= 1))
-    invalid(`memoryThrottlingFactor ${factor} must be greater than 0 and less than or equal to 1.0`);
+  broken("fraction");
   const qosReserved = fails(() => parseQosReserved(config.qosReserved));
   if (qosReserved !== undefined) problems.push(qosReserved);
   if (config.exitOnLockContention && config.lockFile === "")
@@ -158,12 +94,13 @@ function* shutdownProblems(config: AgentConfig, gates: FeatureGates): Generator<
 }
 
 /** `--enforce-node-allocatable` value → the cgroup setting that it requires. */
-const enforcements: Readonly<Record<string, { field: TextField; name: string } | undefined>> = {
-  pods: undefined,
-  "system-reserved": { field: "systemReservedCgroup", name: "systemReservedCgroup (--system-reserved-cgroup)" },
-  "kube-reserved": { field: "kubeReservedCgroup", name: "kubeReservedCgroup (--kube-reserved-cgroup)" },
-  none: undefined,
-};
+const enforcements: Readonly<Record<string, { field: "systemReservedCgroup" | "kubeReservedCgroup"; name: string } | undefined>> =
+  {
+    pods: undefined,
+    "system-reserved": { field: "systemReservedCgroup", name: "systemReservedCgroup (--system-reserved-cgroup)" },
+    "kube-reserved": { field: "kubeReservedCgroup", name: "kubeReservedCgroup (--kube-reserved-cgroup)" },
+    none: undefined,
+  };
 
 function enforcementProblems(config: AgentConfig): string[] {
   const problems: string[] = [];

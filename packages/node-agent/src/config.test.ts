@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
 import type { AgentConfig } from "./agent-config.ts";
 import { newAgentConfig } from "./config.ts";
-import { ineffectiveFields, unknownFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
+import { agentSettings, kubeletConfiguration } from "./settings/table.ts";
 
 function configure(...argv: string[]): AgentConfig {
   const { values, set } = parseFlags(kubelet.flags, [
@@ -206,12 +207,12 @@ for (const { fields, want } of [
 test("fields that do not exist are told of, wherever they are, and the rest of the file holds", async (t) => {
   const path = await file(t, { maxPodz: 1, maxPods: 20, authentication: { x509: { caFile: "a" } } });
   const { maxPods, written } = configure(`--config=${path}`);
-  assert.deepEqual([maxPods, unknownFields(written)], [20, ["maxPodz", "authentication.x509.caFile"]]);
+  assert.deepEqual([maxPods, unknownFields(kubeletConfiguration, written)], [20, ["maxPodz", "authentication.x509.caFile"]]);
 });
 
 test("fields that do nothing are told of", async (t) => {
   const path = await file(t, { enableContentionProfiling: true, readOnlyPort: 0 });
-  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["enableContentionProfiling"]);
+  assert.deepEqual(ineffectiveFields(agentSettings, configure(`--config=${path}`).written), ["enableContentionProfiling"]);
 });
 
 test("reads taints and labels", () => {
@@ -259,6 +260,15 @@ for (const { gate, behavior, want } of [
     else assert.equal(configure(`--config=${path}`).swapBehavior, behavior);
   });
 }
+
+test("headers for the URL of static pods are by name, from the flag as from the file", async (t) => {
+  assert.deepEqual(configure().staticPodUrlHeader, {});
+  const flag = "--manifest-url-header=X-Team:a,X-Other:c,X-Team:b";
+  assert.deepEqual(configure(flag).staticPodUrlHeader, { "X-Team": ["a", "b"], "X-Other": ["c"] });
+  const path = await file(t, { staticPodURLHeader: { "X-Team": ["f"] } });
+  assert.deepEqual(configure(`--config=${path}`).staticPodUrlHeader, { "X-Team": ["f"] });
+  assert.deepEqual(configure(`--config=${path}`, "--manifest-url-header=X-Team:a").staticPodUrlHeader, { "X-Team": ["a"] });
+});
 
 test("metrics may be turned off by name", () => {
   assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").metrics.disabled, ["kubelet_node_name", "other"]);

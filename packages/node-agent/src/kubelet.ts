@@ -4,26 +4,26 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
-import { ineffectiveFields, unknownFields } from "./config-fields.ts";
 import { openDynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { kubelet } from "./flags.ts";
 import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
 import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
+import { agentSettings, kubeletConfiguration } from "./settings/table.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
   const local = newAgentConfig(flags, set);
-  const dynamic =
-    flags["dynamic-config-dir"] === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
+  const dynamic = local.dynamicConfigDir === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
   const written = dynamic?.config ?? local;
   const config = written.runOnce ? runOnceConfig(written) : written;
-  const unknown = unknownFields(config.written).map((path) => `unknown field ${JSON.stringify(path)}`);
+  const unknown = unknownFields(kubeletConfiguration, config.written).map((path) => `unknown field ${JSON.stringify(path)}`);
   if (unknown.length > 0)
     log.warn("Using lenient decoding as strict decoding failed", { err: `strict decoding error: ${unknown.join(", ")}` });
-  const ineffective = ineffectiveFields(config.written);
+  const ineffective = ineffectiveFields(agentSettings, config.written);
   if (ineffective.length > 0)
     log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
   const featureGates = newFeatureGates("kubelet", config.featureGates);

@@ -11,28 +11,29 @@ const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file)
 const withComponentServer = ["scheduler", "controller-manager", "cluster-services"];
 
 /**
- * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, `pick("x", …)`, and one of several alike by
- * a template, where each part that varies is one word. A flag that is read and
- * not used is for a reviewer to find.
+ * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, and one of several alike by a template,
+ * where each part that varies is one word; of a table of settings, those whose name the code mentions outside of the
+ * table. A flag that is read and not used is for a reviewer to find.
  */
-export function flagsThatAreRead({ package: folder, program }: DocumentedProgram): Set<string> {
+export function flagsThatAreRead({ package: folder, program, settings = {} }: DocumentedProgram): Set<string> {
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
-    (file) => !file.endsWith(".test.ts") && !file.endsWith("/src/flags.ts") && !file.includes("/testing/"),
+    (file) => !file.endsWith(".test.ts") && !/\/src\/flags\.ts$|\/src\/settings\/|\/testing\//.test(file),
   );
   const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");
   const templates = [...source.matchAll(/flags\[`([^`]+)`\]/g)].map(
     ([, template = ""]) => new RegExp(`^${template.replaceAll(/\$\{\w+\}/g, "[a-z]+")}$`),
   );
-  return new Set(
-    Object.keys(program.flags.table).filter(
-      (name) => mentions(source, name) || templates.some((template) => template.test(name)),
-    ),
+  const words = new Set(source.match(/\w+/g));
+  const bySetting = Object.entries(settings).flatMap(([name, { flag }]) => (flag !== undefined && words.has(name) ? [flag] : []));
+  const byFlag = Object.keys(program.flags.table).filter(
+    (name) => mentions(source, name) || templates.some((template) => template.test(name)),
   );
+  return new Set([...bySetting, ...byFlag]);
 }
 
 function mentions(source: string, name: string): boolean {
-  const places = [`flags["${name}"]`, `values["${name}"]`, `pick("${name}"`, `flags.${name}`];
+  const places = [`flags["${name}"]`, `values["${name}"]`, `flags.${name}`];
   // A name with a dash is hardly anything else; a bare word is.
   if (name.includes("-")) places.push(`["${name}"`, `("${name}"`);
   return places.some((place) => source.includes(place));

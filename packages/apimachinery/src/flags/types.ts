@@ -1,7 +1,9 @@
 import { isIP } from "node:net";
 import { Quantity } from "../meta/quantity.ts";
 import { formatDuration, parseDuration } from "../meta/time.ts";
+import type { Shape } from "./config-shape.ts";
 import { type GoInteger, parseGoInteger } from "./go-integer.ts";
+import type { Rule } from "./rules.ts";
 
 /** Options common to flags of all types. */
 export interface FlagOptions<T> {
@@ -20,10 +22,34 @@ export interface FlagOptions<T> {
   readonly idle?: string;
   /** Replaces the default in the help (a path that is only known at run time). */
   readonly defaultText?: string;
+  /** What the value must be; checked after flags and configuration file were merged. */
+  readonly must?: Rule<T>;
+}
+
+/** Options of a row of a table of settings, which has a configuration file's field beside the flag: see settings.ts. */
+export interface SettingOptions<T> extends FlagOptions<T> {
+  /** Name on the command line; undefined for what only the file sets. */
+  readonly flag?: string;
+  /** Path in the configuration file, `authentication.webhook.enabled`; undefined for what only a flag sets. */
+  readonly field?: string;
+  /** Type of the field, where the flag's type does not tell it. */
+  readonly shape?: Shape;
+  /** Default where there is a configuration file, if it is another one then. */
+  readonly fileDefault?: T;
+  /** 0 stands for the default, in the flag as in the field. A duration of 0 in the field always does. */
+  readonly zeroIsDefault?: boolean;
+  /** The field is a path, relative to the folder of the configuration file. */
+  readonly isPath?: boolean;
+  /** Values other than the default are refused while this feature gate is off. */
+  readonly refusedWithout?: string;
+  /** The default applies while this feature gate is off. */
+  readonly ignoredWithout?: string;
+  /** With `wired: false`: the value of the field that says what happens anyway. */
+  readonly neutral?: unknown;
 }
 
 /** Parsing and formatting of a flag. Source: github.com/spf13/pflag and component-base/cli/flag */
-export interface Flag<T> extends FlagOptions<T> {
+export interface Flag<T> extends SettingOptions<T> {
   readonly default: T;
   /** Type name in the help; empty for booleans. */
   readonly typeName: string;
@@ -39,18 +65,18 @@ export interface Flag<T> extends FlagOptions<T> {
 }
 
 function flag<T>(
-  options: FlagOptions<T>,
+  options: SettingOptions<T>,
   fallback: T,
   kind: Pick<Flag<T>, "typeName" | "parse" | "format" | "impliedText">,
 ): Flag<T> {
   return { ...options, default: options.default ?? fallback, ...kind };
 }
 
-export const string = (options: FlagOptions<string>): Flag<string> =>
+export const string = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "", { typeName: "string", parse: (text) => text, format: (value) => value });
 
 /** A comma-separated list; repeated flags append. */
-export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
+export const stringSlice = (options: SettingOptions<readonly string[]>): Flag<readonly string[]> =>
   flag(options, [], {
     typeName: "strings",
     parse: (text, before = []) => [...before, ...(text === "" ? [] : splitCsv(text))],
@@ -58,7 +84,7 @@ export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<reado
   });
 
 /** Each occurrence is one element and may contain commas. */
-const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
+const stringArray = (options: SettingOptions<readonly string[]>): Flag<readonly string[]> =>
   flag(options, [], {
     typeName: "stringArray",
     parse: (text, before = []) => [...before, text],
@@ -66,26 +92,26 @@ const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly str
   });
 
 /** `cert,key[:domain patterns]`, repeatable; parsed by the `serving` module. */
-export const namedCertKeys = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> => ({
+export const namedCertKeys = (options: SettingOptions<readonly string[]>): Flag<readonly string[]> => ({
   ...stringArray(options),
   typeName: "namedCertKey",
 });
 
-export const bool = (options: FlagOptions<boolean>): Flag<boolean> =>
+export const bool = (options: SettingOptions<boolean>): Flag<boolean> =>
   flag(options, false, { typeName: "", impliedText: "true", parse: parseBool, format: String });
 
-export const int = (options: FlagOptions<number>): Flag<number> =>
+export const int = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int", { signed: true, bits: 64, anyBase: true }));
-export const int32 = (options: FlagOptions<number>): Flag<number> =>
+export const int32 = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int32", { signed: true, bits: 32, anyBase: true }));
-export const uint = (options: FlagOptions<number>): Flag<number> =>
+export const uint = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("uint", { signed: false, bits: 64, anyBase: true }));
 
 /** The type of -v, log verbosity. */
-export const level = (options: FlagOptions<number>): Flag<number> =>
+export const level = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("Level", { signed: true, bits: 32, anyBase: false }));
 
-export const float = (options: FlagOptions<number>): Flag<number> =>
+export const float = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, {
     typeName: "float",
     parse(text) {
@@ -97,7 +123,7 @@ export const float = (options: FlagOptions<number>): Flag<number> =>
   });
 
 /** Go's format, `1m30s`; the value is in milliseconds. */
-export const duration = (options: Omit<FlagOptions<number>, "default"> & { readonly default?: string }): Flag<number> =>
+export const duration = (options: Omit<SettingOptions<number>, "default"> & { readonly default?: string }): Flag<number> =>
   flag({ ...options, default: parseDuration(options.default ?? "0s") ?? 0 }, 0, {
     typeName: "duration",
     parse(text) {
@@ -108,7 +134,7 @@ export const duration = (options: Omit<FlagOptions<number>, "default"> & { reado
     format: (ms) => (ms === 0 ? "0s" : formatDuration(ms)),
   });
 
-export const ip = (options: FlagOptions<string>): Flag<string> =>
+export const ip = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "", {
     typeName: "ip",
     parse(text) {
@@ -120,7 +146,7 @@ export const ip = (options: FlagOptions<string>): Flag<string> =>
 
 /** `a=b,c=d`; repeated flags add. With `bareKeys`, a key without a value maps to the empty string. */
 export const mapStringString = (
-  options: FlagOptions<Readonly<Record<string, string>>> & { readonly separator?: string; readonly bareKeys?: boolean },
+  options: SettingOptions<Readonly<Record<string, string>>> & { readonly separator?: string; readonly bareKeys?: boolean },
 ): Flag<Readonly<Record<string, string>>> =>
   flag(
     options,
@@ -145,7 +171,9 @@ export const mapStringString = (
  * `key=value`, where key and value may contain commas; several pairs are a CSV line: `"a,b=c,d","e=f"`. Repeated flags add.
  * Source: github.com/spf13/pflag string_to_string.go
  */
-export const stringToString = (options: FlagOptions<Readonly<Record<string, string>>>): Flag<Readonly<Record<string, string>>> =>
+export const stringToString = (
+  options: SettingOptions<Readonly<Record<string, string>>>,
+): Flag<Readonly<Record<string, string>>> =>
   flag(
     options,
     {},
@@ -166,7 +194,9 @@ export const stringToString = (options: FlagOptions<Readonly<Record<string, stri
   );
 
 /** `a=true,b=false`; repeated flags add. */
-export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boolean>>>): Flag<Readonly<Record<string, boolean>>> =>
+export const mapStringBool = (
+  options: SettingOptions<Readonly<Record<string, boolean>>>,
+): Flag<Readonly<Record<string, boolean>>> =>
   flag(
     options,
     {},
@@ -183,7 +213,7 @@ export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boole
 
 /** `--manifest-url-header=a:b,c:d`: a multimap of names to values. */
 export const multiMap = (
-  options: FlagOptions<readonly (readonly [string, string])[]>,
+  options: SettingOptions<readonly (readonly [string, string])[]>,
 ): Flag<readonly (readonly [string, string])[]> =>
   flag(options, [], {
     typeName: "colonSeparatedMultimapStringString",
@@ -204,7 +234,7 @@ export interface PortRange {
 }
 
 /** `30000-32767`, `30000+2767` or a single port. */
-export const portRange = (options: Omit<FlagOptions<PortRange>, "default"> & { readonly default?: string }): Flag<PortRange> =>
+export const portRange = (options: Omit<SettingOptions<PortRange>, "default"> & { readonly default?: string }): Flag<PortRange> =>
   flag(
     { ...options, default: parsePortRange(options.default ?? "0") },
     { first: 0, last: 0 },
@@ -215,7 +245,7 @@ export const portRange = (options: Omit<FlagOptions<PortRange>, "default"> & { r
     },
   );
 
-export const quantity = (options: FlagOptions<string>): Flag<string> =>
+export const quantity = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "0", {
     typeName: "quantity",
     parse(text) {
@@ -227,7 +257,7 @@ export const quantity = (options: FlagOptions<string>): Flag<string> =>
   });
 
 /** A string that another module parses; the help shows `typeName`. */
-export const text = (typeName: string, options: FlagOptions<string>): Flag<string> => ({ ...string(options), typeName });
+export const text = (typeName: string, options: SettingOptions<string>): Flag<string> => ({ ...string(options), typeName });
 
 function integer(typeName: string, kind: GoInteger): Pick<Flag<number>, "typeName" | "parse" | "format"> {
   return { typeName, parse: (written) => parseGoInteger(written, kind), format: String };
@@ -281,3 +311,15 @@ function splitCsv(line: string): string[] {
   for (const match of line.matchAll(pattern)) values.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? "");
   return values;
 }
+
+/** What only a configuration file can set: an object or a list of them. */
+export const structure = <T>(
+  options: SettingOptions<T> & { readonly field: string; readonly shape: Shape; readonly default: T },
+): Flag<T> =>
+  flag(options, options.default, {
+    typeName: "object",
+    parse() {
+      throw new Error(`${options.field} is no flag`);
+    },
+    format: (value) => JSON.stringify(value),
+  });

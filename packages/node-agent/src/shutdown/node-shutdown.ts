@@ -1,9 +1,9 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
-import type { ShutdownGroup } from "../agent-config.ts";
 import { describePod, type NodePod } from "../pod/pod.ts";
 import type { PodVerdict, Rejection } from "../pod/pod-verdict.ts";
+import type { ShutdownGroup } from "../settings/structures.ts";
 import type { InhibitLock, Logind } from "./logind.ts";
 import { byGroup } from "./shutdown-groups.ts";
 

@@ -1,4 +1,4 @@
-import type { ShutdownGroup } from "../agent-config.ts";
+import type { ShutdownGroup } from "../settings/structures.ts";
 
 const systemCritical = 2_000_000_000;
 

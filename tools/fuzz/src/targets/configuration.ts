@@ -13,7 +13,7 @@ import { parseAbacPolicies } from "@coxswain/apiserver/authorization/abac";
 import { readEgressConfiguration } from "@coxswain/apiserver/egress/configuration";
 import { parseEncryptionConfig } from "@coxswain/apiserver/storage/etcd/encryption-config";
 import { readConfiguration } from "@coxswain/node-agent/config";
-import { flagTable } from "@coxswain/node-agent/flags";
+import { kubelet } from "@coxswain/node-agent/flags";
 import { readSchedulerConfig } from "@coxswain/scheduler/config/file";
 import type { Target } from "../target.ts";
 
@@ -47,7 +47,7 @@ export const targets: readonly Target[] = [
     ],
     dictionary: ["--", "=", "\n", ",", "--kube-reserved=cpu=1", "--node-ip=::1", "--help", "-v", "_"],
     declares: [FlagError],
-    run: (input) => void parseFlags(flagTable, input.toString().split("\n")),
+    run: (input) => void parseFlags(kubelet.flags, input.toString().split("\n")),
   },
   {
     name: "audit-policy",

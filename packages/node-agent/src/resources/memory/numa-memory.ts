@@ -1,6 +1,6 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { ReservedMemory } from "../../agent-config.ts";
 import type { ResourceList } from "../../pod/pod-resources.ts";
+import type { ReservedMemory } from "../../settings/structures.ts";
 import { choicesOf, type Hint, narrowerFirst } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
 import type { MemoryBlock, MemoryState, MemoryTable, NumaNodeMemory } from "./memory-state.ts";

@@ -1,5 +1,5 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { ReservedMemory } from "../../agent-config.ts";
+import type { ReservedMemory } from "../../settings/structures.ts";
 
 export const isMemoryResource = (name: string): boolean => name === "memory" || name.startsWith("hugepages-");
 

@@ -1,0 +1,111 @@
+import { bool, duration, int32, string } from "@coxswain/apimachinery/flags/types";
+import { inFile, leaving } from "./notices.ts";
+
+/** Flags of the docker runtime, which is not built in: accepted without effect. */
+export const dockerSettings = {
+  cniBinDir: string({
+    flag: "cni-bin-dir",
+    default: "/opt/cni/bin",
+    deprecated: inFile,
+    wired: false,
+    help: "Full paths of directories to look for CNI plugin binaries in, comma separated. Only for the docker runtime.",
+  }),
+  cniCacheDir: string({
+    flag: "cni-cache-dir",
+    default: "/var/lib/cni/cache",
+    deprecated: inFile,
+    wired: false,
+    help: "Full path of the directory in which CNI keeps its cache. Only for the docker runtime.",
+  }),
+  cniConfDir: string({
+    flag: "cni-conf-dir",
+    default: "/etc/cni/net.d",
+    deprecated: inFile,
+    wired: false,
+    help: "Full path of the directory to look for CNI configuration files in. Only for the docker runtime.",
+  }),
+  dockerAddress: string({
+    flag: "docker",
+    default: "unix:///var/run/docker.sock",
+    deprecated: leaving,
+    wired: false,
+    help: "The endpoint of docker.",
+  }),
+  dockerEndpoint: string({
+    flag: "docker-endpoint",
+    default: "unix:///var/run/docker.sock",
+    deprecated: leaving,
+    wired: false,
+    help: "The docker endpoint to talk to.",
+  }),
+  dockerEnvMetadataWhitelist: string({
+    flag: "docker-env-metadata-whitelist",
+    deprecated: leaving,
+    wired: false,
+    help: "Environment variables of docker containers to collect.",
+  }),
+  dockerOnly: bool({ flag: "docker-only", deprecated: leaving, wired: false, help: "Only reports docker containers." }),
+  dockerRoot: string({
+    flag: "docker-root",
+    default: "/var/lib/docker",
+    deprecated: leaving,
+    wired: false,
+    help: "The root of docker.",
+  }),
+  dockerTls: bool({ flag: "docker-tls", deprecated: leaving, wired: false, help: "Uses TLS to talk to docker." }),
+  dockerTlsCa: string({
+    flag: "docker-tls-ca",
+    default: "ca.pem",
+    deprecated: leaving,
+    wired: false,
+    help: "Trusted authority of docker's TLS.",
+  }),
+  dockerTlsCert: string({
+    flag: "docker-tls-cert",
+    default: "cert.pem",
+    deprecated: leaving,
+    wired: false,
+    help: "Client certificate of docker's TLS.",
+  }),
+  dockerTlsKey: string({
+    flag: "docker-tls-key",
+    default: "key.pem",
+    deprecated: leaving,
+    wired: false,
+    help: "Private key of docker's TLS.",
+  }),
+  experimentalDockershimRootDirectory: string({
+    flag: "experimental-dockershim-root-directory",
+    default: "/var/lib/dockershim",
+    hidden: true,
+    deprecated: leaving,
+    wired: false,
+    help: "Root directory of dockershim.",
+  }),
+  imagePullProgressDeadline: duration({
+    flag: "image-pull-progress-deadline",
+    default: "1m0s",
+    deprecated: inFile,
+    wired: false,
+    help: "If there is no progress of a pull in this time, it is given up. Only for the docker runtime.",
+  }),
+  networkPlugin: string({
+    flag: "network-plugin",
+    deprecated: inFile,
+    wired: false,
+    help: "The name of the network plugin for events of pods. Only for the docker runtime.",
+  }),
+  networkPluginMtu: int32({
+    flag: "network-plugin-mtu",
+    deprecated: inFile,
+    wired: false,
+    help: "The MTU to give to the network plugin. 0: the default, 1460. Only for the docker runtime.",
+  }),
+  nonMasqueradeCidr: string({
+    flag: "non-masquerade-cidr",
+    default: "10.0.0.0/8",
+    deprecated: inFile,
+    wired: false,
+    help: "Traffic to addresses outside of this range is masqueraded. 0.0.0.0/0: never.",
+  }),
+};
