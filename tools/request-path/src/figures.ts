@@ -1,0 +1,18 @@
+import type { RanFunction } from "./coverage.ts";
+
+export interface Figures {
+  readonly files: number;
+  readonly modules: number;
+  readonly functions: number;
+}
+
+export function figuresOf(functions: readonly RanFunction[]): Figures {
+  const files = new Set(functions.map(({ file }) => file));
+  return { files: files.size, modules: new Set([...files].map(moduleOf)).size, functions: functions.length };
+}
+
+/** The module of ARCHITECTURE.md that a file belongs to: `apiserver/handlers`, `apimachinery/codec`. */
+export function moduleOf(file: string): string {
+  const [, name, , folder] = file.split("/");
+  return `${name}/${folder}`;
+}

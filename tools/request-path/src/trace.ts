@@ -1,0 +1,61 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { close, url as inspectorUrl, open } from "node:inspector";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { type RanFunction, root } from "./coverage.ts";
+
+/** A function whose entries are recorded; lines and columns count from 0. */
+export interface TracedFunction {
+  readonly scriptId: string;
+  readonly from: Place;
+  readonly to: Place;
+}
+
+/** What the worker is given. */
+export interface TraceOrder {
+  /** The inspector of the thread to debug. */
+  readonly url: string;
+  readonly functions: readonly TracedFunction[];
+}
+
+interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The stages of a request: what has no part in background work of the server, which runs in between. */
+const stages = /^packages\/apiserver\/src\/(handlers|admission|registry)\//;
+
+/**
+ * Runs `request` and records in which order it enters those of the functions that belong to stages.
+ * @returns the file of each entry, in order
+ */
+export async function traceOrder(functions: readonly RanFunction[], request: () => Promise<void>): Promise<string[]> {
+  const ofStages = functions.filter(({ file }) => stages.test(file));
+  const traced = ofStages.map(({ file, scriptId, start, end }): TracedFunction => {
+    const source = readFileSync(join(root, file), "utf8");
+    return { scriptId, from: placeOf(source, start), to: placeOf(source, end) };
+  });
+  open(0, "127.0.0.1");
+  const workerData: TraceOrder = { url: inspectorUrl() as string, functions: traced };
+  const worker = new Worker(new URL("./trace-worker.ts", import.meta.url), { workerData });
+  await once(worker, "message");
+  await request();
+  worker.postMessage("done");
+  const [entered] = (await once(worker, "message")) as [number[]];
+  await once(worker, "exit");
+  close();
+  return entered.map((index) => (ofStages[index] as RanFunction).file);
+}
+
+function placeOf(source: string, offset: number): Place {
+  const before = source.slice(0, offset);
+  return { line: before.split("\n").length - 1, column: offset - before.lastIndexOf("\n") - 1 };
+}
+
+/** How often the order comes to a file that it has left before. */
+export function returnsIn(order: readonly string[]): number {
+  const moves = order.filter((file, at) => file !== order[at - 1]);
+  return moves.length - new Set(moves).size;
+}
