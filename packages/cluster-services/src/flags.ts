@@ -33,6 +33,21 @@ export const flagTable = flags(
     }),
     profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
+  section("DNS", {
+    "cluster-dns": string({
+      defaultText: "the tenth address of the service range",
+      help: "The cluster IP of the Service kube-system/kube-dns, as in the kubelets' --cluster-dns.",
+    }),
+    "cluster-domain": string({
+      default: "cluster.local",
+      help: "Domain of the cluster's names, as in the kubelets' --cluster-domain.",
+    }),
+    "dns-client-cidrs": stringSlice({
+      help: "Networks whose clients are answered, beside the nodes' addresses and pod ranges.",
+    }),
+    "dns-port": int({ default: 10053, help: "Port for DNS on the node's addresses; the Service has port 53." }),
+    "resolv-conf": string({ default: "/etc/resolv.conf", help: "File with the name servers for all other names." }),
+  }),
   section("Leader election", leaderElectionFlags("coxswain-services")),
   section("Secure serving", {
     ...servingFlags({ certDir: "", securePort: 10261 }),

@@ -1,4 +1,13 @@
+import { dnsRights } from "./dns/rights.ts";
 import type { PartDefinition } from "./part.ts";
 
 /** All parts, in start order. A part's code is in the folder of its name. */
-export const parts: readonly PartDefinition[] = [];
+export const parts: readonly PartDefinition[] = [
+  {
+    name: "dns",
+    runs: "node",
+    onByDefault: true,
+    rights: dnsRights,
+    load: async () => (await import("./dns/part.ts")).startDns,
+  },
+];

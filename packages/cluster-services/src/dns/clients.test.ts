@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { clusterNetworks, newClients } from "./clients.ts";
+
+const node: Node = {
+  metadata: { name: "a" },
+  spec: { podCIDRs: ["10.244.0.0/24", "fd00:2::/64"] },
+  status: {
+    addresses: [
+      { type: "Hostname", address: "a" },
+      { type: "InternalIP", address: "192.0.2.1" },
+      { type: "InternalIP", address: "fd00::1" },
+    ],
+  },
+};
+
+test("admits the networks of pods and nodes, and nobody else", () => {
+  const clients = newClients(newFakeClock());
+  assert.equal(clients.admit("10.244.0.9"), "stranger");
+  clients.allow([...clusterNetworks([node]), "198.51.100.0/24", "nonsense"]);
+  for (const address of ["127.0.0.1", "::1", "10.244.0.9", "192.0.2.1", "fd00:2::5", "fd00::1", "198.51.100.7"])
+    assert.equal(clients.admit(address), "yes", address);
+  for (const address of ["192.0.2.2", "10.244.1.1", "fd00::2", "fe80::1%eth0", "203.0.113.1"])
+    assert.equal(clients.admit(address), "stranger", address);
+});
+
+test("gives each client a share of its own, which fills again", async () => {
+  const clock = newFakeClock();
+  const clients = newClients(clock);
+  for (let i = 0; i < 5_000; i++) assert.equal(clients.admit("127.0.0.1"), "yes");
+  assert.equal(clients.admit("127.0.0.1"), "tooOften");
+  assert.equal(clients.admit("127.0.0.2"), "yes");
+  await clock.advance(10);
+  assert.equal(clients.admit("127.0.0.1"), "yes");
+});

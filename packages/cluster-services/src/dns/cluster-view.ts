@@ -1,0 +1,40 @@
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, namespaces, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { addressKey, addressKeysOf, clusterIpsOf } from "./service-records.ts";
+import type { ClusterView } from "./zone.ts";
+
+const serviceNameLabel = "kubernetes.io/service-name";
+const byService = "dns-service";
+const byAddress = "dns-address";
+
+const serviceOfSlice = ({ metadata }: EndpointSlice): string[] => {
+  const service = metadata.labels?.[serviceNameLabel];
+  return service ? [`${metadata.namespace}/${service}`] : [];
+};
+const addressesOfService = (service: Service): string[] => clusterIpsOf(service).map(addressKey);
+
+/** The cluster as the informers know it, which stays as it was while the API server is away. */
+export function newClusterView(informers: InformerFactory): ClusterView & { readonly isSynced: boolean } {
+  const serviceInformer = informers.for<Service>(services);
+  const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
+  const namespaceInformer = informers.for<KubeObject>(namespaces, { metadataOnly: true });
+  const all: SharedInformer<never>[] = [serviceInformer, sliceInformer, namespaceInformer] as never;
+  serviceInformer.addIndex(byAddress, addressesOfService);
+  sliceInformer.addIndex(byAddress, addressKeysOf);
+  sliceInformer.addIndex(byService, serviceOfSlice);
+  return {
+    service: (key) => serviceInformer.lister.get(key),
+    slicesOf: (key) => sliceInformer.lister.byIndex(byService, key),
+    servicesAt: (address) => serviceInformer.lister.byIndex(byAddress, address),
+    slicesAt: (address) => sliceInformer.lister.byIndex(byAddress, address),
+    hasNamespace: (name) => namespaceInformer.lister.get(keyOf({ metadata: { name } })) !== undefined,
+    get isSynced() {
+      return all.every(({ synced }) => synced);
+    },
+  };
+}

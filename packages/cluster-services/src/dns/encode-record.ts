@@ -1,0 +1,71 @@
+/** Records made with dns-packet, each encoded once and copied into the responses. */
+import { isIPv4 } from "node:net";
+import { type Answer, encode } from "dns-packet";
+import { headerBytes, types } from "./protocol.ts";
+import type { ResourceRecord } from "./reply.ts";
+
+/** TTL of all records of the cluster: changes are to be seen soon. */
+export const clusterTtl = 5;
+
+const ownerBytes = 3;
+/** Behind owner, type, class and TTL. */
+const dataAt = headerBytes + ownerBytes + 8;
+
+function dataOf(answer: Answer): Buffer {
+  return encode({ type: "response", answers: [answer] }).subarray(dataAt);
+}
+
+const owner = "x";
+
+/** @param ip a valid address */
+export function addressRecord(ip: string): ResourceRecord {
+  const type = isIPv4(ip) ? "A" : "AAAA";
+  return { type: types[type], ttl: clusterTtl, data: dataOf({ name: owner, type, data: ip }) };
+}
+
+export function srvRecord(target: string, port: number, weight: number): ResourceRecord {
+  const data = dataOf({ name: owner, type: "SRV", data: { priority: 0, weight, port, target } });
+  return { type: types.SRV, ttl: clusterTtl, data };
+}
+
+/** A record whose data is one name. */
+export function nameRecord(type: "CNAME" | "NS" | "PTR", target: string): ResourceRecord {
+  return { type: types[type], ttl: clusterTtl, data: dataOf({ name: owner, type, data: target }) };
+}
+
+export function txtRecord(text: string): ResourceRecord {
+  return { type: types.TXT, ttl: clusterTtl, data: dataOf({ name: owner, type: "TXT", data: text }) };
+}
+
+export function hinfoRecord(cpu: string): ResourceRecord {
+  return { type: types.HINFO, ttl: 3600, data: dataOf({ name: owner, type: "HINFO", data: { cpu, os: "" } }) };
+}
+
+/** The record that goes with negative answers of a zone. */
+export function soaRecord(zone: string, serial: number): ResourceRecord {
+  const data = {
+    mname: `ns.dns.${zone}`,
+    rname: `hostmaster.${zone}`,
+    serial,
+    refresh: 7200,
+    retry: 1800,
+    expire: 86_400,
+    minimum: clusterTtl,
+  };
+  return {
+    owner: encodeName(zone),
+    type: types.SOA,
+    ttl: clusterTtl,
+    data: dataOf({ name: owner, type: "SOA", data }),
+  };
+}
+
+/** @param name as `isEncodable` */
+export function encodeName(name: string): Buffer {
+  return encode({ type: "query", questions: [{ name, type: "A" }] }).subarray(headerBytes, -4);
+}
+
+/** Whether the name fits the wire format: labels of 1 to 63 characters, 253 together. */
+export function isEncodable(name: string): boolean {
+  return name.length <= 253 && name.split(".").every((label) => label.length > 0 && label.length <= 63);
+}

@@ -1,0 +1,172 @@
+import { randomInt } from "node:crypto";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { askUpstream } from "./exchange-upstream.ts";
+import { type WalkedMessage, walkResponse } from "./message-walk.ts";
+import type { DnsMetrics } from "./metrics.ts";
+import { checkingDisabled, flags, headerBytes, rcodes } from "./protocol.ts";
+import type { Query } from "./query.ts";
+import { newRelayCache, type Relayed } from "./relay-cache.ts";
+import { optBytes, writeOpt } from "./reply.ts";
+import type { Upstream } from "./resolv-conf.ts";
+
+export interface ForwarderOptions {
+  /** The servers to ask, in order of preference. */
+  readonly upstreams: () => Promise<readonly Upstream[]>;
+  readonly clock: Clock;
+  readonly metrics: DnsMetrics;
+  /** Cancels what runs. */
+  readonly signal: AbortSignal;
+  /** Default 1.5 s per server, 4.5 s together: resolvers of C libraries give up after 5. */
+  readonly attemptMs?: number;
+  readonly totalMs?: number;
+}
+
+export type { Relayed } from "./relay-cache.ts";
+
+/** Why a query was not forwarded, or got no answer. */
+export class ForwardError extends Error {
+  readonly rcode: number;
+  constructor(rcode: number, message: string) {
+    super(message);
+    this.rcode = rcode;
+  }
+}
+
+export interface Forwarder {
+  /**
+   * An answer of another server, from the cache or new. Queries for the same at the same time are asked once.
+   * @param client limits what one client may have open; absent for the server's own questions
+   * @throws ForwardError
+   */
+  forward(query: Query, client?: string): Promise<Relayed> | Relayed;
+  /** Number of questions under way. */
+  readonly open: number;
+}
+
+/** Source: CoreDNS' plugin forward, max_concurrent in the Corefile of kubeadm */
+const mostOpen = 1000;
+const mostOpenPerClient = 100;
+/** How long a server that did not answer is asked after the others. */
+const avoidMs = 10_000;
+
+export function newForwarder(options: ForwarderOptions): Forwarder {
+  const { clock, metrics, signal, attemptMs = 1_500, totalMs = 4_500 } = options;
+  const cache = newRelayCache(clock);
+  const running = new Map<string, Promise<Relayed>>();
+  const openOf = new Map<string, number>();
+  const avoidUntil = new Map<string, number>();
+
+  const inOrder = (all: readonly Upstream[]): readonly Upstream[] => {
+    const now = clock.monotonic();
+    return all.toSorted(
+      (a, b) => Number((avoidUntil.get(a.address) ?? 0) > now) - Number((avoidUntil.get(b.address) ?? 0) > now),
+    );
+  };
+  const attempt = async (upstream: Upstream, query: Query, timeoutMs: number): Promise<Relayed> => {
+    const request = requestOf(query);
+    const started = clock.monotonic();
+    let walked: WalkedMessage | undefined;
+    const isAnswer = (message: Buffer): boolean => {
+      walked = walkResponse(message);
+      return walked !== undefined && walked.id === request.readUInt16BE(0) && isAnswerTo(query, walked);
+    };
+    const message = await askUpstream({ upstream, request, isAnswer, timeoutMs, clock, signal });
+    const { records, bits } = walked as WalkedMessage;
+    const rcode = bits & 15;
+    metrics.forwarded(upstream.address, rcode, (clock.monotonic() - started) / 1000);
+    message.writeUInt16BE(0, 10); // the additional section is cut off
+    return { message: message.subarray(0, records.at(-1)?.end ?? headerBytes + query.question.length), records, rcode };
+  };
+  const ask = async (query: Query): Promise<Relayed> => {
+    const upstreams = inOrder(await options.upstreams());
+    if (upstreams.length === 0) throw new ForwardError(rcodes.servFail, "there is no name server to ask");
+    const deadline = clock.monotonic() + totalMs;
+    let last: Relayed | undefined;
+    let cause: unknown;
+    for (let i = 0; i < upstreams.length * 2; i++) {
+      const leftMs = deadline - clock.monotonic();
+      if (leftMs <= 0 || signal.aborted) break;
+      const upstream = upstreams[i % upstreams.length] as Upstream;
+      try {
+        const answer = await attempt(upstream, query, Math.min(attemptMs, leftMs));
+        avoidUntil.delete(upstream.address);
+        // Another server may know what this one cannot tell.
+        if (answer.rcode === rcodes.servFail || answer.rcode === rcodes.refused) last = answer;
+        else return answer;
+        if (i + 1 >= upstreams.length) break;
+      } catch (err) {
+        cause = err;
+        metrics.forwardFailed(upstream.address);
+        avoidUntil.set(upstream.address, clock.monotonic() + avoidMs);
+      }
+    }
+    if (last !== undefined) return last;
+    throw new ForwardError(rcodes.servFail, `no name server answered: ${String((cause as Error)?.message ?? "time is over")}`);
+  };
+  const open = async (key: string, query: Query): Promise<Relayed> => {
+    try {
+      const answer = await ask(query);
+      cache.put(key, answer);
+      return answer;
+    } finally {
+      running.delete(key);
+    }
+  };
+  const counted = async (client: string, answer: Promise<Relayed>): Promise<Relayed> => {
+    openOf.set(client, (openOf.get(client) ?? 0) + 1);
+    try {
+      return await answer;
+    } finally {
+      const left = (openOf.get(client) ?? 1) - 1;
+      if (left > 0) openOf.set(client, left);
+      else openOf.delete(client);
+    }
+  };
+
+  return {
+    get open() {
+      return running.size;
+    },
+    forward(query, client) {
+      const key = keyOf(query);
+      const known = cache.get(key);
+      metrics.cached(known !== undefined);
+      if (known !== undefined) return known;
+      if (client !== undefined && (openOf.get(client) ?? 0) >= mostOpenPerClient) {
+        return Promise.reject(new ForwardError(rcodes.refused, "this client has too many queries under way"));
+      }
+      let answer = running.get(key);
+      if (answer === undefined) {
+        if (running.size >= mostOpen) {
+          metrics.rejected();
+          return Promise.reject(new ForwardError(rcodes.refused, "too many queries are under way"));
+        }
+        answer = open(key, query);
+        running.set(key, answer);
+        answer.catch(() => {}); // those who asked see it
+      }
+      return client === undefined ? answer : counted(client, answer);
+    },
+  };
+}
+
+/** Queries with the same key have the same answer. */
+function keyOf({ name, type, class: of, checkingDisabled, edns }: Query): string {
+  return `${type} ${of} ${checkingDisabled ? 1 : 0}${edns?.dnssecOk === true ? 1 : 0} ${name}`;
+}
+
+function requestOf(query: Query): Buffer {
+  const end = headerBytes + query.question.length;
+  const request = Buffer.alloc(end + optBytes);
+  request.writeUInt16BE(randomInt(65_536), 0);
+  request.writeUInt16BE(flags.recursionDesired | (query.checkingDisabled ? checkingDisabled : 0), 2);
+  request.writeUInt16BE(1, 4);
+  request.writeUInt16BE(1, 10);
+  query.question.copy(request, headerBytes);
+  writeOpt(request, end, query, 0);
+  return request;
+}
+
+function isAnswerTo({ question }: Query, { bits, question: repeated }: WalkedMessage): boolean {
+  return (bits & flags.response) !== 0 && repeated.toString("latin1").toLowerCase() === question.toString("latin1").toLowerCase();
+}

@@ -1,0 +1,72 @@
+/**
+ * Finds out whether questions that this server forwards come back to it, as they do when the node's resolver asks the cluster's
+ * DNS. The way of CoreDNS' plugin loop: a question with a random name that nobody else asks.
+ */
+import { randomBytes } from "node:crypto";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { encodeName } from "./encode-record.ts";
+import type { Forwarder } from "./forwarder.ts";
+import type { DnsMetrics } from "./metrics.ts";
+import { classIn, types } from "./protocol.ts";
+
+export interface LoopDetector {
+  /** Whether the name is the question that the detector asks. */
+  saw(name: string): boolean;
+  /** While true nothing is to be forwarded. */
+  readonly isLoop: boolean;
+  /** Asks until `signal` is aborted: often while there is a loop, so that its end is noticed. */
+  run(forwarder: Forwarder, signal: AbortSignal): Promise<void>;
+}
+
+export interface LoopDetectorOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: DnsMetrics;
+}
+
+const loopPeriodMs = 10_000;
+const usualPeriodMs = 60_000;
+
+export function newLoopDetector({ clock, log, metrics }: LoopDetectorOptions): LoopDetector {
+  let asked = "";
+  let wasSeen = false;
+  let isLoop = false;
+
+  const check = async (forwarder: Forwarder): Promise<void> => {
+    wasSeen = false;
+    asked = `${randomBytes(12).toString("hex")}.loop-check.invalid`;
+    const type = Buffer.from([0, types.HINFO, 0, classIn]);
+    const question = Buffer.concat([encodeName(asked), type]);
+    const probe = { id: 0, recursionDesired: true, checkingDisabled: false, edns: undefined };
+    // Whether there is an answer does not matter.
+    await Promise.resolve(forwarder.forward({ ...probe, name: asked, type: types.HINFO, class: classIn, question })).catch(
+      () => {},
+    );
+    if (wasSeen && !isLoop) {
+      log.error(
+        "forwarded DNS queries come back: the node's resolver asks this server; nothing is forwarded until it does not",
+        undefined,
+      );
+    } else if (!wasSeen && isLoop) log.info("forwarded DNS queries no longer come back");
+    isLoop = wasSeen;
+    metrics.loop(isLoop);
+  };
+
+  return {
+    saw(name) {
+      if (asked === "" || name !== asked) return false;
+      wasSeen = true;
+      return true;
+    },
+    get isLoop() {
+      return isLoop;
+    },
+    async run(forwarder, signal) {
+      while (!signal.aborted) {
+        await check(forwarder);
+        await clock.sleep(isLoop ? loopPeriodMs : usualPeriodMs, signal).catch(() => {});
+      }
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { dnsService, dnsSlice, newPublisher, planService } from "./publish.ts";
+import { aService, type TestContext } from "./testing.ts";
+
+const node = { metadata: { name: "worker-1", uid: "u1" } };
+const listening = [
+  { address: "192.0.2.1", port: 10053 },
+  { address: "fd00::1", port: 10053 },
+];
+
+async function start(t: TestContext, prepare: (client: ReturnType<typeof newFakeClient>) => void = () => {}) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  prepare(client);
+  const log = discardLogger;
+  const informers = newInformerFactory(client, { clock, log });
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const publisher = newPublisher({
+    client,
+    services: informers.for<Service>(services),
+    slices: informers.for<EndpointSlice>(endpointSlices),
+    ...{ node, listening, ip: "10.96.0.10", log, clock },
+  });
+  informers.start(ending.signal);
+  await informers.waitForSync(ending.signal);
+  const running = publisher.run(ending.signal);
+  const slice = (family = "ipv4") => client.object<EndpointSlice>(endpointSlices, `kube-system/kube-dns-worker-1-${family}`);
+  return { clock, client, publisher, running, ending, slice };
+}
+
+test("creates the Service with the given address, and a slice for each family of the node's addresses", async (t) => {
+  const { client, publisher, slice } = await start(t);
+  await waitFor(() => publisher.problem === undefined);
+  assert.partialDeepStrictEqual(client.object<Service>(services, "kube-system/kube-dns"), {
+    spec: { clusterIP: "10.96.0.10", internalTrafficPolicy: "Local", ports: [{ port: 53 }, { port: 53 }] },
+  });
+  assert.partialDeepStrictEqual(slice(), {
+    addressType: "IPv4",
+    endpoints: [{ addresses: ["192.0.2.1"], nodeName: "worker-1" }],
+    ports: [{ name: "dns", protocol: "UDP", port: 10053 }, { name: "dns-tcp" }],
+  });
+  assert.partialDeepStrictEqual(slice("ipv6"), { addressType: "IPv6", endpoints: [{ addresses: ["fd00::1"] }] });
+});
+
+test("repairs a slice that somebody changed or deleted, and withdraws its own at the end", async (t) => {
+  const { client, publisher, running, ending, slice } = await start(t);
+  await waitFor(() => slice("ipv6") !== undefined);
+  const changed = structuredClone(slice() as EndpointSlice);
+  changed.endpoints = [{ addresses: ["203.0.113.1"] }];
+  await client.update(endpointSlices, changed);
+  await waitFor(() => slice()?.endpoints[0]?.addresses[0] === "192.0.2.1");
+  client.remove(endpointSlices, "kube-system/kube-dns-worker-1-ipv6");
+  await waitFor(() => slice("ipv6") !== undefined);
+  ending.abort();
+  await running;
+  await publisher.withdraw(AbortSignal.timeout(1_000));
+  assert.equal(slice(), undefined);
+});
+
+test("stands back when the Service belongs to another server, and comes back when that is gone", async (t) => {
+  const foreign = aService("kube-dns", { clusterIP: "10.96.0.10", selector: { "k8s-app": "kube-dns" } }, "kube-system");
+  const left = dnsSlice(node, { address: "192.0.2.1", port: 10053 });
+  const { client, publisher, slice } = await start(t, (fake) => {
+    fake.put(services, foreign);
+    fake.put(endpointSlices, left);
+  });
+  await waitFor(() => publisher.problem?.includes("another DNS server"));
+  await waitFor(() => slice() === undefined);
+  client.remove(services, "kube-system/kube-dns");
+  await waitFor(() => slice() !== undefined);
+});
+
+test("says why pods cannot ask it: the address is taken, or another one", async (t) => {
+  const { clock, client, publisher, slice } = await start(t, (fake) => {
+    fake.react("create", "services", () => {
+      throw forbidden({ group: "", resource: "services" }, "kube-dns", "the address is taken");
+    });
+  });
+  await waitFor(() => publisher.problem?.includes("the address is taken"));
+  assert.equal(slice(), undefined);
+  client.put(services, dnsService("10.96.0.53"));
+  await clock.advance(1_000);
+  await waitFor(() => publisher.problem?.includes("has the address 10.96.0.53, not 10.96.0.10"));
+  await settle(5);
+  assert.ok(slice());
+});
+
+test("keeps a Service without selector that somebody else made", () => {
+  assert.equal(planService(undefined), "create");
+  assert.equal(planService(aService("kube-dns", { clusterIP: "10.96.0.10" })), "keep");
+  assert.equal(planService(aService("kube-dns", { type: "ExternalName", externalName: "a.example" })), "standBack");
+});
+
+test("cuts the names of slices for nodes with long names", () => {
+  const one = dnsSlice({ metadata: { name: `${"a".repeat(250)}-1` } }, { address: "192.0.2.1", port: 53 }).metadata.name ?? "";
+  const other = dnsSlice({ metadata: { name: `${"a".repeat(250)}-2` } }, { address: "192.0.2.1", port: 53 }).metadata.name ?? "";
+  assert.ok(one.length <= 253 && other.length <= 253 && one !== other);
+});

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { encode } from "dns-packet";
+import fc from "fast-check";
+import { walkResponse } from "./message-walk.ts";
+import { rcodes } from "./protocol.ts";
+import { parseQuery } from "./query.ts";
+
+const query = (name: string): Buffer => encode({ id: 9, type: "query", flags: 0x100, questions: [{ name, type: "AAAA" }] });
+
+test("reads a question in any spelling, and EDNS", () => {
+  const message = encode({
+    id: 9,
+    type: "query",
+    flags: 0x110,
+    questions: [{ name: "Kubernetes.DEFAULT.svc", type: "AAAA" }],
+    additionals: [{ type: "OPT", name: ".", udpPayloadSize: 4096, flags: 0x8000 } as never],
+  });
+  const parsed = parseQuery(message);
+  assert.partialDeepStrictEqual(parsed, {
+    id: 9,
+    name: "kubernetes.default.svc",
+    type: 28,
+    class: 1,
+    recursionDesired: true,
+    checkingDisabled: true,
+    edns: { payloadBytes: 4096, dnssecOk: true },
+  });
+});
+
+test("does not take a dot within a label for the end of it", () => {
+  const message = query("kubernetes.default");
+  message[12 + 11] = 0;
+  message.set([18, ...Buffer.from("kubernetes.default"), 0, 0, 28, 0, 1], 12);
+  assert.partialDeepStrictEqual(parseQuery(message), { name: "kubernetes\\.default" });
+});
+
+const patched = (change: (message: Buffer) => Buffer | undefined): Buffer => {
+  const message = query("a.b");
+  return change(message) ?? message;
+};
+for (const { name, message, rcode } of [
+  { name: "nothing", message: Buffer.alloc(0), rcode: undefined },
+  { name: "a part of a header", message: patched((m) => m.subarray(0, 11)), rcode: undefined },
+  { name: "a response", message: patched((m) => void m.writeUInt16BE(0x8180, 2)), rcode: undefined },
+  { name: "an update", message: patched((m) => void m.writeUInt16BE(5 << 11, 2)), rcode: rcodes.notImp },
+  { name: "no question", message: patched((m) => void m.writeUInt16BE(0, 4)), rcode: rcodes.formErr },
+  { name: "65535 questions", message: patched((m) => void m.writeUInt16BE(65_535, 4)), rcode: rcodes.formErr },
+  { name: "an answer", message: patched((m) => void m.writeUInt16BE(1, 6)), rcode: rcodes.formErr },
+  { name: "65535 additional records", message: patched((m) => void m.writeUInt16BE(65_535, 10)), rcode: rcodes.formErr },
+  { name: "an additional record that is missing", message: patched((m) => void m.writeUInt16BE(1, 10)), rcode: rcodes.formErr },
+  { name: "a name that points to itself", message: patched((m) => void m.writeUInt16BE(0xc00c, 12)), rcode: rcodes.formErr },
+  { name: "a label of a reserved kind", message: patched((m) => void m.writeUInt8(0x41, 12)), rcode: rcodes.formErr },
+  { name: "a label beyond the end", message: patched((m) => void m.writeUInt8(60, 12)), rcode: rcodes.formErr },
+  { name: "a name without type", message: patched((m) => m.subarray(0, -4)), rcode: rcodes.formErr },
+  { name: "a name of 256 bytes", message: query(Array(64).fill("abc").join(".")), rcode: rcodes.formErr },
+]) {
+  test(`refuses ${name}`, () => {
+    const parsed = parseQuery(message);
+    assert.ok("rcode" in parsed);
+    assert.equal(parsed.rcode, rcode);
+  });
+}
+
+test("says that another version of EDNS is not supported", () => {
+  const opt = { type: "OPT", name: ".", udpPayloadSize: 1232, ednsVersion: 1 };
+  const parsed = parseQuery(encode({ type: "query", questions: [{ name: "a", type: "A" }], additionals: [opt as never] }));
+  assert.partialDeepStrictEqual(parsed, { rcode: rcodes.badVers });
+});
+
+test("reads any bytes without failing", () => {
+  const valid = query("kubernetes.default.svc.cluster.local");
+  const changed = fc
+    .array(fc.tuple(fc.nat(valid.length - 1), fc.nat(255)), { maxLength: 8 })
+    .map((changes) => changes.reduce((bytes, [at, byte]) => bytes.fill(byte, at, at + 1), Buffer.from(valid)));
+  const any = fc.oneof(changed, fc.uint8Array({ maxLength: 600 }).map(Buffer.from));
+  fc.assert(
+    fc.property(any, (bytes) => {
+      parseQuery(bytes);
+      walkResponse(bytes);
+    }),
+    { numRuns: 5_000 },
+  );
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decode } from "dns-packet";
+import { resolveAliases } from "./alias.ts";
+import { types } from "./protocol.ts";
+import { parseQuery, type Query } from "./query.ts";
+import { encodeReply } from "./reply.ts";
+import { aService, aSlice, aView } from "./testing.ts";
+import { type ClusterView, newZone } from "./zone.ts";
+
+const options = { domain: "cluster.local", dnsAddresses: ["10.96.0.10"], podRecords: true, serial: 1 };
+
+/** `NXDOMAIN`, or the answers as text, sorted. */
+function answersOf(name: string, type: keyof typeof types, view: ClusterView = aView()): string[] | string {
+  const zone = newZone(view, options);
+  const relative = zone.relative(name);
+  const found = relative === undefined ? zone.findReverse(name) : zone.find(relative, types[type]);
+  const { rcode, answers, alias } = resolveAliases(zone, found, types[type]);
+  const query: Query = { ...(parseQuery(Buffer.alloc(12)) as { query: Query }).query, question: Buffer.from([0, 0, 1, 0, 1]) };
+  const texts = decode(encodeReply(query, { rcode, authoritative: true, answers }, 65_535)).answers?.map((answer) => {
+    if (answer.type === "SRV") return `${answer.data.port} ${answer.data.target}`;
+    return answer.type === "TXT" ? String(answer.data) : String((answer as { data: unknown }).data);
+  });
+  if (rcode === 3) return "NXDOMAIN";
+  if (rcode === 2) return "SERVFAIL";
+  return [...(texts ?? []), ...(alias === undefined ? [] : [`→ ${alias}`])].sort();
+}
+
+const domain = "svc.cluster.local";
+const cases: [name: string, type: keyof typeof types, want: string[] | string][] = [
+  ["dns-version.cluster.local", "TXT", ["1.1.0"]],
+  ["dns-version.cluster.local", "A", []],
+  ["ns.dns.cluster.local", "A", ["10.96.0.10"]],
+  ["cluster.local", "NS", ["ns.dns.cluster.local"]],
+  ["cluster.local", "A", []],
+  [domain, "A", []],
+  [`default.${domain}`, "A", []],
+  [`absent.${domain}`, "A", "NXDOMAIN"],
+  ["other.cluster.local", "A", "NXDOMAIN"],
+  // Search paths with ndots:5
+  [`www.example.com.default.${domain}`, "A", "NXDOMAIN"],
+  [`kubernetes.default.svc.cluster.local.default.${domain}`, "A", "NXDOMAIN"],
+  [`kubernetes.default.${domain}`, "A", ["10.96.0.1"]],
+  [`kubernetes.default.${domain}`, "AAAA", []],
+  [`kubernetes.empty.${domain}`, "A", "NXDOMAIN"],
+  [`dual.default.${domain}`, "AAAA", ["fd00:1::20"]],
+  [`_https._tcp.kubernetes.default.${domain}`, "SRV", [`443 kubernetes.default.${domain}`]],
+  [`_https._udp.kubernetes.default.${domain}`, "SRV", "NXDOMAIN"],
+  [`https.tcp.kubernetes.default.${domain}`, "SRV", "NXDOMAIN"],
+  [`_._tcp.dual.default.${domain}`, "SRV", "NXDOMAIN"],
+  [`_tcp.kubernetes.default.${domain}`, "SRV", []],
+  [`kubernetes.default.${domain}`, "SRV", [`443 kubernetes.default.${domain}`]],
+  [`db.default.${domain}`, "A", ["10.244.0.5", "10.244.0.6"]],
+  [`db-0.db.default.${domain}`, "A", ["10.244.0.5"]],
+  [`db-2.db.default.${domain}`, "A", "NXDOMAIN"],
+  [`10-244-0-6.db.default.${domain}`, "A", ["10.244.0.6"]],
+  [`_sql._tcp.db.default.${domain}`, "SRV", [`5432 10-244-0-6.db.default.${domain}`, `5432 db-0.db.default.${domain}`]],
+  [`none.default.${domain}`, "A", "NXDOMAIN"],
+  [`outside.default.${domain}`, "CNAME", ["www.example.com"]],
+  [`outside.default.${domain}`, "A", ["www.example.com", "→ www.example.com"]],
+  [`outside.default.${domain}`, "TXT", ["www.example.com"]],
+  [`inside.default.${domain}`, "A", ["10.96.0.1", `kubernetes.default.${domain}`]],
+  [`x.outside.default.${domain}`, "A", "NXDOMAIN"],
+  [`circle.default.${domain}`, "A", "SERVFAIL"],
+  [`long.default.${domain}`, "A", "NXDOMAIN"],
+  ["10-244-0-5.default.pod.cluster.local", "A", ["10.244.0.5"]],
+  ["fd00--5.default.pod.cluster.local", "AAAA", ["fd00::5"]],
+  ["10-244-0-5.absent.pod.cluster.local", "A", "NXDOMAIN"],
+  ["10-244-0.default.pod.cluster.local", "A", "NXDOMAIN"],
+  ["1.0.96.10.in-addr.arpa", "PTR", [`kubernetes.default.${domain}`]],
+  ["5.0.244.10.in-addr.arpa", "PTR", [`db-0.db.default.${domain}`]],
+  ["7.0.244.10.in-addr.arpa", "PTR", "NXDOMAIN"],
+  [`0.2.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.1.0.0.0.0.0.d.f.ip6.arpa`, "PTR", [`dual.default.${domain}`]],
+];
+
+for (const [name, type, want] of cases) {
+  test(`${type} ${name}: ${String(want)}`, () => {
+    assert.deepEqual(answersOf(name, type), want);
+  });
+}
+
+test("gives a dual-stack endpoint one SRV record and an address of each family", () => {
+  const view = aView();
+  view.services.push(aService("six", { clusterIP: "None" }));
+  const ports = [{ name: "web", protocol: "TCP", port: 80 }] as const;
+  view.slices.push(aSlice("six", [{ addresses: ["10.244.0.8"], hostname: "a" }], [...ports]));
+  view.slices.push({ ...aSlice("six", [{ addresses: ["fd00::8"], hostname: "a" }], [...ports]), addressType: "IPv6" });
+  assert.deepEqual(answersOf(`_web._tcp.six.default.${domain}`, "SRV", view), [`80 a.six.default.${domain}`]);
+  assert.deepEqual(answersOf(`a.six.default.${domain}`, "AAAA", view), ["fd00::8"]);
+  const zone = newZone(view, options);
+  assert.equal(zone.find("_web._tcp.six.default.svc", types.SRV)?.additionals?.length, 2);
+});
