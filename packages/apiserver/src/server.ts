@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
@@ -93,7 +94,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const { flags } = config;
   const { log, clock = realClock } = runtime;
   const tracing = tracingOf(flags, runtime.featureGates);
-  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = runtime.featureGates.enabled("APIServerTracing") ? passThrough : undefined;
   const tracer = exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced;
@@ -136,7 +138,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }
   const gate = newStartGate(edge, { anonymousAuth: flags["anonymous-auth"] });
-  const server = await listen(config, tracer?.requests(gate.handle) ?? gate.handle, log, metrics);
+  const server = await listen(config, tracer?.requests(gate.handle) ?? gate.handle, log, metrics, turns);
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
 
   let kubernetesService: KubernetesServiceLoop | undefined;
@@ -144,7 +146,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
     storage = await openWithRetry(
       config,
-      { clock, log, metrics, signal },
+      { clock, log, metrics, turns, signal },
       runtime.aroundEtcd,
       objectCounts.set,
       tracer,
@@ -171,6 +173,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       clock,
       log,
       metrics,
+      turns,
       signal,
     });
     const service: KubernetesServiceOptions = {
@@ -319,6 +322,7 @@ interface Common {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  readonly turns: Turns;
   readonly signal: AbortSignal;
 }
 
@@ -328,7 +332,7 @@ function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdenti
 
 async function openWithRetry(
   config: ApiserverConfig,
-  { clock, log, metrics, signal }: Common,
+  { clock, log, metrics, turns, signal }: Common,
   around: EtcdOptions["around"],
   counted: (resource: string, count: number) => void,
   tracer: Tracer | undefined,
@@ -363,6 +367,7 @@ async function openWithRetry(
       clock,
       log: log.named("storage"),
       metrics: newStorageMetrics(metrics, counted),
+      turns,
       countPollMs: flags["etcd-count-metric-poll-period"],
       databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
     });

@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -19,6 +20,8 @@ export interface ControllerContext {
   readonly log: Logger;
   readonly clock: Clock;
   readonly queueMetrics?: QueueMetrics | undefined;
+  /** Undefined in tests, whose outcome must not depend on the speed of the machine. */
+  readonly turns?: Turns | undefined;
   /** Registry for the controller's own metrics. */
   readonly registry: MetricsRegistry;
   readonly featureGates: FeatureGates;

@@ -26,8 +26,8 @@ export function defineController<C extends ControllerContext>(
   ctx: C,
   { reconcile, ...options }: ControllerDefinition<C>,
 ): Controller {
-  const { log, clock, queueMetrics: metrics } = ctx;
-  return newController({ ...options, reconcile: (key, signal) => reconcile(ctx, key, signal), log, clock, metrics });
+  const { log, clock, turns, queueMetrics: metrics } = ctx;
+  return newController({ ...options, reconcile: (key, signal) => reconcile(ctx, key, signal), log, clock, turns, metrics });
 }
 
 /** A check that is repeated for all objects. */

@@ -1,5 +1,6 @@
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -18,7 +19,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   // Without --root-ca-file, the CA of the client configuration. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
   const clock = realClock;
-  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
   const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
   const health = newControllerHealth({ clock, metrics });
@@ -34,7 +36,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const running = runManager({ config, clientConfig, log, clock, metrics, featureGates, leadership, health, signal });
+    const running = runManager({ config, clientConfig, log, clock, turns, metrics, featureGates, leadership, health, signal });
     const end = await (server === undefined ? running : Promise.race([running, server.failed]));
     // Another instance is the leader now, so the process must exit. Source: app/controllermanager.go OnStoppedLeading
     if (end === "leadership-lost") log.fatal("leaderelection lost");

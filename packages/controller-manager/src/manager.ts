@@ -12,6 +12,7 @@ import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/contr
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type InformerFactory, type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -34,6 +35,7 @@ export interface ManagerOptions {
   readonly transport?: Transport;
   readonly log: Logger;
   readonly clock: Clock;
+  readonly turns?: Turns | undefined;
   readonly metrics: MetricsRegistry;
   readonly featureGates: FeatureGates;
   /** Status of the main lock, for health checks. */
@@ -203,6 +205,7 @@ function contextOf(
     log,
     clock,
     queueMetrics: queueMetricsOf(metrics, clock),
+    turns: options.turns,
     registry: metrics,
     featureGates: options.featureGates,
   };

@@ -13,6 +13,7 @@ import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/contr
 import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-recorder";
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -31,7 +32,8 @@ import { newScheduler, type Scheduler, type SchedulerOptions } from "./scheduler
 await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
   const config = completeConfig(flags, set, featureGates);
   const clock = realClock;
-  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const family = await clientsOf(config, metrics);
   const { qps, burst } = config.clientConnection;
   const client = family.member({ qps, burst });
@@ -42,6 +44,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     client,
     informers,
     clock,
+    turns,
     log,
     gates: featureGates,
     profiles: config.profiles,

@@ -4,7 +4,7 @@ import type { EventRecorder } from "@coxswain/apimachinery/controller/event-reco
 import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
@@ -38,6 +38,8 @@ export interface SchedulerOptions {
   /** The event source is the scheduler name in the pod's spec. */
   readonly recorderOf: (schedulerName: string) => EventRecorder;
   readonly clock: Clock;
+  /** Taken between pods; undefined: they are decided without a pause. */
+  readonly turns?: Turns;
   readonly log: Logger;
   readonly metrics: SchedulerMetrics;
   readonly percentageOfNodesToScore?: number;
@@ -64,7 +66,7 @@ const defaultSchedulerName = "default-scheduler";
  * Source: pkg/scheduler/scheduler.go
  */
 export function newScheduler(options: SchedulerOptions): Scheduler {
-  const { client, informers, gates, clock, log, metrics } = options;
+  const { client, informers, gates, clock, log, metrics, turns } = options;
   const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
   const nominator = newNominator((pod) => stillWaiting(pod) !== undefined);
   const recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
@@ -234,13 +236,13 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       const close = (): void => queue.close();
       signal.addEventListener("abort", close, { once: true });
       try {
-        for (let decided = 1; !signal.aborted; decided++) {
+        while (!signal.aborted) {
           const entry = await queue.pop();
           if (entry === undefined) return;
           const { cycle } = queue;
           await schedule(entry).catch((err: unknown) => retreat(entry, cycle, err));
-          // Yield to the event loop: with thousands of queued pods, responses and watch events would starve.
-          if (decided % 16 === 0) await nextTurn();
+          // With thousands of queued pods, responses and watch events would starve.
+          await turns?.next();
         }
       } finally {
         flushing.cancel();

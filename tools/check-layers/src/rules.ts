@@ -13,7 +13,7 @@ const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedMod
 /** Packages whose modules stand in one order: each may import only those before it, and itself. */
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
-    "event-loop": "time slices for long work, yielding to the event loop, worker threads",
+    "event-loop": "turns of long work on the event loop, worker threads",
     clock: "time, and the clock that tests move by hand",
     files: "folders, atomic writes, watched files",
     logging: "log lines in klog's format",

@@ -1,5 +1,5 @@
 import { badRequest, internalError, StatusError } from "../errors/status-error.ts";
-import { inTurns } from "../event-loop/steps.ts";
+import type { Turns } from "../event-loop/turns.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -29,6 +29,10 @@ export interface DecodeOptions {
   readonly asExpected?: boolean;
   /** Limit for the elements of all lists and maps of a protobuf body in total. */
   readonly maxElements?: number;
+}
+
+export interface DecodeBodyOptions extends DecodeOptions {
+  readonly turns: Turns;
 }
 
 /**
@@ -62,7 +66,7 @@ export async function decodeBodyObject(
   bytes: Buffer,
   mediaType: string,
   expected: GroupVersionKind,
-  options: DecodeOptions = {},
+  options: DecodeBodyOptions,
 ): Promise<{ object: KubeObject; warnings: string[] }> {
   if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
     return decodeLargeJson(bytes, expected, options);
@@ -80,14 +84,14 @@ export async function decodeBodyObject(
 async function decodeLargeJson(
   bytes: Buffer,
   expected: GroupVersionKind,
-  options: DecodeOptions,
+  options: DecodeBodyOptions,
 ): Promise<{ object: KubeObject; warnings: string[] }> {
   if (isBuiltIn(expected)) {
-    return inTurns(decodeJsonInSteps(bytes, expected, options.strict === undefined ? {} : { strict: options.strict }));
+    return options.turns.run(decodeJsonInSteps(bytes, expected, options.strict === undefined ? {} : { strict: options.strict }));
   }
   let value: unknown;
   try {
-    value = await inTurns(parseLargeJson(bytes));
+    value = await options.turns.run(parseLargeJson(bytes));
   } catch (err) {
     throw unparsable(err, bytes, expected);
   }

@@ -1,12 +1,12 @@
 import type { Clock } from "../clock/clock.ts";
 import { isConflict } from "../errors/predicates.ts";
+import type { Turns } from "../event-loop/turns.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ObjectKey } from "../meta/object-key.ts";
 import type { QueueObserver } from "../workqueue/queue.ts";
 import type { RateLimiter } from "../workqueue/rate-limiters.ts";
 import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
 import type { Source } from "./sources.ts";
-import { othersTurn } from "./turns.ts";
 
 /** The outcome of a successful reconcile. */
 export interface Result {
@@ -52,11 +52,13 @@ export interface ControllerOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: QueueMetrics | undefined;
+  /** Taken by each reconcile; undefined: it starts at once. */
+  readonly turns?: Turns | undefined;
 }
 
 /** Connects sources through a rate-limited queue of keys to the workers that reconcile them. */
 export function newController(options: ControllerOptions): Controller {
-  const { name, sources, reconcile, workers = 1, maxRetries, limiter, batchMs = 0, log, clock } = options;
+  const { name, sources, reconcile, workers = 1, maxRetries, limiter, batchMs = 0, log, clock, turns } = options;
   const metrics = options.metrics?.(name);
   const queue = newRateLimitingQueue<ObjectKey>({ clock, limiter, observer: metrics });
   const enqueue = (key: ObjectKey): void => (batchMs > 0 ? queue.addAfter(key, batchMs) : queue.add(key));
@@ -65,7 +67,7 @@ export function newController(options: ControllerOptions): Controller {
   const work = async (signal: AbortSignal): Promise<void> => {
     for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
       try {
-        const turn = othersTurn(clock);
+        const turn = turns?.next(); // reconciles that need no I/O would block lease renewals and health probes
         if (turn !== undefined) await turn;
         const { requeueAfterMs } = await reconcile(key, signal);
         // Before `forget`: an invalid delay throws and counts as a failure, so it must not reset the backoff.

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newLoopSlice } from "./loop-slice.ts";
 import { newRequestGate } from "./request-gate.ts";
+import { Turns } from "./turns.ts";
 
 function setUp() {
   const scheduled: (() => void)[] = [];
-  const slice = newLoopSlice(
+  const turns = new Turns(
     () => 0,
     (run) => scheduled.push(run),
   );
-  const gate = newRequestGate(slice);
+  const gate = newRequestGate(turns);
   const order: string[] = [];
   return {
-    slice,
+    turns,
     order,
     async request(client: string): Promise<void> {
       const turn = gate.enter(client);
@@ -21,7 +21,7 @@ function setUp() {
     },
     async iterate(): Promise<void> {
       scheduled.shift()?.();
-      for (let settled = 0; settled < 100; settled++) await Promise.resolve();
+      await new Promise((resolve) => setImmediate(resolve));
     },
   };
 }
@@ -48,12 +48,12 @@ test("clients take turns, each in the order of its requests, also one that has b
 });
 
 test("requests get as many places among other work as there are of them", async () => {
-  const { request, iterate, slice, order } = setUp();
+  const { request, iterate, turns, order } = setUp();
   void request("first");
-  slice.wrote(1024 * 1024); // the iteration is full
+  turns.wrote(1024 * 1024); // the iteration is full
   for (let at = 0; at < 4; at++) {
     void request("a");
-    void slice.next()?.then(() => order.push("work"));
+    void turns.next()?.then(() => order.push("work"));
   }
   await iterate();
   assert.deepEqual(order.slice(1), ["a", "work", "a", "work", "a", "work", "a", "work"]);

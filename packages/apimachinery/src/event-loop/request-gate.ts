@@ -1,7 +1,7 @@
-import { type LoopSlice, loopSlice, sliceBytes } from "./loop-slice.ts";
+import type { Turns } from "./turns.ts";
 
 /**
- * Requests that may start in one iteration. Most of their work follows in microtasks of the same iteration, which the slice's
+ * Requests that may start in one iteration. Most of their work follows in microtasks of the same iteration, which the turns'
  * clock does not measure.
  */
 const requestsPerSlice = 16;
@@ -18,12 +18,12 @@ export interface RequestGate {
   enter(client: string): Promise<void> | undefined;
 }
 
-export function newRequestGate(slice: LoopSlice = loopSlice): RequestGate {
+export function newRequestGate(turns: Turns): RequestGate {
   /** Waiting requests by client; the first client is served next. */
   const waiting = new Map<string, (() => void)[]>();
 
   function begin(): void {
-    slice.wrote(sliceBytes / requestsPerSlice);
+    turns.charge(1 / requestsPerSlice);
     const [first] = waiting;
     if (first === undefined) return;
     const [client, requests] = first;
@@ -35,7 +35,7 @@ export function newRequestGate(slice: LoopSlice = loopSlice): RequestGate {
 
   return {
     enter(client) {
-      const place = slice.next();
+      const place = turns.next();
       if (place === undefined && waiting.size === 0) {
         begin();
         return undefined;

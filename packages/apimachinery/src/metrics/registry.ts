@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { loopSlice } from "../event-loop/loop-slice.ts";
+import { Turns } from "../event-loop/turns.ts";
 import { coxswainVersion, kubernetesRelease } from "../meta/release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
 
@@ -65,6 +65,8 @@ export interface MetricsRegistryOptions {
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
   /** Adds metrics of the process (memory, CPU, event loop, garbage collection) and of its kubernetesRelease. */
   readonly processMetrics?: boolean;
+  /** Those of the program; default: turns of this registry only. */
+  readonly turns?: Turns;
 }
 
 export interface MetricsRegistry {
@@ -72,7 +74,7 @@ export interface MetricsRegistry {
   counter(options: MetricOptions): Counter;
   gauge(options: GaugeOptions): Gauge;
   histogram(options: HistogramOptions): Histogram;
-  /** Renders all metrics in Prometheus' text format, in chunks of about 32 KiB, within the shared event-loop time slice. */
+  /** Renders all metrics in Prometheus' text format, in chunks of about 32 KiB, each in a turn. */
   chunks(): AsyncGenerator<string>;
   /** Same as {@link chunks}, as one string. */
   render(): Promise<string>;
@@ -90,6 +92,7 @@ const chunkCharacters = 32 * 1024;
  * Source: k8s.io/component-base/metrics
  */
 export function newMetricsRegistry(options: MetricsRegistryOptions = {}): MetricsRegistry {
+  const { turns = new Turns() } = options;
   const process = new Registry();
   const shown: ChildTable[] = [];
   const known = new Map<string, ChildTable>();
@@ -129,7 +132,7 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
         if (text.length < chunkCharacters) continue;
         yield text;
         text = "";
-        const turn = loopSlice.next();
+        const turn = turns.next();
         if (turn !== undefined) await turn;
       }
     }

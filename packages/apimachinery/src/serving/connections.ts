@@ -2,7 +2,8 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
-import { newRequestGate } from "../event-loop/request-gate.ts";
+import { newRequestGate, type RequestGate } from "../event-loop/request-gate.ts";
+import type { Turns } from "../event-loop/turns.ts";
 import type { Logger } from "../logging/logger.ts";
 import { redactedUrl } from "../logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -67,7 +68,7 @@ export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
-  readonly #gate = newRequestGate();
+  readonly #gate: RequestGate;
   readonly #exchanges = new Roster<ServedExchange>();
   #draining = false;
   /** When draining began, as `performance.now()`. */
@@ -76,8 +77,9 @@ export class Connections {
   #onLess: (() => void) | undefined;
   readonly #sweeper: NodeJS.Timeout;
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: ConnectionsOptions & { readonly turns: Turns }) {
     this.#options = options;
+    this.#gate = newRequestGate(options.turns);
     this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
   }
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { Turns } from "../event-loop/turns.ts";
 import { ClientBudgets } from "../http2/server/client-budgets.ts";
 import { ServerConnection } from "../http2/server/connection.ts";
 import { FieldWork } from "../http2/server/field-work.ts";
@@ -37,6 +38,8 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly maxHeaderBytes?: number | undefined;
   /** Disables HTTP/2, for servers whose clients expect HTTP/1.1. */
   readonly http1Only?: boolean | undefined;
+  /** Those of the program; default: turns of this server only. */
+  readonly turns?: Turns | undefined;
   /** Called for each failed TLS handshake, e.g. to count it. */
   readonly onHandshakeError?: ((err: Error) => void) | undefined;
   /** Counts what is refused below the handlers. Default: not counted. */
@@ -62,7 +65,8 @@ export interface HttpServer {
  * Serves HTTP/1.1 and HTTP/2 on one TLS port (ALPN), or plain HTTP/1.1. Every request becomes one Exchange.
  * @throws Error when the port is taken or the certificate is invalid
  */
-export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+export async function startHttpServer(given: HttpServerOptions): Promise<HttpServer> {
+  const options = { ...given, turns: given.turns ?? new Turns() };
   const connections = new Connections(options);
   const refusals = newRefusals(options);
   const http = newHttp1Server(options, connections, refusals);
@@ -200,14 +204,14 @@ function isKnownUpgrade(request: IncomingMessage): boolean {
 }
 
 function listenerFor(
-  options: HttpServerOptions,
+  options: HttpServerOptions & { turns: Turns },
   tls: TlsOptions,
   http: Server,
   connections: Connections,
   refused: Refused,
 ): TlsListener {
   const { log } = options;
-  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork(), refused };
+  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork(options.turns), refused };
   const listener = newTlsListener({
     tls,
     log,

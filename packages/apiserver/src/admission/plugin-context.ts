@@ -1,6 +1,7 @@
 /** Dependencies of admission plugins. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -18,6 +19,7 @@ export interface PluginContext {
   readonly client: Client;
   readonly authorize: Authorizer;
   readonly clock: Clock;
+  readonly turns: Turns;
   readonly log: Logger;
   readonly featureEnabled: (gate: string) => boolean;
   readonly defaultNotReadyTolerationSeconds: number;

@@ -6,6 +6,7 @@
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -52,6 +53,7 @@ export interface AggregatorOptions {
   readonly openApiV3: boolean;
   readonly metrics: MetricsRegistry;
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -71,7 +73,7 @@ export interface Aggregator {
 }
 
 export function newAggregator(options: AggregatorOptions): Aggregator {
-  const { informers, resolve, queues, clock, log } = options;
+  const { informers, resolve, queues, turns, clock, log } = options;
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const metrics = newAggregatorMetrics(options.metrics);
   const backends = newBackends(options.certificate, options.tunnel);
@@ -103,6 +105,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
     probe: newProbe({ resolve, backendOf: (apiService) => probed.of(unverified(apiService)), clock }),
     metrics,
     queues,
+    turns,
     clock,
     log,
   });
@@ -129,6 +132,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
       apiServices,
       builtIn: options.builtIn,
       queues,
+      turns,
       clock,
       log,
     }),
@@ -138,6 +142,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
       metrics,
       v3: options.openApiV3,
       queues,
+      turns,
       clock,
       log,
     }),

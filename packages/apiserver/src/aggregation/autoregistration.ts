@@ -9,6 +9,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { done, newController, type QueueMetrics, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -36,6 +37,7 @@ export interface AutoregistrationOptions {
   /** Group versions served without custom resources. */
   readonly builtIn: readonly GroupVersion[];
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -45,7 +47,7 @@ type Managed = "onstart" | "true" | undefined;
 const workers = 5;
 
 export function newAutoregistration(options: AutoregistrationOptions): Autoregistration {
-  const { client, apiServices, builtIn, queues, clock, log } = options;
+  const { client, apiServices, builtIn, queues, turns, clock, log } = options;
   const wanted = new Map<string, ApiService>();
   for (const groupVersion of builtIn) {
     const priorities = prioritiesOf(groupVersion);
@@ -73,6 +75,7 @@ export function newAutoregistration(options: AutoregistrationOptions): Autoregis
     },
     workers,
     metrics: queues,
+    turns,
     clock,
     log,
   });

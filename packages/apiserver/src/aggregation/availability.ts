@@ -13,6 +13,7 @@ import {
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -35,6 +36,7 @@ export interface AvailabilityOptions {
   readonly probe: Probe;
   readonly metrics: AggregatorMetrics;
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -58,6 +60,7 @@ export function newAvailabilityController(options: AvailabilityOptions): Control
     workers,
     limiter: exponentialBackoff(5, lookAgainMs),
     metrics: options.queues,
+    turns: options.turns,
     clock,
     log,
   });

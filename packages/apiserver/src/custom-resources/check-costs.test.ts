@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
@@ -37,7 +37,7 @@ async function checked(schema: Schema, values: unknown): Promise<{ readonly faul
   const turnMs = await longestTurnOf(mostTurnMs, async () => {
     const steps = strategy.validateInSteps?.(object, undefined, {} as StrategyContext);
     assert.ok(steps);
-    faults = await inTurns(steps);
+    faults = await new Turns().run(steps);
   });
   return { faults, turnMs };
 }

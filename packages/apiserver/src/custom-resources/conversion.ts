@@ -2,8 +2,7 @@
  * Conversion between versions of a custom resource, by changing the apiVersion or by a webhook.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go
  */
-import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -27,10 +26,11 @@ export interface TranslationOptions {
   readonly version: string;
   readonly storageVersion: string;
   readonly convert: Convert;
+  readonly turns: Turns;
 }
 
 /** Translation between `version` and the stored objects: default, convert, then prune by the target schema. */
-export function newTranslation({ group, schemas, version, storageVersion, convert }: TranslationOptions): Translation {
+export function newTranslation({ group, schemas, version, storageVersion, convert, turns }: TranslationOptions): Translation {
   const own = formatGroupVersion({ group, version });
   const stored = formatGroupVersion({ group, version: storageVersion });
   const schemaOf = (apiVersion: string | undefined): SchemaApplication =>
@@ -55,13 +55,12 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
       return converted instanceof Promise ? converted.then(settled) : settled(converted);
     },
     async store(object) {
-      const pause = pauseWhenLong();
       const copy = deepClone(object);
-      await pause();
+      await turns.next();
       const [converted] = await convert([copy], stored);
       const one = converted as KubeObject;
-      await inTurns(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)));
-      await pause();
+      await turns.run(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)));
+      await turns.next();
       return one;
     },
   };

@@ -15,7 +15,7 @@ import { newServing, type ServingOptions, servedGroupVersions } from "./serving.
 import { newStatusControllers } from "./status-controllers.ts";
 
 export interface CustomResourcesOptions
-  extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "builtInGroups" | "converterFor"> {
+  extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "turns" | "builtInGroups" | "converterFor"> {
   readonly client: Client;
   readonly informers: InformerFactory;
   /** Called when group versions appear or disappear. */
@@ -37,9 +37,9 @@ export interface CustomResources {
 }
 
 export function newCustomResources(options: CustomResourcesOptions): CustomResources {
-  const { client, informers, queues, clock, log } = options;
+  const { client, informers, queues, turns, clock, log } = options;
   const definitions = informers.for<CustomResourceDefinition>(customResourceDefinitions);
-  const status = newStatusControllers({ client, definitions, queues, clock, log });
+  const status = newStatusControllers({ client, definitions, queues, turns, clock, log });
   const serving = newServing({
     ...options,
     definitions,

@@ -7,6 +7,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -22,6 +23,7 @@ export interface FinalizerOptions {
   readonly storeOf: (definition: CustomResourceDefinition) => RegistryStore | undefined;
   readonly featureEnabled: (gate: string) => boolean;
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -64,6 +66,7 @@ export function newFinalizer(options: FinalizerOptions): Controller {
     },
     workers: 5,
     metrics: options.queues,
+    turns: options.turns,
     clock,
     log,
   });

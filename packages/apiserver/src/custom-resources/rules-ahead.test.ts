@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { withRulesAhead } from "./rules-ahead.ts";
 
 const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
@@ -16,7 +17,7 @@ for (const attributes of [
   test(`mutating admission is over, and nothing follows it meanwhile: ${what}`, async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let isOver = false;
-    const chain = withRulesAhead({ mutate: (_: typeof attributes) => promise });
+    const chain = withRulesAhead(new Turns(), { mutate: (_: typeof attributes) => promise });
     const mutated = chain.mutate(attributes).then(() => {
       isOver = true;
     });
@@ -27,7 +28,7 @@ for (const attributes of [
   });
 
   test(`what mutating admission refuses is refused: ${what}`, async () => {
-    const chain = withRulesAhead({ mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
+    const chain = withRulesAhead(new Turns(), { mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
     await assert.rejects(chain.mutate(attributes), /^Error: refused$/);
   });
 }

@@ -1,3 +1,4 @@
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compileAhead } from "../structural-schema/rules/rules.ts";
 
@@ -11,14 +12,18 @@ interface Write {
  * Compiles the rules of a written CustomResourceDefinition after mutating admission and before its strategy, which compiles
  * synchronously and would block the event loop.
  */
-export function withRulesAhead<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(chain: Chain): Chain {
+export function withRulesAhead<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(
+  turns: Turns,
+  chain: Chain,
+): Chain {
   return {
     ...chain,
     async mutate(attributes: A) {
       await chain.mutate(attributes);
       const { resource, subresource, object } = attributes;
       const isDefinition = resource.group === "apiextensions.k8s.io" && resource.resource === "customresourcedefinitions";
-      if (isDefinition && subresource === "" && object !== undefined) await compileAhead(object as CustomResourceDefinition);
+      if (isDefinition && subresource === "" && object !== undefined)
+        await compileAhead(turns, object as CustomResourceDefinition);
     },
   };
 }

@@ -3,6 +3,7 @@
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go getOrCreateServingInfoFor
  */
 import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type ApplySchema, applyTypeOfSchema } from "@coxswain/apimachinery/patch/apply/schema-type";
@@ -45,6 +46,7 @@ export interface ServedVersionsOptions {
   /** Whether `x-kubernetes-validations` rules are enforced (CustomResourceValidationExpressions). */
   readonly validationRules: boolean;
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
+  readonly turns: Turns;
 }
 
 /** Verbs in discovery, in upstream's order. */
@@ -77,6 +79,7 @@ function storageVersionOf({ spec }: CustomResourceDefinition): string {
 /** Stores and definitions of all versions, served or not. @throws Error for an invalid JSONPath of a printer column */
 export function servedVersions(crd: CustomResourceDefinition, options: ServedVersionsOptions): ServedVersion[] {
   const { spec } = crd;
+  const { turns } = options;
   const storageVersion = storageVersionOf(crd);
   const schemas = new Map(spec.versions.map((version) => [version.name, schemaOf(crd, version)]));
   const versions = spec.versions.map((version) =>
@@ -90,12 +93,13 @@ export function servedVersions(crd: CustomResourceDefinition, options: ServedVer
       version: version.name,
       storageVersion,
       convert: options.convert,
+      turns,
     });
-    const storage = newVersionStorage(options.base, newObjectCodec(definition, "application/json"), translation);
+    const storage = newVersionStorage(options.base, newObjectCodec(definition, "application/json"), translation, turns);
     return {
       definition,
       version: versions[i] as ResourceVersionDefinition,
-      store: newRegistryStore({ definition, storage, ...options.storeOptions }),
+      store: newRegistryStore({ definition, storage, turns, ...options.storeOptions }),
       served: version.served,
       isStorage: version.storage,
       close: () => storage.close(),

@@ -3,6 +3,7 @@
  * definition is served anew, which ends existing watches.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
  */
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -27,6 +28,7 @@ export interface ServingOptions {
   readonly catalogue: Catalogue;
   readonly storage: { for(resource: StoredResource): Storage; release(resource: GroupResource): void };
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
+  readonly turns: Turns;
   /** Built-in groups: definitions in these are not served. */
   readonly builtInGroups: ReadonlySet<string>;
   readonly converterFor: (definition: CustomResourceDefinition) => Convert;
@@ -48,7 +50,7 @@ interface Current {
 
 /** Follows the informer of CustomResourceDefinitions and keeps `catalogue` up to date. */
 export function newServing(options: ServingOptions): Serving {
-  const { definitions, catalogue, storage, log } = options;
+  const { definitions, catalogue, storage, turns, log } = options;
   const current = new Map<string, Current>();
   const validationRules = options.featureEnabled("CustomResourceValidationExpressions");
   /** Compiles validation rules in the background, one definition after the other, so that first writes need not. */
@@ -77,6 +79,7 @@ export function newServing(options: ServingOptions): Serving {
           isTerminating: () => isDeleted(definitions.lister.get(name)),
           validationRules,
           storeOptions: options.storeOptions,
+          turns,
         });
         current.set(name, { definition, versions });
         for (const { definition: resource, version, store, served } of versions) {
@@ -85,7 +88,7 @@ export function newServing(options: ServingOptions): Serving {
         if (validationRules) {
           const failed = (err: unknown): void =>
             log.error("cannot compile the rules of a custom resource ahead", err, { definition: name });
-          ahead = ahead.then(() => compileAhead(definition)).catch(failed);
+          ahead = ahead.then(() => compileAhead(turns, definition)).catch(failed);
         }
       } catch (err) {
         log.error("cannot serve a custom resource", err, { definition: name });

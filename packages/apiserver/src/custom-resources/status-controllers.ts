@@ -8,6 +8,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -29,6 +30,7 @@ export interface StatusControllerOptions {
   readonly client: Client;
   readonly definitions: SharedInformer<CustomResourceDefinition>;
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -43,7 +45,7 @@ export interface StatusControllers {
 type Rule = (definition: CustomResourceDefinition, now: number) => DefinitionStatus | undefined;
 
 export function newStatusControllers(options: StatusControllerOptions): StatusControllers {
-  const { client, definitions, queues, clock, log } = options;
+  const { client, definitions, queues, turns, clock, log } = options;
   /** Own writes that the lister may not have yet. Without them, a name could be accepted for two definitions. */
   const written = new Map<string, CustomResourceDefinition>();
   const groupOf = ({ spec }: CustomResourceDefinition): CustomResourceDefinition[] =>
@@ -76,6 +78,7 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
       },
       workers,
       metrics: queues,
+      turns,
       clock,
       log,
     });

@@ -3,8 +3,7 @@
  * object in the version it was written in. Reads convert, default and prune; writes convert to the storage version.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
-import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
@@ -37,18 +36,8 @@ export interface VersionStorage extends Storage {
 
 let made = 0;
 
-/** A conversion that took longer than this yields to the event loop before the write continues. */
-const longMs = 20;
-
-async function thenTurn<T>(translated: () => T | Promise<T>): Promise<T> {
-  const startedMs = performance.now();
-  const result = await translated();
-  if (performance.now() - startedMs > longMs) await nextTurn();
-  return result;
-}
-
 /** @param codec encodes and decodes entries in the served version */
-export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation): VersionStorage {
+export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = `custom:${made++}`;
   const closing = new AbortController();
   /** Converted entries to the entries of the underlying storage. */
@@ -87,9 +76,8 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     ...(base.cached && { cached: base.cached }),
     async create(key: string, object: KubeObject, options?: WriteOptions) {
       const stored = await translation.store(object);
-      const pause = pauseWhenLong();
       const entry = await base.create(key, stored, options);
-      await pause();
+      await turns.next();
       return seeOne(entry);
     },
     async get(key: string, options?: ReadOptions) {
@@ -102,7 +90,8 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     },
     async guaranteedUpdate(key, change, options: UpdateOptions = {}) {
       const attempt = async (current: Entry | undefined): Promise<KubeObject> => {
-        const seen = current && (await thenTurn(() => seeOne(current)));
+        const seen = current && (await seeOne(current));
+        await turns.next();
         const next = await change(seen);
         if (current !== undefined && next === seen?.object()) return current.object();
         const stored = await translation.store(next);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { RequestContext } from "../request/context.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
@@ -11,7 +12,7 @@ import { newServedResources } from "./served-resources.ts";
 async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {
   const router = newRouter({
     resources: newServedResources(),
-    services: { now: () => 0, featureEnabled: () => true },
+    services: { now: () => 0, turns: new Turns(), featureEnabled: () => true },
     aggregated,
     log: discardLogger,
   } as unknown as Parameters<typeof newRouter>[0]);

@@ -7,7 +7,6 @@
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { pauseAfter, pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -26,15 +25,15 @@ import { writeAdmission } from "./update.ts";
 /** Applies the configuration in the request's body through `store`. @throws Conflict with the fields owned by other managers */
 export async function apply(call: Call, store: RegistryStore): Promise<void> {
   const { ctx, served } = call;
+  const { turns } = call.env.services;
   const output = negotiateFor(call);
   const { options, applied } = await readApply(call, served.kind);
-  const pause = pauseWhenLong();
   const { entry, created } = await store.update(
     strategyContext(call, options.dryRun),
     call.name,
     async (current) => {
       const live = current === undefined ? undefined : fromHub(served, current);
-      await pause();
+      await turns.next();
       const object = await withFieldManager(call, (manager) => applied(manager, live));
       if (live === undefined && object.metadata.uid) {
         throw conflict(
@@ -44,7 +43,7 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
         );
       }
       checkName(object, call.name, call.namespace);
-      return toHubInTurns(served, object);
+      return toHubInTurns(turns, served, object);
     },
     { ...writeAdmission(call, options), forceAllowCreate: call.subresource === "", signal: ctx },
   );
@@ -67,7 +66,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
   const options = writeOptions(call.ctx.query, "PatchOptions", true);
   const complain = complaintsOf(call, options.fieldValidation);
   const config = await parseConfig(bytes, complain?.repeated);
-  await pauseAfter(bytes);
+  await call.env.services.turns.next(bytes.length);
   const descriptor = scheme.kind(kind);
   return {
     options,

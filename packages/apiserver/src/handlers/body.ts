@@ -9,7 +9,6 @@ import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
@@ -43,9 +42,10 @@ export async function decodeBody(
   fieldValidation: FieldValidation = "Ignore",
   otherVersions: readonly string[] = [],
 ): Promise<KubeObject> {
+  const { turns } = call.env.services;
   const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
-  const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
+  const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues, turns });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
   const isCustom = call.served.definition.custom === true && expected.kind === call.served.kind.kind;
@@ -68,7 +68,7 @@ export async function decodeBody(
   }
   complainOfUnknown(call, object, expected, strict);
   if (call.ctx.audit !== undefined) {
-    await pauseAfter(bytes);
+    await turns.next(bytes.length);
     call.ctx.audit.requestObject(object, () => withDefaults(call, object, expected));
   }
   return object;

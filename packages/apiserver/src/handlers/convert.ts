@@ -5,7 +5,7 @@
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -20,10 +20,10 @@ export function toHub(served: ServedResource, object: KubeObject): KubeObject {
 }
 
 /** As `toHub`, yielding to the event loop for large client input. @returns a promise only when it yields */
-export function toHubInTurns(served: ServedResource, object: KubeObject): KubeObject | Promise<KubeObject> {
+export function toHubInTurns(turns: Turns, served: ServedResource, object: KubeObject): KubeObject | Promise<KubeObject> {
   const { defaultsInSteps } = served.version;
   if (defaultsInSteps === undefined) return toHub(served, object);
-  const filled = inTurns(defaultsInSteps(object));
+  const filled = turns.run(defaultsInSteps(object));
   return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
 }
 

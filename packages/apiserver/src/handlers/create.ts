@@ -1,4 +1,3 @@
-import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { admissionAttributes } from "./admission.ts";
 import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
@@ -15,18 +14,19 @@ import { negotiateFor, writeEntry } from "./response.ts";
  */
 export async function create(call: Call): Promise<void> {
   const { ctx, served, env } = call;
+  const { turns } = env.services;
   const output = negotiateFor(call);
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "CreateOptions");
   const decoded = await decodeBody(call, body, mediaType, served.kind, options.fieldValidation);
-  await pauseAfter(body);
-  const object = await toHubInTurns(served, decoded);
+  await turns.next(body.length);
+  const object = await toHubInTurns(turns, served, decoded);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
-  await pauseAfter(body);
+  await turns.next(body.length);
   await trackFields(call, options.fieldManager, undefined, object);
-  await pauseAfter(body);
+  await turns.next(body.length);
 
   const attributes = (subject: KubeObject) =>
     admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
@@ -35,18 +35,18 @@ export async function create(call: Call): Promise<void> {
   await guardEntries(call, subject, () => env.admission.mutate(mutation));
   const admitted = subject();
   dedupOwnerReferences(call, admitted, true);
-  await pauseAfter(body);
+  await turns.next(body.length);
 
   const store = served.store as NonNullable<typeof served.store>;
   const write = () =>
     store.create(strategyContext(call, options.dryRun), admitted, {
       async validateAdmission(made) {
-        await pauseAfter(body);
+        await turns.next(body.length);
         await env.admission.validate(attributes(made));
-        await pauseAfter(body);
+        await turns.next(body.length);
       },
     });
-  const entry = await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined));
-  await pauseAfter(body);
+  const entry = await withoutEntriesWhenTooLarge(turns, write, () => withEntries(admitted, undefined));
+  await turns.next(body.length);
   await writeEntry(call, 201, entry, output);
 }

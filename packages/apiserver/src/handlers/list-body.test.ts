@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Entry, ListResult } from "../storage/storage.ts";
@@ -145,7 +146,7 @@ function aClient(keeps = false) {
   };
   const exchange = { headers: {}, stream: () => response, destroy() {} };
   client.call = {
-    env: { services: { featureEnabled: () => true } },
+    env: { services: { turns: new Turns(), featureEnabled: () => true } },
     served,
     ctx: { exchange, signal: new AbortController().signal, query: new URLSearchParams() },
   } as unknown as Call;

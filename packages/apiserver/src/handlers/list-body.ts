@@ -4,6 +4,7 @@
  * same array of entries, which the watch cache returns until the next change.
  */
 import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
+import { sliceMs } from "@coxswain/apimachinery/event-loop/turns";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
@@ -21,10 +22,8 @@ export interface ListBody {
   hasAfter(index: number): boolean;
 }
 
-/** A chunk ends with the item that reaches this size. */
+/** A chunk ends with the item that reaches this size or half a slice: items may have to be decoded and encoded. */
 const chunkBytes = 128 * 1024;
-/** It also ends with the item that reaches this time: items that are decoded and encoded take 0.1 ms per kilobyte. */
-const chunkMs = 3;
 /** Bound of all cached chunks of the process, in bytes. */
 export const keptBytesLimit = 64 * 1024 * 1024;
 
@@ -63,7 +62,7 @@ class Body implements ListBody {
     const began = performance.now();
     // A chunk that is encoded again must have the same end, since other readers have read up to it.
     const known = this.#starts[index + 1];
-    const isFull = (): boolean => size >= chunkBytes || (size > 0 && performance.now() - began > chunkMs);
+    const isFull = (): boolean => size >= chunkBytes || (size > 0 && performance.now() - began > sliceMs / 2);
     while (end < this.#entries.length && (known === undefined ? !isFull() : end < known)) {
       for (const part of this.#bytesOf(this.#entries[end] as Entry, end === 0)) {
         parts.push(part);

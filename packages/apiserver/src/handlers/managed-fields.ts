@@ -7,8 +7,8 @@
 
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
-import { atOnce, inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
@@ -123,12 +123,12 @@ export async function guardEntries(call: Call, object: () => KubeObject, mutate:
 }
 
 /** Runs `write`; when the object is too large, calls `drop` to remove its managed fields and retries once. */
-export async function withoutEntriesWhenTooLarge<T>(write: () => Promise<T>, drop: () => void): Promise<T> {
+export async function withoutEntriesWhenTooLarge<T>(turns: Turns, write: () => Promise<T>, drop: () => void): Promise<T> {
   try {
     return await write();
   } catch (err) {
     if (!(err instanceof StatusError) || err.code !== 413) throw err;
-    await nextTurn(); // the object is large, and all work is repeated
+    await turns.next();
     drop();
     return write();
   }
@@ -143,8 +143,9 @@ const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
  */
 export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => Steps<T>): T | Promise<T> {
   const { convert: ask } = call.served.version;
-  if (ask === undefined) return inTurns(compute(fieldManagerOf(call)));
-  return withConversions(ask, (converted) => inTurns(compute(newManager(call, converted))));
+  const { turns } = call.env.services;
+  if (ask === undefined) return turns.run(compute(fieldManagerOf(call)));
+  return withConversions(ask, (converted) => turns.run(compute(newManager(call, converted))));
 }
 
 /** The field manager of the endpoint: the resource or subresource, in the request's version. */

@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { RequestContext } from "../request/context.ts";
 import { acceptsGzip } from "./response.ts";
 
@@ -28,6 +29,7 @@ interface Made {
 export class OpenApiBytes {
   readonly #forms: readonly DocumentForm[];
   readonly #modified: number;
+  readonly #turns: Turns;
   readonly #building: (work: Promise<unknown>) => void;
   readonly #made = new Map<DocumentForm, Promise<Made>>();
 
@@ -36,7 +38,13 @@ export class OpenApiBytes {
    * @param modified milliseconds since the epoch
    * @param building called with each encoding when it begins
    */
-  constructor(forms: readonly DocumentForm[], modified: number, building: (work: Promise<unknown>) => void = () => {}) {
+  constructor(
+    forms: readonly DocumentForm[],
+    modified: number,
+    turns: Turns,
+    building: (work: Promise<unknown>) => void = () => {},
+  ) {
+    this.#turns = turns;
     this.#forms = forms;
     this.#modified = modified;
     this.#building = building;
@@ -71,7 +79,7 @@ export class OpenApiBytes {
   #make(form: DocumentForm): Promise<Made> {
     let made = this.#made.get(form);
     if (made === undefined) {
-      made = (async () => inTurns(taggedSteps(form)))();
+      made = (async () => this.#turns.run(taggedSteps(form)))();
       made.catch(() => this.#made.delete(form));
       this.#building(made);
       this.#made.set(form, made);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/schema/openapi/v2";
 import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema/openapi/v3";
@@ -217,7 +217,7 @@ test("documents of 300 definitions are made in steps, and once for all who ask",
     return yield* encodeOpenApi(yield* openApiV2Steps(resources));
   }
   const longest = await longestTurnOf(100, async (round) => {
-    const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0);
+    const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0, new Turns());
     const answers: number[] = [];
     const exchange = { method: "GET", headers: {}, respond: (_: number, __: object, body: Buffer) => answers.push(body.length) };
     const { signal } = new AbortController();
@@ -244,7 +244,7 @@ test("requests that arrive while documents are made share the next ones, however
   assert.equal(await current(), 0);
   const later: Promise<number>[] = [];
   for (generation = 1; generation < 10; generation++) later.push(current());
-  await nextTurn();
+  await new Promise((resolve) => setImmediate(resolve));
   assert.equal(builds.length, 1);
   builds[0]?.reject(new Error("no"));
   assert.deepEqual(new Set(await Promise.all(later)), new Set([10]));

@@ -16,8 +16,7 @@ import {
   StatusError,
   unsupportedMediaType,
 } from "@coxswain/apimachinery/errors/status-error";
-import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
-import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -52,11 +51,11 @@ const patchTypes: Readonly<Record<string, PatchType | "apply">> = {
 /** Handles PATCH. @param store the subresource's store where it differs from the resource's */
 export async function patch(call: Call, store = call.served.store as RegistryStore): Promise<void> {
   const { ctx, served } = call;
+  const { turns } = call.env.services;
   const type = patchTypeOf(call, served.kind);
   if (type === "apply") return apply(call, store);
   const output = negotiateFor(call);
   const patched = await readPatch(call, type, served.kind);
-  const pause = pauseWhenLong();
   const options = writeOptions(ctx.query, "PatchOptions");
   let track = true;
   const write = () =>
@@ -66,16 +65,16 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
       async (current) => {
         if (current === undefined) throw notFound(served.definition, call.name);
         const shown = fromHub(served, current);
-        await pause();
-        const changed = await inTurns(patched(shown));
+        await turns.next();
+        const changed = await turns.run(patched(shown));
         checkName(changed, call.name, call.namespace);
-        const next = await toHubInTurns(served, changed);
-        await pause();
+        const next = await toHubInTurns(turns, served, changed);
+        await turns.next();
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
       { ...writeAdmission(call, options), signal: ctx },
     );
-  const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
+  const { entry, created } = await withoutEntriesWhenTooLarge(turns, write, () => {
     track = false;
   });
   await writeEntry(call, created ? 201 : 200, entry, output);

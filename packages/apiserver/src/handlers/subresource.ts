@@ -6,8 +6,7 @@ import { subresourceCall } from "./subresource-call.ts";
 
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
-import { atOnce, inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
@@ -292,16 +291,16 @@ export async function runObject(
     return writeObject(ctx, 200, list as unknown as KubeObject, output);
   }
   const output = negotiate(ctx, asMetadata);
-  const pause = pauseWhenLong();
+  const { turns } = call.env.services;
   switch (verb) {
     case "create": {
       if (handler.create === undefined) break;
       const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
-      await pause();
+      await turns.next();
       trackCreated(call, options.fieldManager, kind, object);
-      await pause();
+      await turns.next();
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
-      await pause();
+      await turns.next();
       return writeAnswer(call, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
     case "update": {
@@ -317,7 +316,7 @@ export async function runObject(
       const patched = await readPatch(call, type, kind);
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
-      const wanted = await inTurns(patched(deepClone(current)));
+      const wanted = await turns.run(patched(deepClone(current)));
       return writeAnswer(call, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
     }
   }

@@ -1,4 +1,3 @@
-import { pauseAfter, pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RegistryStore } from "../registry/generic/resource.ts";
@@ -16,17 +15,18 @@ import { negotiateFor, writeEntry } from "./response.ts";
  */
 export async function update(call: Call, store = call.served.store as RegistryStore): Promise<void> {
   const { ctx, served } = call;
+  const { turns } = call.env.services;
   const output = negotiateFor(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "UpdateOptions");
   const mediaType = inputMediaType(call); // creation checks the media type before the options, update after them
   const decoded = await decodeBody(call, body, mediaType, served.kind, options.fieldValidation);
-  await pauseAfter(body);
-  const object = await toHubInTurns(served, decoded);
+  await turns.next(body.length);
+  const object = await toHubInTurns(turns, served, decoded);
   checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
-  await pauseAfter(body);
+  await turns.next(body.length);
   const uid = object.metadata.uid;
   let track = true;
   const write = () =>
@@ -36,12 +36,12 @@ export async function update(call: Call, store = call.served.store as RegistrySt
       async (current) => {
         // The function may run again after a conflict, and admission and strategy modify the object.
         const next = deepClone(object);
-        await pauseAfter(body);
+        await turns.next(body.length);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
       { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx },
     );
-  const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
+  const { entry, created } = await withoutEntriesWhenTooLarge(turns, write, () => {
     track = false;
   });
   await writeEntry(call, created ? 201 : 200, entry, output);
@@ -50,25 +50,25 @@ export async function update(call: Call, store = call.served.store as RegistrySt
 /** The admission hooks of writes through `store.update`: CREATE when the object does not exist yet, else UPDATE. */
 export function writeAdmission(call: Call, options: WriteRequestOptions) {
   const { env } = call;
-  const pause = pauseWhenLong();
+  const { turns } = env.services;
   const attributes = (next: KubeObject, current: KubeObject | undefined) =>
     admissionAttributes(call, current === undefined ? "CREATE" : "UPDATE", next, current, { dryRun: options.dryRun, options });
   return {
     async mutateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
-      await pause();
+      await turns.next();
       await guardEntries(
         call,
         () => next,
         () => env.admission.mutate(attributes(next, current)),
       );
       dedupOwnerReferences(call, next, true);
-      await pause();
+      await turns.next();
     },
     async validateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
-      await pause();
+      await turns.next();
       if (current === undefined) await authorizeCreate(call);
       await env.admission.validate(attributes(next, current));
-      await pause();
+      await turns.next();
     },
   };
 }

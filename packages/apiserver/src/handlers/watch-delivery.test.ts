@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { deliver, type Sink } from "./watch-delivery.ts";
@@ -42,7 +43,7 @@ function aDelivery() {
   const clock = newFakeClock(0);
   const sink = aSink();
   const stream = new WatchQueue({ signal: never });
-  const done = deliver({ stream, sink, framer: keys, timers: clock });
+  const done = deliver({ turns: new Turns(), stream, sink, framer: keys, timers: clock });
   return { clock, sink, stream, done };
 }
 
@@ -61,7 +62,7 @@ test("what the framer leaves for later follows, in order, before what comes then
   const stream = new WatchQueue({ signal: never });
   const oneByOne: Framer = (events) => keys(events.slice(0, 1));
   for (const key of ["a", "b", "c"]) stream.push(added(key));
-  const done = deliver({ stream, sink, framer: oneByOne, timers: newFakeClock(0) });
+  const done = deliver({ turns: new Turns(), stream, sink, framer: oneByOne, timers: newFakeClock(0) });
   await new Promise(setImmediate);
   for (const key of ["d", "e"]) stream.push(added(key));
   stream.end();
@@ -104,7 +105,7 @@ test("what the framer throws is thrown, and the stream stopped", async () => {
   const framer = (): Batch => {
     throw new Error("no such form");
   };
-  const done = deliver({ stream, sink: aSink(), framer, timers: newFakeClock(0) });
+  const done = deliver({ turns: new Turns(), stream, sink: aSink(), framer, timers: newFakeClock(0) });
   stream.push(added("a"));
   await assert.rejects(done, /no such form/);
   assert.equal(stream.ended, true);

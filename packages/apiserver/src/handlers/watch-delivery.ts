@@ -3,7 +3,7 @@
  * would be too much garbage.
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { WatchEvent, WatchStream } from "../storage/storage.ts";
 import type { Batch, Framer } from "./watch-frames.ts";
 
@@ -21,6 +21,7 @@ export interface Delivery {
   readonly sink: Sink;
   readonly framer: Framer;
   readonly timers: Pick<Clock, "after">;
+  readonly turns: Turns;
   /** Called once, when the initial events are written. */
   readonly started?: (() => void) | undefined;
 }
@@ -33,7 +34,7 @@ const stalledAfterMs = 60_000;
  * @returns false when the client disconnected or stalled: its connection must be destroyed instead of ended
  * @throws errors of the framer
  */
-export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery): Promise<boolean> {
+export function deliver({ stream, sink, framer, timers, turns, ...delivery }: Delivery): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   let { started } = delivery;
   /** Events taken from the stream that are not framed yet. */
@@ -57,8 +58,8 @@ export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery)
           return;
         }
         if (rest.length === 0) continue;
-        loopSlice.wrote(batch.bytes.length);
-        const turn = loopSlice.next();
+        turns.wrote(batch.bytes.length);
+        const turn = turns.next();
         if (turn === undefined) continue;
         void turn.then(goOn);
         return;

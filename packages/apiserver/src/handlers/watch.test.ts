@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Entry } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
@@ -40,7 +41,12 @@ function aCall(signal: AbortSignal, open: (signal: AbortSignal) => Promise<Watch
   const said: string[] = [];
   const exchange = { headers: {}, stream: () => response, destroy: () => void said.push("destroy") };
   const call = {
-    env: { clock, metrics, minRequestTimeoutMs: 1000, services: { now: clock.now, featureEnabled: () => false } },
+    env: {
+      clock,
+      metrics,
+      minRequestTimeoutMs: 1000,
+      services: { now: clock.now, turns: new Turns(), featureEnabled: () => false },
+    },
     ctx: { exchange, query: new URLSearchParams(), signal, info: {} },
     served: {
       store: { watch: (_: string, options: { signal: AbortSignal }) => open(options.signal) },

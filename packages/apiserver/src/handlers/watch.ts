@@ -47,7 +47,7 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     metrics?.watchers.inc();
     try {
       const framer = framerFor(call, output, metrics, namesLinks(call) ? (entry) => linkedEntry(call, entry) : undefined);
-      const complete = await deliver({ stream, sink, framer, timers, started: ctx.watchStarted });
+      const complete = await deliver({ stream, sink, framer, timers, turns: env.services.turns, started: ctx.watchStarted });
       if (complete) sink.end();
       else ctx.exchange.destroy();
     } finally {

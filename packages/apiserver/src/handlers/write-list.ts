@@ -1,11 +1,10 @@
 /** Responds with lists in all forms, with backpressure and yielding to the event loop, from the bytes cached with the entries. */
 import { createGzip } from "node:zlib";
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ListMeta } from "@coxswain/apimachinery/meta/types";
 import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
-import type { RequestContext } from "../request/context.ts";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import { itemPrefix, jsonOf } from "./convert.ts";
 import type { Call } from "./env.ts";
@@ -34,7 +33,7 @@ import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./trans
 /** Responds with a list in the request's version. */
 export async function writeList(call: Call, found: ListResult, output: Output): Promise<void> {
   const result = { ...found, ...linkedList(call, found.entries) };
-  return writeParts(call.ctx, output.mediaType, await listParts(call, result, output));
+  return writeParts(call, output.mediaType, await listParts(call, result, output));
 }
 
 /** A list result, with the list's self link when enabled. */
@@ -53,6 +52,7 @@ interface ListParts {
 
 async function listParts(call: Call, result: LinkedResult, output: Output): Promise<ListParts> {
   const { served } = call;
+  const { turns } = call.env.services;
   const { entries } = result;
   switch (output.as) {
     case "Table":
@@ -60,7 +60,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
     case "PartialObjectMetadataList": {
       const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
       const list = { ...kind, kind: output.as };
-      if (output.mediaType === protobufType) return protobufList(list, result, protobufMetadataItems(kind));
+      if (output.mediaType === protobufType) return protobufList(turns, list, result, protobufMetadataItems(kind));
       // Unlike items of other lists, these have kind and apiVersion.
       const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
@@ -77,7 +77,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
   const kind = { ...served.kind, kind: served.definition.listKind };
   if (output.mediaType === protobufType) {
     const items = protobufItems(served);
-    return protobufList(kind, result, items, protobufBody(entries, served, items));
+    return protobufList(turns, kind, result, items, protobufBody(entries, served, items));
   }
   const form = formOf(output);
   const frame = textList(form, emptyList(kind, result, served.definition.custom), (entry) => itemOf(entry, served));
@@ -136,6 +136,7 @@ function listMeta(result: LinkedResult): ListMeta {
 
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, with the items' cached bytes. */
 async function protobufList(
+  turns: Turns,
   kind: GroupVersionKind,
   result: LinkedResult,
   items: ProtobufItems,
@@ -145,11 +146,9 @@ async function protobufList(
   const metadataHead = fieldHead(1, metadata.length);
   // The length precedes the first item, so all items have to be encoded before the first byte is sent.
   let messageBytes = metadataHead.length + metadata.length;
-  for (const [index, entry] of result.entries.entries()) {
-    if (index % 16 === 0) {
-      const turn = loopSlice.next();
-      if (turn !== undefined) await turn;
-    }
+  for (const entry of result.entries) {
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
     messageBytes += protobufSize(items, entry);
   }
   const typeMeta = protobufTypeMeta(formatGroupVersion(kind), kind.kind);
@@ -182,10 +181,11 @@ function stringField(field: number, value: string): Buffer {
 }
 
 /** Writes a list chunk by chunk, at most one chunk ahead of the client, and yields to the event loop. */
-async function writeParts(ctx: RequestContext, mediaType: string, list: ListParts): Promise<void> {
+async function writeParts({ ctx, env }: Call, mediaType: string, list: ListParts): Promise<void> {
+  const { turns } = env.services;
   const { exchange } = ctx;
   const { head, body, tail, empty, sizeBytes } = list;
-  const turn = loopSlice.next();
+  const turn = turns.next();
   if (turn !== undefined) await turn;
   let chunk = body.chunk(0);
   if (chunk === undefined) return send(ctx, 200, mediaType, empty ?? Buffer.concat([head, tail]));
@@ -201,9 +201,9 @@ async function writeParts(ctx: RequestContext, mediaType: string, list: ListPart
   for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
     if (ctx.signal.aborted) return exchange.destroy();
     const full = sink.write(chunk);
-    loopSlice.wrote(chunk.length);
+    turns.wrote(chunk.length);
     if (full !== undefined) await full;
-    const turn = loopSlice.next();
+    const turn = turns.next();
     if (turn !== undefined) await turn;
   }
   await sink.write(tail);

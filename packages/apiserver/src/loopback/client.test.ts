@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { newLoopbackClient } from "./client.ts";
@@ -19,11 +19,12 @@ test("a list whose objects are not decoded yet lets others have their turn betwe
     writeError: () => {},
     storeOf: () => ({ list: async () => ({ entries, revision: 7 }) }) as unknown as RegistryStore,
     onRead: () => {},
+    turns: new Turns(),
   });
   const seen: number[] = [];
   const listed = client.list(pods);
   while (decoded < entries.length) {
-    await nextTurn();
+    await new Promise((resolve) => setImmediate(resolve));
     seen.push(decoded);
   }
   const { items, metadata } = await listed;

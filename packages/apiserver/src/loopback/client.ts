@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type Client, type ClientObserver, newClient } from "@coxswain/apimachinery/client/client";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -30,6 +30,7 @@ export interface LoopbackOptions {
   /** Called for each read that is served by a store directly. */
   onRead: (verb: "GET" | "LIST" | "WATCH", ref: ResourceRef) => void;
   observer?: ClientObserver;
+  turns: Turns;
 }
 
 /** The client for in-process use; requests are not rate limited. */
@@ -66,7 +67,7 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
         resourceVersion: String(result.revision),
         ...(result.continueToken ? { continue: result.continueToken } : {}),
       };
-      return { metadata, items: await objectsOf(result.entries) } as KubeList<never>;
+      return { metadata, items: await objectsOf(options.turns, result.entries) } as KubeList<never>;
     },
     watch(ref, target, watch) {
       const store = watch.metadataOnly ? undefined : options.storeOf(ref);
@@ -77,17 +78,12 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
   };
 }
 
-/** Entries decoded between two yields. */
-const decodedAtOnce = 16;
-
-/** Decodes the entries that were not decoded yet, in slices. */
-async function objectsOf(entries: readonly Entry[]): Promise<KubeObject[]> {
+/** Decodes the entries that were not decoded yet, in turns. */
+async function objectsOf(turns: Turns, entries: readonly Entry[]): Promise<KubeObject[]> {
   const objects: KubeObject[] = [];
   for (const entry of entries) {
-    if (objects.length % decodedAtOnce === 0) {
-      const turn = loopSlice.next();
-      if (turn !== undefined) await turn;
-    }
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
     objects.push(entry.object());
   }
   return objects;

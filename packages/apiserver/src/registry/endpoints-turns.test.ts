@@ -1,7 +1,7 @@
 /** Lists of addresses of the maximum size are validated in slices. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { endpointsStrategy } from "./core/endpoints/strategy.ts";
@@ -34,7 +34,7 @@ for (const { name, strategy, object } of [
   test(`${name} takes no long turn`, async () => {
     const longest = await longestTurnOf(200, async () => {
       const steps = strategy.validateInSteps?.(object, undefined, {} as StrategyContext);
-      const errors = steps === undefined ? strategy.validate?.(object, {} as StrategyContext) : await inTurns(steps);
+      const errors = steps === undefined ? strategy.validate?.(object, {} as StrategyContext) : await new Turns().run(steps);
       assert.deepEqual(errors, []);
     });
     assert.ok(longest < 200, `a turn of ${longest} ms`);
@@ -44,5 +44,5 @@ for (const { name, strategy, object } of [
 test("as many errors as values are reported", async () => {
   const subsets = [{ addresses: Array.from({ length: 80_000 }, () => ({ ip: "no" })) }];
   const steps = endpointsStrategy.validateInSteps?.({ metadata: {}, subsets } as never, undefined, {} as StrategyContext);
-  assert.equal((await inTurns(steps as NonNullable<typeof steps>)).length, 160_000);
+  assert.equal((await new Turns().run(steps as NonNullable<typeof steps>)).length, 160_000);
 });

@@ -1,5 +1,6 @@
 /** The HTTPS listener, configured from the flags. Without a certificate a self-signed pair is created in --cert-dir. */
 import { hostname } from "node:os";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
@@ -15,6 +16,7 @@ export async function listen(
   handler: ExchangeHandler,
   log: Logger,
   metrics: MetricsRegistry,
+  turns: Turns,
 ): Promise<HttpServer> {
   const { flags } = config;
   const handshakeErrors = metrics.counter({
@@ -26,6 +28,7 @@ export async function listen(
     bindAddress: flags["bind-address"],
     tls: await tlsOptions(config),
     handler,
+    turns,
     log: log.named("serving"),
     answerTimeoutMs: flags["request-timeout"],
     reusePort: flags["permit-port-sharing"],

@@ -5,6 +5,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -82,6 +83,7 @@ export interface RoomOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  readonly turns: Turns;
   /** Aborted when the server has stopped. */
   readonly signal: AbortSignal;
 }
@@ -105,7 +107,7 @@ export interface Rooms {
 
 /** Creates and wires all components; informers are started later, by the caller. */
 export function connectRooms(options: RoomOptions): Rooms {
-  const { config, clock, log, metrics, featureEnabled, edge, tunnels } = options;
+  const { config, clock, log, metrics, turns, featureEnabled, edge, tunnels } = options;
   const { flags } = config;
 
   const stores = new Map<string, RegistryStore>();
@@ -116,6 +118,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       return store;
     },
     now: () => clock.now(),
+    turns,
     featureEnabled,
   };
   const issuer = tokenIssuer(config);
@@ -139,6 +142,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       const served = resources.find(ref.group, ref.version, ref.resource);
       return served?.isHub === true ? served.store : undefined;
     },
+    turns,
   });
   const informers = newInformerFactory(client, { log: log.named("informers"), clock, onFailure: informerFailures(metrics) });
   const { authorize, resolveRules, rbacRules, synced } = buildAuthorization({
@@ -171,6 +175,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     openApiV3: featureEnabled("OpenAPIV3"),
     metrics,
     queues,
+    turns,
     clock,
     log: log.named("aggregator"),
   });
@@ -184,6 +189,7 @@ export function connectRooms(options: RoomOptions): Rooms {
         catalogue: resources,
         storage: options.storage,
         storeOptions: storeOptionsOf(config),
+        turns,
         builtInGroups: new Set(resources.groups()),
         converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
         groupVersions: aggregator.autoregistration,
@@ -202,6 +208,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     client,
     authorize,
     clock,
+    turns,
     log: log.named("admission"),
     featureEnabled,
     defaultNotReadyTolerationSeconds: flags["default-not-ready-toleration-seconds"],
@@ -252,7 +259,7 @@ export function connectRooms(options: RoomOptions): Rooms {
   const local = newRouter({
     resources,
     aggregated: aggregator,
-    admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(admission) : admission,
+    admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(turns, admission) : admission,
     services,
     nodeProxy: newNodeProxy({
       get clientCertificate() {
@@ -390,6 +397,7 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
         : newRegistryStore({
             definition,
             storage: storage.for(definition),
+            turns: options.turns,
             eventTtlSeconds: flags["event-ttl"] / 1000,
             ...storeOptionsOf(config),
           });

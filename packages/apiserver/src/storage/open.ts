@@ -1,4 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { type BookmarkClock, newBookmarkClock } from "../watch/bookmarks.ts";
@@ -51,6 +52,8 @@ export interface StorageOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics;
+  /** Those of the program; default: turns of this storage only. */
+  turns?: Turns;
   /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
   readPatienceMs?: number;
   /** --etcd-count-metric-poll-period; 0 or less: never. */
@@ -92,6 +95,7 @@ class OpenStorage implements StorageSet {
   readonly #opened = new Map<string, Opened>();
   readonly #health: () => Promise<void>;
   readonly #healthTimeoutMs: number;
+  readonly #turns: Turns;
   #timers: readonly { cancel(): void }[] = [];
   #caughtUp: Promise<void> | undefined;
 
@@ -100,6 +104,7 @@ class OpenStorage implements StorageSet {
     this.#prefix = prefix;
     this.#clusters = clusters;
     this.#bookmarks = newBookmarkClock(options.clock);
+    this.#turns = options.turns ?? new Turns();
     this.#healthTimeoutMs = options.etcd.healthTimeoutMs ?? 2_000;
     this.#health = newEtcdHealth(clusters.clients(), prefix, this.#healthTimeoutMs);
   }
@@ -170,6 +175,7 @@ class OpenStorage implements StorageSet {
       clock,
       log,
       metrics,
+      turns: this.#turns,
     });
     if (!this.#isCached(name)) return { storage: store, cache: undefined };
     metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => multiplexer.bookmarks);
@@ -184,6 +190,7 @@ class OpenStorage implements StorageSet {
       clock,
       log,
       metrics,
+      turns: this.#turns,
     });
     return { storage: cache, cache };
   }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
@@ -99,6 +100,7 @@ function aCache(t: TestContext) {
   const bookmarks = newBookmarkClock(clock);
   t.after(() => bookmarks.stop());
   const cache = newWatchCache({
+    turns: new Turns(),
     ...{ store, multiplexer: multiplexer as unknown as WatchMultiplexer, folder: "configmaps", resource: "configmaps" },
     ...{ bookmarks, clock, log },
   });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -37,6 +38,7 @@ async function openCache(t: { after(fn: () => void): void }) {
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
   const behind = newEtcdStore({
+    turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf"),
     leases: newLeases({ client, clock: realClock }),
@@ -107,7 +109,16 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
   } as unknown as WatchMultiplexer;
   const clock = newFakeClock();
   const bookmarks = newBookmarkClock(clock);
-  const cache = newWatchCache({ store, multiplexer, bookmarks, folder: "pods", resource: "pods", clock, log });
+  const cache = newWatchCache({
+    turns: new Turns(),
+    store,
+    multiplexer,
+    bookmarks,
+    folder: "pods",
+    resource: "pods",
+    clock,
+    log,
+  });
   t.after(() => {
     cache.stop();
     bookmarks.stop();

@@ -1,6 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken } from "../storage/continue-token.ts";
@@ -65,6 +65,7 @@ export interface WatchCacheOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics | undefined;
+  turns: Turns;
 }
 
 const defaultPatienceMs = 3_000;
@@ -281,6 +282,7 @@ class FilledCache implements WatchCache {
     const older: Change[] = [];
     const latest = new Map<string, Entry | undefined>();
     for (const { key, value, revision, previous } of past) {
+      await this.#options.turns.next();
       if (!isUsable()) return;
       let before = latest.get(key);
       if (!latest.has(key) && previous !== undefined) {
@@ -293,7 +295,6 @@ class FilledCache implements WatchCache {
       }
       latest.set(key, current);
       if (before !== undefined || current !== undefined) older.push(new Change(key, revision, before, current));
-      if (older.length % 100 === 99) await nextTurn();
     }
     if (isUsable()) history.prepend(after, older);
   }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -97,9 +98,11 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
   const client = newSimulatedEtcdClient(world, etcd, network, process);
   const featureGates = newFeatureGates(kubeApiserver.name, {});
   const metrics = newMetricsRegistry();
+  const turns = new Turns();
   const storage = await openStorage({
     etcd: { servers: ["http://etcd:2379"], compactionIntervalMs: 0, around: () => client },
     mediaType: "application/json",
+    turns,
     clock,
     log,
   });
@@ -123,6 +126,7 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     clock,
     log,
     metrics,
+    turns,
     signal,
   });
   rooms.informers.start(signal);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
+import { Turns } from "../../event-loop/turns.ts";
 import { errorCodes } from "../wire/connection-error.ts";
 import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
 import { encodeFields } from "../wire/hpack-encoder.ts";
@@ -27,7 +28,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   const limits = { maxHeaderBytes: 16_384, headersTimeoutMs: 1000, idleTimeoutMs: 5000 };
   const connection = new ServerConnection(
     ours,
-    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork() },
+    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork(new Turns()) },
     { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void told.closed.push(reason) },
   );
   const says = async (...bytes: Buffer[]): Promise<string[]> => {

@@ -1,22 +1,22 @@
-import { loopSlice } from "../../event-loop/loop-slice.ts";
+import type { Turns } from "../../event-loop/turns.ts";
 
-/** Header fields that all connections of a server may decode in one event-loop iteration: a few milliseconds of work. */
-const mostAtOnce = 20_000;
+/** Header fields whose decoding takes a whole slice: a few milliseconds of work. */
+const fieldsPerSlice = 20_000;
 
 /** Accounts decoded header fields. Two octets on the wire may decode to one field, and the client is not authenticated yet. */
 export class FieldWork {
-  #count = 0;
+  readonly #turns: Turns;
 
-  add(count: number): void {
-    if (this.#count === 0)
-      setImmediate(() => {
-        this.#count = 0;
-      });
-    this.#count += count;
+  constructor(turns: Turns) {
+    this.#turns = turns;
   }
 
-  /** @returns a promise to await before decoding more; undefined while the limit of this iteration is not reached */
+  add(count: number): void {
+    this.#turns.charge(count / fieldsPerSlice);
+  }
+
+  /** @returns a promise to await before decoding more; undefined while the fields of this iteration have not used up its slice */
   wait(): Promise<void> | undefined {
-    return this.#count < mostAtOnce ? undefined : loopSlice.next();
+    return this.#turns.isCharged ? this.#turns.next() : undefined;
   }
 }

@@ -5,8 +5,6 @@
  */
 import { decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import { pauseAfter } from "@coxswain/apimachinery/event-loop/loop-slice";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -72,10 +70,10 @@ async function mutate(
   let changed = false;
   try {
     await dispatcher.call(invocation, attributes, round, async (answer) => {
-      await pauseAfter(answer.patch ?? nothing); // a patch of 10 MB is parsed three times: here, in the answer, and to be applied
+      await ctx.turns.next(answer.patch?.length); // a patch of 10 MB is parsed three times: here, in the answer, and to be applied
       const operations = operationsOf(answer);
       if (operations.length === 0) return;
-      await pauseAfter(answer.patch ?? nothing);
+      await ctx.turns.next(answer.patch?.length);
       const next = await patched(ctx, dispatcher, invocation, attributes, answer);
       const what = { configuration, webhook: webhook.name, patch: operations, patchType: "JSONPatch" };
       attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
@@ -87,8 +85,6 @@ async function mutate(
   }
   return changed;
 }
-
-const nothing = Buffer.alloc(0);
 
 /** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
 function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
@@ -120,7 +116,7 @@ async function patched(
   const { kind, object: shown } = await dispatcher.shown(invocation, attributes);
   try {
     // The patch applies to the object that was sent, and its result is parsed like a request body.
-    const document = (await inTurns(
+    const document = (await ctx.turns.run(
       jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch as Buffer),
     )) as KubeObject;
     if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {

@@ -134,7 +134,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
     // Listed from the watch cache on demand: an informer would keep every pod decoded in memory for a rare check.
     const { items } = await ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
     const existing = items.filter((pod) => !isExempt(pod));
-    const warnings = await warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic());
+    const warnings = await warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic(), ctx.turns);
     for (const warning of warnings) attributes.warn(warning);
   };
 

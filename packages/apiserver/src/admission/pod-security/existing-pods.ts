@@ -2,7 +2,7 @@
  * Checks the existing pods of a namespace against a new standard, for the warnings in the response to the label change.
  * Source: k8s.io/pod-security-admission admission/admission.go EvaluatePodsInNamespace
  */
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -17,9 +17,6 @@ interface PodLike extends KubeObject {
 const mostPods = 3000;
 const longestMs = 1000;
 
-/** Time after which the check yields to the event loop. */
-const sliceMs = 10;
-
 /**
  * @param now current time in ms; the check stops after one second
  * @returns warnings, each naming a pod and the violations
@@ -29,9 +26,9 @@ export async function warningsAbout(
   pods: readonly PodLike[],
   { level, version }: LevelVersion,
   now: () => number,
+  turns: Turns,
 ): Promise<string[]> {
   const deadline = now() + longestMs;
-  let sliceEnd = now() + sliceMs;
   const inOrder = oneOfEachFirst(pods);
   const byReason = new Map<string, string[]>();
   let checked = 0;
@@ -42,10 +39,9 @@ export async function warningsAbout(
       byReason.set(text, [...(byReason.get(text) ?? []), metadata.name ?? ""]);
     }
     checked++;
-    if (now() <= sliceEnd) continue;
     if (now() > deadline) break;
-    await nextTurn();
-    sliceEnd = now() + sliceMs;
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
   }
   const warnings: string[] = [];
   if (checked < pods.length) {

@@ -13,6 +13,7 @@ import {
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
@@ -44,6 +45,7 @@ export interface AggregatedOpenApiOptions {
   /** Feature gate OpenAPIV3. */
   readonly v3: boolean;
   readonly queues?: QueueMetrics | undefined;
+  readonly turns?: Turns | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -128,6 +130,7 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     reconcile,
     limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
     metrics: options.queues,
+    turns: options.turns,
     clock,
     log,
   });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alreadyExists, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Storage } from "../../storage/storage.ts";
 import { generatedNameAttempts } from "./name-generation.ts";
 import { newRegistryStore } from "./store.ts";
@@ -16,6 +17,7 @@ test("a store where every generated name is taken says so, and when to try again
     },
   } as unknown as Storage;
   const store = newRegistryStore({
+    turns: new Turns(),
     definition: definitionOf(),
     storage,
   });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
@@ -108,7 +109,7 @@ test("a PUT that was to create becomes an update when another creates first", as
   const plain = await aStore(t, { allowCreateOnUpdate: true });
   const { storage } = plain;
   const strategy: Strategy = { namespaceScoped: true, allowCreateOnUpdate: true, beginCreate: begin };
-  const store = newRegistryStore({ definition: { ...plain.definition, strategy }, storage });
+  const store = newRegistryStore({ turns: new Turns(), definition: { ...plain.definition, strategy }, storage });
   let uid: string | undefined;
   const { change } = interrupted(
     async () => {
@@ -248,7 +249,7 @@ function withBetween(store: RegistryStore, between: () => Promise<unknown>): Reg
       return store.storage.delete(key, options);
     },
   });
-  return newRegistryStore({ definition, storage });
+  return newRegistryStore({ turns: new Turns(), definition, storage });
 }
 
 test("a finalizer that comes between the mark and the removal holds the object", async (t) => {
@@ -315,7 +316,11 @@ test("a generated name is tried a few times, and what was taken is given back on
     return store.storage.create("web/taken", configMap({ name: "taken" }), {});
   };
   await store.storage.create("web/taken", configMap({ name: "taken" }), {});
-  const full = newRegistryStore({ definition: store.definition, storage: storageLike(store.storage, { create }) });
+  const full = newRegistryStore({
+    turns: new Turns(),
+    definition: store.definition,
+    storage: storageLike(store.storage, { create }),
+  });
   await assert.rejects(full.create(ctx(), configMap({ generateName: "job-" }), {}), isAlreadyExists);
   assert.ok(names.size > 1, "another name each time");
   assert.deepEqual(log, ["take", "give back"]);

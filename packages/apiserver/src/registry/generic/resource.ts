@@ -1,4 +1,5 @@
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { ApplyType } from "@coxswain/apimachinery/patch/apply/apply-type";
@@ -212,6 +213,7 @@ export interface RegistryServices {
   /** @throws when the resource is not in the catalogue */
   store(group: string, resource: string): RegistryStore;
   readonly now: () => number;
+  readonly turns: Turns;
   readonly featureEnabled: (gate: string) => boolean;
   /** Signs service-account tokens; undefined without --service-account-signing-key-file. */
   readonly tokenIssuer?: TokenIssuer;

@@ -2,7 +2,7 @@ import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -21,6 +21,7 @@ import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
 export interface RegistryStoreOptions {
   definition: ResourceDefinition;
   storage: Storage;
+  turns: Turns;
   /** Defaults to the definition's. */
   strategy?: Strategy;
   /** --event-ttl, for resources that expire. */
@@ -57,7 +58,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   const remove = newRemove({ definition, strategy, storage, garbageCollection: options.garbageCollection !== false, expiry });
 
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
-    const generated = await inTurns(beforeCreate(definition, strategy, ctx, object));
+    const generated = await options.turns.run(beforeCreate(definition, strategy, ctx, object));
     const undo = await strategy.beginCreate?.(object, ctx);
     let entry: Entry;
     try {
@@ -129,7 +130,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       if (current === undefined) {
         created = true;
         revisionOf(next);
-        await inTurns(beforeCreate(definition, whole, ctx, next));
+        await options.turns.run(beforeCreate(definition, whole, ctx, next));
         delete next.metadata.resourceVersion;
         undo = await strategy.beginCreate?.(next, ctx);
         await request.validateAdmission?.(next, undefined);
@@ -137,7 +138,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       }
       created = false;
       matchRevision(next, current, name);
-      await inTurns(beforeUpdate(definition, strategy, ctx, next, current));
+      await options.turns.run(beforeUpdate(definition, strategy, ctx, next, current));
       keepTimesWhenUnchanged(next, current);
       undo = await strategy.beginUpdate?.(next, current, ctx);
       await request.validateAdmission?.(next, current);

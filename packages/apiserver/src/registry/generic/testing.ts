@@ -1,6 +1,7 @@
 /** Fixtures of this folder's tests: a generic store over a real etcd with its own key prefix, and small objects. */
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
@@ -54,7 +55,7 @@ export async function aStore(
   });
   t.after(() => storageSet.stop());
   const definition = definitionOf(strategy);
-  return newRegistryStore({ definition, storage: storageSet.for(definition), ...options });
+  return newRegistryStore({ definition, storage: storageSet.for(definition), turns: new Turns(), ...options });
 }
 
 /** A storage that answers by `inner`, except for the methods in `changed`. */

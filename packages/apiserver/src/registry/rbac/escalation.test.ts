@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce, inTurns } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { cpuMsOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
 import { compactRules, refuseAggregation, refuseEscalation, uncoveredRules as uncoveredSteps } from "./escalation.ts";
@@ -110,7 +111,7 @@ for (const { name, owned, wanted } of [
 ]) {
   test(`comparing ${name} takes no long turn`, async () => {
     const longest = await longestTurnOf(300, async () => {
-      assert.deepEqual(await inTurns(uncoveredSteps(owned, wanted.toReversed())), []);
+      assert.deepEqual(await new Turns().run(uncoveredSteps(owned, wanted.toReversed())), []);
     });
     assert.ok(longest < 300, `a turn of ${longest} ms`);
   });
@@ -145,6 +146,7 @@ function asking(decision: "allow" | "deny", owned: readonly PolicyRule[], errors
       asked.push(attributes);
       return { decision };
     },
+    turns: new Turns(),
     rbacRules: async () => ({ rules: owned, errors, incomplete: false }),
   };
   return { asked, config: { services: () => services } as unknown as Parameters<typeof refuseEscalation>[0] };

@@ -1,6 +1,6 @@
 import { isForbidden } from "@coxswain/apimachinery/errors/predicates";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
@@ -62,9 +62,10 @@ export async function refuseUncovered(
   target: Target,
   rules: readonly PolicyRule[],
 ): Promise<void> {
-  const owned = await config.services().rbacRules?.(user, target.namespace);
+  const { rbacRules, turns } = config.services();
+  const owned = await rbacRules?.(user, target.namespace);
   if (owned === undefined) return;
-  const missing = await inTurns(uncoveredRules(owned.rules, rules));
+  const missing = await turns.run(uncoveredRules(owned.rules, rules));
   if (missing.length === 0) return;
   const held = `user ${goQuote(user.name)} (groups=${quoteList(user.groups)})`;
   const texts = new Set(compactRules(missing).map(ruleText).sort());

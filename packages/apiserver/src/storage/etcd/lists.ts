@@ -1,5 +1,5 @@
 import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { isSelective, matches } from "../selection.ts";
 import type { Entry, ListRequest, ListResult } from "../storage.ts";
@@ -31,29 +31,13 @@ export interface EtcdListsOptions {
   passOver(err: unknown): void;
   /** Records the call's metrics under `operation` and converts etcd errors to Status errors. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
+  turns: Turns;
 }
 
 /** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
 const pageKeys = 1_000;
-/** Values decoded before yielding to the event loop: at startup, and after a restore of etcd, other requests are waiting. */
-const turnKeys = 25;
-/** Time limit for the same, since a few large or encrypted values take longer. */
-const turnMs = 10;
 
-/** @returns a function to call after each value: it returns a promise to await when it is time to yield to the event loop */
-function newPace(): () => Promise<void> | undefined {
-  let keys = 0;
-  let began = performance.now();
-  return () => {
-    if (++keys < turnKeys && performance.now() - began < turnMs) return undefined;
-    return nextTurn().then(() => {
-      keys = 0;
-      began = performance.now();
-    });
-  };
-}
-
-export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }: EtcdListsOptions): EtcdLists {
+export function newEtcdLists({ client, prefix, read, readCold, passOver, timed, turns }: EtcdListsOptions): EtcdLists {
   function assertReached(minimum: number | undefined, revision: number): void {
     if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
   }
@@ -77,7 +61,6 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
     }
 
     const entries: Entry[] = [];
-    const pace = newPace();
     for (;;) {
       request.signal?.throwIfAborted();
       const wanted = request.limit ? request.limit - entries.length : pageKeys;
@@ -92,11 +75,11 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
       if (revision === 0) revision = page.revision;
       for (let i = 0; i < page.kvs.length; i++) {
         const kv = page.kvs[i] as KeyValue;
+        const turn = turns.next();
+        if (turn) await turn;
         const found = read(kv);
         const entry = found instanceof Promise ? await found : found;
         start = `${kv.key}\0`;
-        const turn = pace();
-        if (turn) await turn;
         if (!matches(request, entry)) continue;
         entries.push(entry);
         if (!request.limit || entries.length < request.limit) continue;
@@ -110,7 +93,6 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
         };
       }
       if (!page.more) return { entries, revision };
-      await nextTurn();
     }
   }
 
@@ -152,14 +134,13 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
     const revision = at === 0 ? page.revision : at;
-    const pace = newPace();
     for (;;) {
       // Prefetch the next page while this one is decoded.
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
       next?.catch(() => {}); // avoids an unhandled rejection; awaited below
       const entries: Entry[] = [];
       for (const kv of page.kvs) {
-        const turn = pace();
+        const turn = turns.next();
         if (turn) await turn;
         try {
           const found = readCold(kv);
@@ -172,7 +153,6 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed }
       onPage(entries);
       if (next === undefined) return revision;
       page = await next;
-      await nextTurn();
     }
   }
 

@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
 import type { ChannelCredentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { etcdErrorOf } from "./errors.ts";
 import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
@@ -79,10 +78,11 @@ async function openChannel(server: string, options: GrpcOptions): Promise<Channe
 
 /** Loads etcd3 after its dependencies, each in an event-loop turn of its own: together they take more than 100 ms of CPU. */
 async function library() {
+  const turn = () => new Promise((resolve) => void setImmediate(resolve));
   await import("protobufjs");
-  await nextTurn();
+  await turn();
   const grpc = await import("@grpc/grpc-js");
-  await nextTurn();
+  await turn();
   return [await import("etcd3"), grpc] as const;
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -19,6 +20,7 @@ async function openStore(t: { after(fn: () => void): void }, mediaType = "applic
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
   const storage = newEtcdStore({
+    turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, mediaType),
     leases: newLeases({ client, clock: realClock }),
@@ -91,6 +93,7 @@ test("an etcd without space refuses writes with 500 and its reason, goes on with
   const warnings: string[] = [];
   const log: Logger = { ...discardLogger, warn: (message) => void warnings.push(message) };
   const storage = newEtcdStore({
+    turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/json"),
     leases: newLeases({ client, clock: realClock }),

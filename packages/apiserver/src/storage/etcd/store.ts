@@ -8,7 +8,7 @@ import {
   resourceExpired,
   tooLargeResourceVersion,
 } from "@coxswain/apimachinery/errors/status-error";
-import { pauseWhenLong } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
@@ -73,6 +73,7 @@ export interface EtcdStoreOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics | undefined;
+  turns: Turns;
 }
 
 const noSpaceWarningMs = 60_000;
@@ -93,7 +94,7 @@ type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
 
 /** Creates the store of the codec's resource; it holds no connection of its own. */
 export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
-  const { client, codec, leases, clock, log, metrics } = options;
+  const { client, codec, leases, clock, log, metrics, turns } = options;
   const transformer = options.transformer ?? identityTransformer;
   const { resource } = codec;
   const prefix = folderPrefix(options.etcdPrefix, storageFolder(resource));
@@ -238,11 +239,10 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
 
   async function create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
     if (options.dryRun) {
-      const pause = pauseWhenLong();
       if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
-      await pause();
+      await turns.next();
       const bytes = codec.toStored(object);
-      await pause();
+      await turns.next();
       return unstored(key, object, bytes);
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
@@ -363,6 +363,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     readCold: coldEntryOf,
     passOver,
     timed,
+    turns,
   });
 
   async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {

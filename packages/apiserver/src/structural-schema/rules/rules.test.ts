@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { type CompiledRule, compileAhead, compileRules, validateRules } from "./rules.ts";
 
@@ -64,7 +65,7 @@ test("rules are compiled ahead in every version, also behind one without a schem
   const count = { type: "integer", "x-kubernetes-validations": [rule] };
   const root = { type: "object", properties: { spec: { type: "object", properties: { count } } } };
   const versions = [{ name: "v1" }, { name: "v2", schema: { openAPIV3Schema: root } }];
-  await compileAhead({ spec: { versions } } as never);
+  await compileAhead(new Turns(), { spec: { versions } } as never);
   assert.notEqual(reads, 0);
   const before = reads;
   compileRules(count as never, false);

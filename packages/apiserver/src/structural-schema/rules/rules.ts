@@ -5,7 +5,8 @@
 
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { inTurns, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { compile, type Program } from "../../cel/program.ts";
@@ -66,8 +67,8 @@ function compileRule(rule: ValidationRule, variables: ReadonlyMap<string, Type>)
  * Compiles all rules and patterns of a definition into the caches, yielding to the event loop. Later synchronous users would
  * otherwise block it.
  */
-export async function compileAhead(definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
-  await inTurns(compileEach(definition));
+export async function compileAhead(turns: Turns, definition: Pick<CustomResourceDefinition, "spec">): Promise<void> {
+  await turns.run(compileEach(definition));
 }
 
 function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<void> {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod, ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -14,8 +15,13 @@ const core = (...names: string[]): object => ({
   resources: names.map((name) => ({ name, kind: name === "pods" ? "Pod" : "ConfigMap", namespaced: true, verbs })),
 });
 
-async function started(t: { after(fn: () => void): void }, prepare: (world: TestContext) => void): Promise<TestContext> {
-  const world = newTestContext(t);
+async function started(
+  t: { after(fn: () => void): void },
+  prepare: (world: TestContext) => void,
+  turns?: Turns,
+): Promise<TestContext> {
+  const made = newTestContext(t);
+  const world = { ...made, ctx: { ...made.ctx, turns } };
   world.client.rawAnswers.set("/api", { versions: ["v1"] });
   world.client.rawAnswers.set("/apis", { groups: [] });
   world.client.rawAnswers.set("/api/v1", core("pods", "configmaps"));
@@ -126,22 +132,27 @@ test("only what some quota bounds is watched", async (t) => {
 test("many pods are counted with pauses in which others have their turn, and one that changes anew", async (t) => {
   let turns = 0;
   let counting = true;
-  const world = await started(t, ({ client }) => {
-    client.put(pods, ...Array.from({ length: 5000 }, (_, i) => asking(`p${i}`, "1m")));
-    client.put(resourceQuotas, aQuota({ cpu: "10" }));
-    const turn = (): void => {
-      turns++;
-      if (counting) setImmediate(turn);
-    };
-    client.react("update", "resourcequotas", () => {
-      counting = false;
-      return undefined;
-    });
-    client.react("list", "resourcequotas", () => {
-      setImmediate(turn);
-      return undefined;
-    });
-  });
+  let nowMs = 0; // each look at the clock takes 10 µs
+  const world = await started(
+    t,
+    ({ client }) => {
+      client.put(pods, ...Array.from({ length: 5000 }, (_, i) => asking(`p${i}`, "1m")));
+      client.put(resourceQuotas, aQuota({ cpu: "10" }));
+      const turn = (): void => {
+        turns++;
+        if (counting) setImmediate(turn);
+      };
+      client.react("update", "resourcequotas", () => {
+        counting = false;
+        return undefined;
+      });
+      client.react("list", "resourcequotas", () => {
+        setImmediate(turn);
+        return undefined;
+      });
+    },
+    new Turns(() => (nowMs += 0.01)),
+  );
   assert.equal(statusIn(world)?.used?.["cpu"], "5");
   assert.ok(turns >= 5, `${turns} turns`);
   world.client.put(pods, asking("p0", "1m", { phase: "Failed" }));

@@ -5,7 +5,7 @@
  */
 
 import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import { nextTurn } from "@coxswain/apimachinery/event-loop/next-turn";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -74,7 +74,7 @@ export class QuotaMonitors {
         evaluator,
         objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
       }));
-    for (const { evaluator, objects } of counted()) await precompute(evaluator, objects);
+    for (const { evaluator, objects } of counted()) await precompute(evaluator, objects, this.#ctx.turns);
     return counted(); // read again, because the caches may have changed while yielding
   }
 
@@ -166,10 +166,11 @@ function memoized(evaluator: QuotaEvaluator): QuotaEvaluator {
   };
 }
 
-/** Evaluates objects in batches and yields in between: 100,000 Pods in one go would block the event loop for seconds. */
-async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[]): Promise<void> {
-  for (const [i, object] of objects.entries()) {
-    if (i % 1000 === 999) await nextTurn();
+/** Evaluates objects in turns: 100,000 Pods in one go would block the event loop for seconds. */
+async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[], turns: Turns | undefined): Promise<void> {
+  for (const object of objects) {
+    const turn = turns?.next();
+    if (turn !== undefined) await turn;
     evaluator.usage(object);
   }
 }

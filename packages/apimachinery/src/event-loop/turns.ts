@@ -1,0 +1,131 @@
+import type { Steps } from "./steps.ts";
+
+/** What long work on the event loop takes of each iteration, in ms, before I/O, timers and others get their turn. */
+export const sliceMs = 5;
+
+/** Bytes whose encryption and sending, after the work itself, count as one slice. */
+const bytesPerSlice = 1024 * 1024;
+/** Bytes of JSON that are decoded, checked or encoded in about one slice. */
+const workBytesPerSlice = 64 * 1024;
+/** Number of served waiters after which the queue is compacted if it never becomes empty. */
+const mostServed = 1024;
+
+/**
+ * The turns of long work on the event loop. A program makes one and passes it to all its parts: per iteration they take at most
+ * `sliceMs` together; then I/O and timers run before the next piece, in the order in which the work asked. A hundred long lists
+ * delay a short request no more than one does.
+ */
+export class Turns {
+  readonly #now: () => number;
+  readonly #schedule: (run: () => void) => void;
+  #waiting: (() => void)[] = [];
+  /** Number of waiters in `waiting` that were resolved. */
+  #served = 0;
+  /** When the first piece of work in this iteration began. */
+  #began: number | undefined;
+  /** Charged to this iteration, in ms. */
+  #charged = 0;
+
+  /**
+   * @param now in ms
+   * @param schedule runs its argument in the next event-loop iteration
+   */
+  constructor(
+    now: () => number = () => performance.now(),
+    schedule: (run: () => void) => void = (run) => void setImmediate(run),
+  ) {
+    this.#now = now;
+    this.#schedule = schedule;
+  }
+
+  /**
+   * To be called before each piece of work, of a few milliseconds at most.
+   * @param sizeBytes size of what a longer piece works on, when known: such pieces that ask in the same moment, before the first
+   * of them has begun, get a turn each
+   * @returns undefined when it may start now, without a microtask; otherwise a promise to await
+   */
+  next(sizeBytes = 0): Promise<void> | undefined {
+    if (this.#began === undefined) this.#begin();
+    else if (this.#served < this.#waiting.length || !this.#hasRoom()) {
+      return new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    if (sizeBytes > workBytesPerSlice) this.charge(sizeBytes / workBytesPerSlice);
+    return undefined;
+  }
+
+  /** Runs the steps in turns. @returns a promise only if they do not end within this one */
+  run<T>(steps: Steps<T>): T | Promise<T> {
+    for (;;) {
+      const turn = this.next();
+      if (turn !== undefined) return this.#goOn(turn, steps);
+      const step = steps.next();
+      if (step.done) return step.value;
+    }
+  }
+
+  /** Charges this iteration for work that is done outside of the pieces. @param part of a slice */
+  charge(part: number): void {
+    if (this.#began === undefined) this.#begin();
+    this.#charged += part * sliceMs;
+  }
+
+  /** Whether a whole slice was charged in this iteration. */
+  get isCharged(): boolean {
+    return this.#began !== undefined && this.#charged >= sliceMs;
+  }
+
+  /** Charges the encryption and sending of bytes that were written to a socket. */
+  wrote(bytes: number): void {
+    this.charge(bytes / bytesPerSlice);
+  }
+
+  async #goOn<T>(turn: Promise<void>, steps: Steps<T>): Promise<T> {
+    await turn;
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+      const next = this.next();
+      if (next !== undefined) await next;
+    }
+  }
+
+  #begin(): void {
+    this.#began = this.#now();
+    this.#charged = 0;
+    this.#schedule(this.#iterate);
+  }
+
+  readonly #iterate = (): void => {
+    this.#began = undefined;
+    if (this.#served < this.#waiting.length) {
+      if (this.#served > mostServed && this.#served > this.#waiting.length / 2) {
+        this.#waiting = this.#waiting.slice(this.#served);
+        this.#served = 0;
+      }
+      this.#begin();
+      this.#serve(); // at least one per iteration, regardless of the clock
+    } else if (this.#served > 0) {
+      this.#waiting = [];
+      this.#served = 0;
+    }
+  };
+
+  #serve(): void {
+    const resolve = this.#waiting[this.#served];
+    if (resolve === undefined) return;
+    this.#served++;
+    resolve();
+    queueMicrotask(this.#afterPiece);
+  }
+
+  /** Ticks run when all microtasks have, hence after the work of the waiter that was served last. */
+  readonly #afterPiece = (): void => process.nextTick(this.#serveMore);
+
+  readonly #serveMore = (): void => {
+    if (this.#hasRoom()) this.#serve();
+  };
+
+  #hasRoom(): boolean {
+    return this.#began !== undefined && this.#now() - this.#began + this.#charged < sliceMs;
+  }
+}
