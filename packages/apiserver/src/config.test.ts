@@ -16,6 +16,14 @@ for (const port of [0, -1, 65_536]) {
   });
 }
 
+test("what is wrong of a flag is told once, in the order of the checks", () => {
+  const start = () => configOf("--goaway-chance=1", "--max-requests-inflight=-1", "--identity-lease-duration-seconds=0");
+  assert.throws(start, {
+    message:
+      "[--max-requests-inflight can not be negative value, --goaway-chance can not be less than 0 or greater than 0.02, --identity-lease-duration-seconds should be a positive number, but value '0' provided]",
+  });
+});
+
 test("a cipher suite that is unknown, or that the runtime lacks, ends the start and is named", () => {
   const start = (suite: string) => () => configOf(`--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA,${suite}`);
   assert.throws(start("TLS_MOON"), { message: "Cipher suite TLS_MOON not supported or doesn't exist" });

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
+import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
@@ -22,7 +23,7 @@ import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
 import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
 import { type ProxyServers, readEgressConfiguration } from "./egress/configuration.ts";
 import { originPatterns } from "./filters/cors.ts";
-import type { ApiserverFlags } from "./flags.ts";
+import { type ApiserverFlags, flagTable } from "./flags.ts";
 import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
 import { type Encryption, readEncryptionConfig } from "./storage/etcd/encryption-config.ts";
 
@@ -63,6 +64,7 @@ const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Nod
 /** @throws ConfigError with every problem. */
 export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   const problems: string[] = [];
+  const rules = newRuleCheck(flagTable.table, flags);
   const check = <T>(make: () => T, fallback: T): T => {
     try {
       return make();
@@ -75,36 +77,24 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     if (!condition) problems.push(problem);
   };
 
-  require(flags["etcd-servers"].length > 0, "--etcd-servers must be specified");
-  require(flags["secure-port"] >= 1 &&
-    flags["secure-port"] <=
-      65_535, `--secure-port ${flags["secure-port"]} must be between 1 and 65535, inclusive. It cannot be turned off with 0`);
-  for (const flag of ["max-requests-inflight", "max-mutating-requests-inflight"] as const)
-    require(flags[flag] >= 0, `--${flag} can not be negative value`);
+  problems.push(...rules.of("etcd-servers", "secure-port", "max-requests-inflight", "max-mutating-requests-inflight"));
   check(() => void opensslCiphers(flags["tls-cipher-suites"]), undefined);
   problems.push(...serviceAccountProblems(flags));
-  require(flags["goaway-chance"] >= 0 &&
-    flags["goaway-chance"] <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02");
-  require(flags["request-timeout"] > 0, "--request-timeout can not be negative value");
-  require(flags["max-requests-inflight"] >= 0, "--max-requests-inflight can not be negative value");
-  require(flags["max-mutating-requests-inflight"] >= 0, "--max-mutating-requests-inflight can not be negative value");
+  problems.push(
+    ...rules.of("service-account-max-token-expiration", "service-account-jwks-uri", "goaway-chance", "request-timeout"),
+  );
   require((flags["tls-cert-file"] === "") ===
     (flags["tls-private-key-file"] === ""), "--tls-cert-file and --tls-private-key-file must be specified together");
-  require(flags["storage-backend"] === "" ||
-    flags["storage-backend"] ===
-      "etcd3", `--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`);
-  require(["application/json", "application/vnd.kubernetes.protobuf"].includes(
-    flags["storage-media-type"],
-  ), `--storage-media-type ${JSON.stringify(flags["storage-media-type"])} is not supported by this server: application/json or application/vnd.kubernetes.protobuf`);
-  require(["master-count", "lease", "none"].includes(
-    flags["endpoint-reconciler-type"],
-  ), `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`);
-  require(flags["apiserver-count"] >
-    0, `--apiserver-count should be a positive number, but value '${flags["apiserver-count"]}' provided`);
+  problems.push(
+    ...rules.of(
+      "storage-backend",
+      "storage-media-type",
+      "endpoint-reconciler-type",
+      "apiserver-count",
+      "kubernetes-service-node-port",
+    ),
+  );
   const servicePort = flags["kubernetes-service-node-port"];
-  require(servicePort >= 0 &&
-    servicePort <=
-      65_535, `--kubernetes-service-node-port ${servicePort} must be between 0 and 65535, inclusive. If 0, the Kubernetes master service will be of type ClusterIP`);
   const nodePorts = flags["service-node-port-range"];
   require(servicePort <= 0 ||
     (servicePort >= nodePorts.first &&
@@ -154,9 +144,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       () => true,
     ),
   };
-  for (const name of ["identity-lease-duration-seconds", "identity-lease-renew-interval-seconds"] as const) {
-    require(flags[name] > 0, `--${name} should be a positive number, but value '${flags[name]}' provided`);
-  }
+  problems.push(...rules.others());
   require(config.served(
     "apiregistration.k8s.io",
     "v1",
@@ -223,9 +211,6 @@ function serviceRange(text: string): string[] {
   return ranges;
 }
 
-const longestTokenMs = 2 ** 32 * 1000;
-const shortestTokenMs = 3_600_000;
-
 /** Source: pkg/kubeapiserver/options/authentication.go Validate, cmd/kube-apiserver/app/options/validation.go validateTokenRequest */
 function serviceAccountProblems(flags: ApiserverFlags): string[] {
   const problems: string[] = [];
@@ -245,14 +230,6 @@ function serviceAccountProblems(flags: ApiserverFlags): string[] {
     );
   }
   if (signs && flags["service-account-key-file"].length === 0) problems.push("service-account-key-file is a required flag");
-  const longestMs = flags["service-account-max-token-expiration"];
-  if (longestMs !== 0 && (longestMs < shortestTokenMs || longestMs > longestTokenMs)) {
-    problems.push("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds");
-  }
-  const jwksUri = flags["service-account-jwks-uri"];
-  if (jwksUri !== "" && !jwksUri.startsWith("https://")) {
-    problems.push(`service-account-jwks-uri requires https scheme, parsed as: ${jwksUri}`);
-  }
   return problems;
 }
 

@@ -4,6 +4,7 @@ import { checkDurations } from "@coxswain/apimachinery/controller/leader-electio
 import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { type FeatureGates, newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { cloudControllers } from "./cloud/without-cloud.ts";
@@ -12,16 +13,8 @@ import { cloudConfigOf } from "./config/cloud.ts";
 import type { Concurrency, ControllerManagerConfig } from "./config/controller-manager-config.ts";
 import { volumesConfigOf } from "./config/volumes.ts";
 import { nodeIpamConfigOf } from "./controllers/nodeipam/config.ts";
-import type { ControllerManagerFlags } from "./flags.ts";
+import { type ControllerManagerFlags, flagTable } from "./flags.ts";
 import { leaderMigrationOf } from "./leader-migration.ts";
-
-/** Flags with a minimum and maximum in upstream. */
-const bounds = [
-  ["concurrent-service-endpoint-syncs", 1, 50],
-  ["max-endpoints-per-slice", 1, 1000],
-  ["mirroring-concurrent-service-endpoint-syncs", 1, 50],
-  ["mirroring-max-endpoints-per-subset", 1, 1000],
-] as const;
 
 /**
  * Validates the flags and computes the configuration; reads the PEM, template and migration files that flags name.
@@ -69,11 +62,8 @@ export function completeConfig(
     ttlAfterFinished: flags["concurrent-ttl-after-finished-syncs"],
     ephemeralVolume: flags["concurrent-ephemeralvolume-syncs"],
   };
-  if (concurrency.ephemeralVolume < 1) errors.push("concurrent-ephemeralvolume-syncs must be greater than 0");
-  for (const [flag, least, most] of bounds) {
-    if (flags[flag] < least) errors.push(`${flag} must not be less than ${least}, but got ${flags[flag]}`);
-    else if (flags[flag] > most) errors.push(`${flag} must not be more than ${most}, but got ${flags[flag]}`);
-  }
+  const rules = newRuleCheck(flagTable.table, flags);
+  errors.push(...rules.of("concurrent-ephemeralvolume-syncs"), ...rules.others());
   if (errors.length > 0) throw new ConfigError(errors.join("; "));
   return {
     controllers,

@@ -43,6 +43,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     testing: "what the tests of all packages share",
   }),
   "controller-manager": inOrder({
+    flags: "",
     "flags.ts": "",
     pods: "states of pods, adoption, creating and deleting them",
     "leader-migration.ts": "",
@@ -247,7 +248,8 @@ export const apiserverModules: readonly Module[] = [
   { path: "kube-apiserver.ts", imports: ["*"] },
   // Nothing may be loaded before the compiled code of it is looked for.
   { path: "main.ts", imports: ["kube-apiserver.ts"] },
-  { path: "flags.ts", imports: [] },
+  { path: "flags.ts", imports: ["flags"] },
+  { path: "flags", imports: [] },
 ];
 
 /** Packages that may import only apimachinery. Tools and e2e may import any. */

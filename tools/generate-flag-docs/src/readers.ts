@@ -17,7 +17,7 @@ const withComponentServer = ["scheduler", "controller-manager", "cluster-service
  */
 export function flagsThatAreRead({ package: folder, program, settings = {} }: DocumentedProgram): Set<string> {
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
-    (file) => !file.endsWith(".test.ts") && !/\/src\/flags\.ts$|\/src\/settings\/|\/testing\//.test(file),
+    (file) => !file.endsWith(".test.ts") && !/\/src\/flags(\.ts$|\/)|\/src\/settings\/|\/testing\//.test(file),
   );
   const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");

@@ -1,3 +1,4 @@
+import type { Rule } from "./rules.ts";
 import { bool, duration, int, ip, level, namedCertKeys, string, stringSlice, text, uint } from "./types.ts";
 
 /** Flags shared by several programs. Not grouped into sections here, because the programs show them in different ones. */
@@ -70,8 +71,14 @@ export const loggingFlags = {
   }),
 };
 
+interface ServingDefaults {
+  readonly certDir: string;
+  readonly securePort: number;
+  readonly portRule?: Rule<number>;
+}
+
 /** Flags of a component's secure port. Source: apiserver pkg/server/options/serving.go */
-export const servingFlags = ({ certDir, securePort }: { certDir: string; securePort: number }) => ({
+export const servingFlags = ({ certDir, securePort, portRule }: ServingDefaults) => ({
   "bind-address": ip({
     default: "0.0.0.0",
     help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
@@ -89,6 +96,7 @@ export const servingFlags = ({ certDir, securePort }: { certDir: string; secureP
   }),
   "secure-port": int({
     default: securePort,
+    ...(portRule === undefined ? {} : { must: portRule }),
     help: "The port on which to serve HTTPS with authentication and authorization.",
   }),
   "tls-cert-file": string({

@@ -1,0 +1,66 @@
+import { bool, duration, float, int, int32, string } from "@coxswain/apimachinery/flags/types";
+
+/** Nodes: address ranges, health, eviction. */
+
+export const nodeIpamFlags = {
+  "node-cidr-mask-size": int32({ help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6." }),
+  "node-cidr-mask-size-ipv4": int32({
+    help: "Mask size of a node's IPv4 CIDR in a dual-stack cluster. Default is 24.",
+  }),
+  "node-cidr-mask-size-ipv6": int32({
+    help: "Mask size of a node's IPv6 CIDR in a dual-stack cluster. Default is 64.",
+  }),
+  "service-cluster-ip-range": string({
+    help: "CIDR ranges from which cluster IPs of services are given; they must not overlap with those of nodes and pods. At most two, one of each family.",
+  }),
+};
+
+export const nodeLifecycleFlags = {
+  "deleting-pods-burst": int({ hidden: true, deprecated: "it has no effect.", wired: false, help: "Burst of node evictions." }),
+  "deleting-pods-qps": float({
+    default: 0.1,
+    hidden: true,
+    deprecated: "it has no effect.",
+    wired: false,
+    help: "Rate of node evictions.",
+  }),
+  "enable-taint-manager": bool({
+    default: true,
+    help: "If true, pods are evicted from nodes with NoExecute taints that they do not tolerate.",
+  }),
+  "large-cluster-size-threshold": int32({
+    default: 50,
+    help: "Number of nodes from which a cluster counts as large for evictions. In smaller ones --secondary-node-eviction-rate is taken as 0.",
+  }),
+  "node-eviction-rate": float({
+    default: 0.1,
+    help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. A zone is the whole cluster where there are none.",
+  }),
+  "node-monitor-grace-period": duration({
+    default: "40s",
+    help: "How long a running node may be silent before it is marked unhealthy. Must be several times the kubelet's status update period.",
+  }),
+  "node-startup-grace-period": duration({
+    default: "1m0s",
+    help: "How long a starting node may be silent before it is marked unhealthy.",
+  }),
+  "pod-eviction-timeout": duration({
+    default: "5m0s",
+    help: "The grace period for deleting pods on failed nodes.",
+  }),
+  "register-retry-count": int({
+    default: 10,
+    hidden: true,
+    deprecated: "it has no effect.",
+    wired: false,
+    help: "Retries of the first node registration.",
+  }),
+  "secondary-node-eviction-rate": float({
+    default: 0.01,
+    help: "Nodes a second whose pods are deleted when a node fails while its zone is unhealthy. Taken as 0 in small clusters.",
+  }),
+  "unhealthy-zone-threshold": float({
+    default: 0.55,
+    help: "The share of nodes in a zone that must not be ready (three at least) for the zone to be unhealthy.",
+  }),
+};
