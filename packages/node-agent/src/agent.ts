@@ -276,6 +276,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     metrics,
     probeMetrics,
     podLogsDir,
+    cgroupParentOf: cgroups.parentOf,
     intake,
     status,
     usages,

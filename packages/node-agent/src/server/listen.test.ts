@@ -46,6 +46,8 @@ async function listening(t: TestContext, config: Partial<AgentConfig>, health: (
     metrics: newMetricsRegistry(),
     probeMetrics: newMetricsRegistry(),
     podLogsDir: dir,
+    cgroupParentOf: () => "",
+    sandboxImage: "pause",
     pods: () => [],
     podByName: () => undefined,
     statusOf: () => undefined,

@@ -1,6 +1,7 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ContainerKind } from "../pod/pod.ts";
 import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
+import { MetricText } from "./metric-text.ts";
 import type { Summary } from "./stats.ts";
 
 const containerTypes: Readonly<Record<ContainerKind, string>> = {
@@ -185,47 +186,6 @@ export function resourceMetrics(stats: Summary): string {
   return text.toString();
 }
 
-/** `/metrics/cadvisor`, reduced to the metrics that dashboards and autoscalers commonly use. */
-export function cadvisorMetrics(stats: Summary, machine: { cpuCount: number; memoryBytes: number }): string {
-  const text = new MetricText();
-  const labelsOf = (ref: { namespace: string; name: string }, container: string): Record<string, string> => ({
-    container,
-    namespace: ref.namespace,
-    pod: ref.name,
-  });
-  text.family("container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.");
-  for (const pod of stats.pods) {
-    for (const { name, cpu } of pod.containers) {
-      text.sample(
-        "container_cpu_usage_seconds_total",
-        { ...labelsOf(pod.podRef, name), cpu: "total" },
-        (cpu.usageCoreNanoSeconds ?? 0) / 1e9,
-      );
-    }
-  }
-  const memory: readonly [string, string, "workingSetBytes" | "usageBytes" | "rssBytes"][] = [
-    ["container_memory_working_set_bytes", "Current working set in bytes.", "workingSetBytes"],
-    [
-      "container_memory_usage_bytes",
-      "Current memory usage in bytes, including all memory regardless of when it was accessed",
-      "usageBytes",
-    ],
-    ["container_memory_rss", "Size of RSS in bytes.", "rssBytes"],
-  ];
-  for (const [name, help, field] of memory) {
-    text.family(name, "gauge", help);
-    for (const pod of stats.pods) {
-      for (const container of pod.containers)
-        text.sample(name, labelsOf(pod.podRef, container.name), container.memory[field] ?? 0);
-    }
-  }
-  text.family("machine_cpu_cores", "gauge", "Number of logical CPU cores.");
-  text.sample("machine_cpu_cores", {}, machine.cpuCount);
-  text.family("machine_memory_bytes", "gauge", "Amount of memory installed on the machine.");
-  text.sample("machine_memory_bytes", {}, machine.memoryBytes);
-  return text.toString();
-}
-
 function* containers(
   stats: Summary,
 ): Generator<{ labels: Record<string, string>; container: Summary["pods"][number]["containers"][number] }> {
@@ -236,24 +196,4 @@ function* containers(
 
 function podLabels(ref: { namespace: string; name: string }): Record<string, string> {
   return { namespace: ref.namespace, pod: ref.name };
-}
-
-/** Prometheus text format for metrics that are computed per scrape. */
-class MetricText {
-  #lines: string[] = [];
-
-  family(name: string, type: "counter" | "gauge", help: string): void {
-    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
-  }
-
-  sample(name: string, labels: Readonly<Record<string, string>>, value: number, time?: string): void {
-    const pairs = Object.entries(labels).map(([key, text]) => `${key}=${JSON.stringify(text)}`);
-    this.#lines.push(
-      `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}${time === undefined ? "" : ` ${time}`}`,
-    );
-  }
-
-  toString(): string {
-    return `${this.#lines.join("\n")}\n`;
-  }
 }

@@ -14,7 +14,8 @@ import { type Auth, newAuth } from "./auth.ts";
 import { type Listening, listen } from "./listen.ts";
 import type { ServerContext } from "./server.ts";
 
-export interface OpenServersOptions extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir"> {
+export interface OpenServersOptions
+  extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir" | "cgroupParentOf"> {
   config: AgentConfig;
   featureGates: FeatureGates;
   identity: NodeIdentity;
@@ -34,7 +35,7 @@ export interface OpenServersOptions extends Pick<ServerContext, "runtime" | "met
 /** Starts the agent's HTTP servers. `signal` stops watching the client CA file; the servers are stopped by `close`. */
 export function openServers(options: OpenServersOptions): Promise<Listening> {
   const { config, identity, intake, status, events, clock, log } = options;
-  const { runtime, metrics, probeMetrics, podLogsDir, startedAt } = options;
+  const { runtime, metrics, probeMetrics, podLogsDir, cgroupParentOf, startedAt } = options;
   const { machine, nodeName, ips } = identity;
   const { sources } = intake;
   const { now } = clock;
@@ -50,6 +51,8 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
       metrics,
       probeMetrics,
       podLogsDir,
+      cgroupParentOf,
+      sandboxImage: config.sandboxImage,
       pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
       podByName: intake.named,
       statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,

@@ -106,6 +106,8 @@ async function serve(
       metrics: newMetricsRegistry(),
       probeMetrics: newMetricsRegistry(),
       podLogsDir: dir,
+      cgroupParentOf: () => "",
+      sandboxImage: "pause",
       debuggingHandlers: !options.readOnly,
       debugPages: options.readOnly ? undefined : newDebugPages({ log: newLogger({ write: () => undefined }), clock }),
       pods: () => [pod],

@@ -8,8 +8,9 @@ import type { NodePod } from "../pod/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import type { Auth } from "./auth.ts";
+import { newCadvisor } from "./cadvisor/cadvisor.ts";
 import { serveLogs } from "./logs.ts";
-import { cadvisorMetrics, resourceMetrics } from "./metrics.ts";
+import { resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 import { serveAttach, serveExec, servePortForward, serveRun } from "./streaming.ts";
 import { serveSystemLogs } from "./system-logs.ts";
@@ -28,6 +29,9 @@ export interface ServerContext {
   systemLogsDir?: string | undefined;
   /** Wanted Pods with their current status. */
   pods: () => readonly NodePod[];
+  /** Parent cgroup of a Pod's containers; `""` when the runtime decides. */
+  cgroupParentOf: (pod: NodePod) => string;
+  sandboxImage: string;
   podByName: (namespace: string, name: string) => NodePod | undefined;
   statusOf: (pod: NodePod) => PodStatus | undefined;
   stats: StatsContext;
@@ -53,6 +57,8 @@ const json = { "content-type": "application/json" };
  */
 export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   const sampler = newCpuSampler();
+  const { runtime, pods, cgroupParentOf, sandboxImage, machine, now } = context;
+  const cadvisor = newCadvisor({ runtime, pods, cgroupParentOf, sandboxImage, machine, now });
   const sendJson = (exchange: Exchange, value: unknown): void => exchange.respond(200, json, JSON.stringify(value));
   const sendText = (exchange: Exchange, body: string): void =>
     exchange.respond(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }, body);
@@ -81,7 +87,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
           case undefined:
             return answerMetrics(exchange, context.metrics);
           case "cadvisor":
-            return sendText(exchange, cadvisorMetrics(await summary(context.stats, sampler), context.machine));
+            return sendText(exchange, await cadvisor());
           case "resource":
             return sendText(exchange, resourceMetrics(await summary(context.stats, sampler)));
           case "probes":
