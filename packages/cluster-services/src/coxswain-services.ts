@@ -32,6 +32,14 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     process.stdout.write(toYaml({ apiVersion: "v1", kind: "List", items }));
     return;
   }
+  if (flags.cleanup) {
+    const [{ settingsOf }, { cleanUp }, { runProgram }] = await Promise.all([
+      import("./services/part.ts"),
+      import("./services/iptables.ts"),
+      import("./host/run-program.ts"),
+    ]);
+    return cleanUp(settingsOf(flags).prefix, runProgram);
+  }
   const clock = realClock;
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const clientConfig = await configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {

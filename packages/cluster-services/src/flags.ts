@@ -7,7 +7,7 @@ import {
   loggingFlags,
   servingFlags,
 } from "@coxswain/apimachinery/flags/shared-flags";
-import { bool, float, int, int32, ip, string, stringSlice } from "@coxswain/apimachinery/flags/types";
+import { bool, duration, float, int, int32, ip, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 
 /** Every flag of coxswain-services, by name; a section for each part that has flags of its own. */
 export const flagTable = flags(
@@ -32,6 +32,33 @@ export const flagTable = flags(
       help: "Prints the RBAC objects of the chosen parts as YAML, for kubectl apply, and exits.",
     }),
     profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
+  }),
+  section("Services", {
+    cleanup: bool({ help: "Removes the rules of Services, also those of a process that was killed, and exits." }),
+    "cluster-cidr": stringSlice({
+      help: "Networks of the pods of all nodes, one of each IP family. Connections from elsewhere to cluster IPs are masqueraded. Empty: those are not.",
+    }),
+    "iptables-chain-prefix": string({
+      default: "COX-",
+      help: "Begins the name of every chain of rules, so that several clusters can share a machine.",
+    }),
+    "iptables-localhost-nodeports": bool({
+      default: true,
+      help: "Whether node ports answer on 127.0.0.1. It makes the kernel route that network; a rule keeps others from it.",
+    }),
+    "iptables-masquerade-bit": int32({
+      default: 14,
+      help: "The bit of the packet mark that asks for masquerading. Within [0, 31].",
+    }),
+    "iptables-sync-period": duration({
+      default: "30s",
+      help: "How often the kernel is asked whether the rules are still there.",
+      check: (ms) => (ms > 0 ? undefined : "must be greater than 0"),
+    }),
+    "masquerade-all": bool({ help: "Masquerades all connections to cluster IPs." }),
+    "nodeport-addresses": stringSlice({
+      help: "Networks of the node's addresses that node ports answer on. Empty: all addresses.",
+    }),
   }),
   section("DNS", {
     "cluster-dns": string({

@@ -4,6 +4,18 @@ import type { PartDefinition } from "./part.ts";
 /** All parts, in start order. A part's code is in the folder of its name. */
 export const parts: readonly PartDefinition[] = [
   {
+    name: "services",
+    runs: "node",
+    onByDefault: true,
+    rights: {
+      cluster: [
+        { apiGroups: [""], resources: ["services", "nodes"], verbs: ["list", "watch"] },
+        { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
+      ],
+    },
+    load: async () => (await import("./services/part.ts")).startServices,
+  },
+  {
     name: "dns",
     runs: "node",
     onByDefault: true,

@@ -95,7 +95,8 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
   "cluster-services": inOrder({
     "flags.ts": "",
     "part.ts": "what a part is: how it starts, its health check, its rights",
-    services: "",
+    host: "programs of the machine",
+    services: "cluster IPs, node ports and external addresses of Services, as rules in the kernel",
     "pod-network": "",
     dns: "",
     "metrics-api": "",

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { aService } from "../testing/objects.ts";
+import { newHealthCheckPorts } from "./health-check-ports.ts";
+
+const events: string[] = [];
+const recorder = {
+  event: (_object: unknown, type: string, reason: string, message: string) => void events.push(`${type} ${reason} ${message}`),
+  flush: () => Promise.resolve(),
+};
+const options = { recorder, log: discardLogger, nodeName: "n1" };
+
+/** A loopback address that nothing else on the machine uses, so that ports can be chosen. */
+const host = `127.88.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+const lb = (healthCheckNodePort: number) =>
+  aService("lb", { type: "LoadBalancer", externalTrafficPolicy: "Local", healthCheckNodePort });
+
+test("answers whether the node has endpoints of the Service, and no longer when it is gone", async (t) => {
+  const ports = newHealthCheckPorts(options, host);
+  t.after(() => ports.close());
+  const port = 20_001;
+  ports.set(lb(port), 2);
+  const ask = () => fetch(`http://${host}:${port}/`).catch(() => undefined);
+  await waitFor(async () => (await ask())?.status === 200);
+  const answer = await ask();
+  assert.equal(answer?.headers.get("content-type"), "application/json");
+  assert.deepEqual(await answer?.json(), { service: { namespace: "default", name: "lb" }, localEndpoints: 2 });
+  ports.set(lb(port), 0);
+  assert.equal((await ask())?.status, 503);
+  ports.remove("default/lb");
+  assert.equal(await ask(), undefined);
+});
+
+test("a taken port is an event on the Service, and is tried again at its next change", async (t) => {
+  const taken = createServer();
+  const port = 20_002;
+  await new Promise<void>((resolve) => taken.listen(port, host, () => resolve()));
+  const ports = newHealthCheckPorts(options, host);
+  t.after(() => ports.close());
+  ports.set(lb(port), 1);
+  await waitFor(() => events.length === 1);
+  assert.match(
+    events[0] ?? "",
+    /^Warning FailedToStartServiceHealthcheck node n1 failed to start healthcheck "default\/lb" on port \d+: /,
+  );
+  await new Promise((resolve) => taken.close(resolve));
+  ports.set(lb(port), 1);
+  await waitFor(async () => (await fetch(`http://${host}:${port}/`).catch(() => undefined))?.status === 200);
+});

@@ -1,0 +1,87 @@
+import type { RunProgram } from "../host/run-program.ts";
+import { type Jump, type Table, tables } from "./rule-set.ts";
+import type { Family } from "./service-port.ts";
+
+/** The kernel's rules of one family, by Debian's iptables. */
+export interface Iptables {
+  /** Each table of the text is replaced atomically; chains that it does not name stay. */
+  restore(text: string): Promise<void>;
+  /** Names of the chains that begin with the prefix. */
+  chains(prefix: string): Promise<Map<Table, string[]>>;
+  /** Those of the jumps that the kernel lacks. */
+  missing(jumps: readonly Jump[]): Promise<Jump[]>;
+}
+
+/** Waits for another program that holds the lock of iptables. */
+const wait = ["-w", "5"];
+
+export function newIptables(family: Family, run: RunProgram): Iptables {
+  const name = family === "IPv4" ? "iptables" : "ip6tables";
+  return {
+    restore: async (text) => void (await run(`${name}-restore`, [...wait, "--noflush"], text)),
+    async chains(prefix) {
+      const found = new Map<Table, string[]>();
+      for (const table of tables) found.set(table, chainsIn(await run(`${name}-save`, ["-t", table]), prefix));
+      return found;
+    },
+    async missing(jumps) {
+      const places = Object.values(Object.groupBy(jumps, ({ table, from }) => `${table} ${from}`)) as Jump[][];
+      const missing: Jump[] = [];
+      for (const place of places) {
+        const { table, from } = place[0] as Jump;
+        const present = new Set((await run(name, [...wait, "-t", table, "-S", from])).split("\n"));
+        missing.push(...place.filter(({ rule }) => !present.has(`-A ${from} ${rule}`)));
+      }
+      return missing;
+    },
+  };
+}
+
+/** Pure: the chains of a table with the prefix. @param saved output of `iptables-save` */
+export const chainsIn = (saved: string, prefix: string): string[] =>
+  [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string).filter((chain) => chain.startsWith(prefix));
+
+/** Pure: input for `restore` that adds the jumps, before all other rules. */
+export const addingJumps = (jumps: readonly Jump[]): string =>
+  tables
+    .map((table) => jumps.filter((jump) => jump.table === table))
+    .filter((own) => own.length > 0)
+    .map((own) =>
+      [`*${own[0]?.table}`, ...own.toReversed().map(({ from, rule }) => `-I ${from} ${rule}`), "COMMIT", ""].join("\n"),
+    )
+    .join("");
+
+/** Pure: input for `restore` that removes the chains with the prefix and all rules that lead to them. */
+export function removing(saved: string, prefix: string): string {
+  const parts = saved.split(/^(?=\*)/m).flatMap((text) => {
+    const table = /^\*(\S+)/.exec(text)?.[1];
+    const chains = chainsIn(text, prefix);
+    if (table === undefined || chains.length === 0) return [];
+    const own = new Set(chains);
+    const leading = text.split("\n").filter((line) => {
+      const [, from = ""] = /^-A (\S+) /.exec(line) ?? [];
+      return from !== "" && !own.has(from) && own.has(/ -[jg] (\S+)/.exec(line)?.[1] ?? "");
+    });
+    return [
+      `*${table}`,
+      ...chains.map((chain) => `:${chain} - [0:0]`),
+      ...leading.map((line) => line.replace(/^-A/, "-D")),
+      ...chains.map((chain) => `-X ${chain}`),
+      "COMMIT",
+      "",
+    ];
+  });
+  return parts.join("\n");
+}
+
+/** Removes everything that `prefix` begins, in both families. A family that the machine does not have is passed over. */
+export async function cleanUp(prefix: string, run: RunProgram): Promise<void> {
+  for (const name of ["iptables", "ip6tables"]) {
+    const saved = await run(`${name}-save`, []).catch((err: unknown) => {
+      if (name === "iptables") throw err;
+      return "";
+    });
+    const text = removing(saved, prefix);
+    if (text !== "") await run(`${name}-restore`, [...wait, "--noflush"], text);
+  }
+}

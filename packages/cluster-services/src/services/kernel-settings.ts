@@ -1,0 +1,45 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { RunProgram } from "../host/run-program.ts";
+
+const bridgeCalls = "/proc/sys/net/bridge/bridge-nf-call-iptables";
+
+/**
+ * Sets what the rules need of the kernel.
+ * @returns whether packets between ports of a bridge pass the rules (module br_netfilter). If not, answers of a pod to another one of
+ * its node do not come back through the rules that changed their destination, unless they are masqueraded
+ */
+export async function prepareKernel({
+  localhostNodePorts,
+  run,
+  log,
+}: {
+  localhostNodePorts: boolean;
+  run: RunProgram;
+  log: Logger;
+}): Promise<boolean> {
+  set("/proc/sys/net/ipv4/ip_forward", log);
+  // Else a packet from 127.0.0.1 to a node port cannot leave for its endpoint.
+  if (localhostNodePorts) set("/proc/sys/net/ipv4/conf/all/route_localnet", log);
+  if (!existsSync(bridgeCalls)) await run("modprobe", ["br_netfilter"]).catch(() => ""); // built in, or not there
+  return existsSync(bridgeCalls) && set(bridgeCalls, log);
+}
+
+function set(file: string, log: Logger): boolean {
+  try {
+    if (readFileSync(file, "utf8").trim() !== "1") writeFileSync(file, "1");
+    return true;
+  } catch (err) {
+    log.error("cannot set a kernel parameter", err, { file });
+    return false;
+  }
+}
+
+/** Whether the machine has IPv6 and its rules. */
+export async function hasIpv6(run: RunProgram): Promise<boolean> {
+  if (!existsSync("/proc/net/if_inet6")) return false;
+  return run("ip6tables", ["-w", "5", "-t", "nat", "-S", "OUTPUT"]).then(
+    () => true,
+    () => false,
+  );
+}

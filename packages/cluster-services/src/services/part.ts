@@ -1,0 +1,167 @@
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ServicesFlags } from "../flags.ts";
+import { runProgram } from "../host/run-program.ts";
+import type { Part, PartContext } from "../part.ts";
+import { type HealthCheckPorts, newHealthCheckPorts } from "./health-check-ports.ts";
+import { hasIpv6, prepareKernel } from "./kernel-settings.ts";
+import { newProxyMetrics } from "./metrics.ts";
+import type { RuleSettings } from "./port-rules.ts";
+
+import { type Family, servicePorts, type ThisNode } from "./service-port.ts";
+import { newServiceRules, type ServiceRules } from "./service-rules.ts";
+
+/** Services: sends connections to Services on to their endpoints by rules in the kernel, as kube-proxy does. */
+export async function startServices(context: PartContext): Promise<Part> {
+  const { flags, informers, nodeName, clock, signal, fail } = context;
+  const { log, metrics, recorder } = context;
+  const settings = settingsOf(flags);
+  const serviceInformer = informers.for<Service>(services);
+  const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
+  const nodeInformer = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  sliceInformer.addIndex(byServiceIndex, byService);
+  await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
+
+  const bridgePassesRules = await prepareKernel({ localhostNodePorts: settings.localhostNodePorts, run: runProgram, log });
+  if (!bridgePassesRules)
+    log.warn("packets between pods of this node do not pass the rules; they are masqueraded (br_netfilter)");
+  const present: Family[] = (await hasIpv6(runProgram)) ? ["IPv4", "IPv6"] : ["IPv4"];
+  signal.throwIfAborted();
+
+  const thisNode = (): ThisNode => ({
+    name: nodeName,
+    zone: nodeInformer.lister.get(nodeName)?.metadata.labels?.["topology.kubernetes.io/zone"],
+  });
+  const families = present.map((family): ServiceRules => {
+    const isOfFamily = (cidr: string): boolean => parseCidr(cidr)?.family === (family === "IPv4" ? 4 : 6);
+    const podCidrs = nodeInformer.lister.get(nodeName)?.spec?.podCIDRs ?? [];
+    return newServiceRules({
+      settings: { ...settings, family, clusterCidr: flags["cluster-cidr"].find(isOfFamily) },
+      keys: () => serviceInformer.lister.list().map(keyOf),
+      portsOf(key) {
+        const service = serviceInformer.lister.get(key);
+        return service === undefined ? [] : servicePorts(service, slicesOf(sliceInformer.lister, key), thisNode(), family);
+      },
+      masqueradedNetworks: bridgePassesRules ? [] : podCidrs.filter(isOfFamily),
+      checkPeriodMs: flags["iptables-sync-period"],
+      run: runProgram,
+      metrics: newProxyMetrics(metrics),
+      ...{ log, clock },
+    });
+  });
+  const healthChecks = newHealthCheckPorts({ recorder, log, nodeName });
+  const changed = (key: ObjectKey, triggers?: readonly number[]): void => {
+    for (const rules of families) rules.changed(key, triggers);
+    setHealthCheck(healthChecks, serviceInformer.lister.get(key), key, slicesOf(sliceInformer.lister, key), thisNode());
+  };
+  watch(context, { changed, allChanged: () => families.forEach((rules) => void rules.allChanged()), thisNode });
+  const running = Promise.all(families.map((rules) => rules.run(signal)));
+  running.catch(fail);
+  return {
+    check() {
+      for (const rules of families) rules.check();
+    },
+    // The rules stay: a restart must not end connections. `--cleanup` removes them.
+    async stop() {
+      await Promise.all([running, healthChecks.close()]);
+    },
+  };
+}
+
+/** Tells the rules which Services have changed, with everything that is there already. */
+function watch(
+  { informers, metrics, nodeName, clock }: PartContext,
+  { changed, allChanged, thisNode }: { changed: ServiceRules["changed"]; allChanged(): void; thisNode(): ThisNode },
+): void {
+  const { serviceChanges, endpointChanges } = newProxyMetrics(metrics);
+  const serviceChanged = (service: Service): void => {
+    serviceChanges.inc();
+    changed(keyOf(service));
+  };
+  const startedAt = clock.now();
+  const sliceChanged = (slice: EndpointSlice): void => {
+    endpointChanges.inc();
+    const at = parseTime(slice.metadata.annotations?.["endpoints.kubernetes.io/last-change-trigger-time"] ?? "");
+    for (const key of byService(slice)) changed(key, at === undefined || at < startedAt ? [] : [at]);
+  };
+  informers.for<Service>(services).addHandler({
+    added: serviceChanged,
+    updated: (_, now) => serviceChanged(now),
+    deleted: serviceChanged,
+  });
+  informers.for<EndpointSlice>(endpointSlices).addHandler({
+    added: sliceChanged,
+    updated(old, now) {
+      if (old.metadata.labels?.[serviceLabel] !== now.metadata.labels?.[serviceLabel]) sliceChanged(old);
+      sliceChanged(now);
+    },
+    deleted: sliceChanged,
+  });
+  let zone = thisNode().zone;
+  const nodeChanged = (): void => {
+    if (thisNode().zone === zone) return; // its heartbeats
+    zone = thisNode().zone;
+    allChanged();
+  };
+  const own = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  own.addHandler({ added: nodeChanged, updated: nodeChanged, deleted: nodeChanged });
+}
+
+function setHealthCheck(
+  healthChecks: HealthCheckPorts,
+  service: Service | undefined,
+  key: ObjectKey,
+  slices: readonly EndpointSlice[],
+  node: ThisNode,
+): void {
+  if (service === undefined) {
+    healthChecks.remove(key);
+    return;
+  }
+  const local = slices.flatMap(({ endpoints }) =>
+    endpoints.filter(({ nodeName, conditions }) => nodeName === node.name && conditions?.ready !== false),
+  );
+  healthChecks.set(service, new Set(local.map(({ addresses }) => addresses[0])).size);
+}
+
+const serviceLabel = "kubernetes.io/service-name";
+const byServiceIndex = "service";
+const byService = ({ metadata }: EndpointSlice): string[] => {
+  const name = metadata.labels?.[serviceLabel];
+  return name === undefined ? [] : [toKey(metadata.namespace, name)];
+};
+const slicesOf = (lister: Lister<EndpointSlice>, key: ObjectKey): EndpointSlice[] => lister.byIndex(byServiceIndex, key);
+
+/** The kernel allows 28 characters, and the longest name after the prefix has 14. */
+const longestPrefix = 14;
+
+/** @throws ConfigError for an invalid flag */
+export function settingsOf(flags: ServicesFlags): RuleSettings {
+  const prefix = flags["iptables-chain-prefix"];
+  if (!/^[A-Za-z][\w-]*$/.test(prefix) || prefix.length > longestPrefix)
+    throw new ConfigError(
+      `--iptables-chain-prefix must begin with a letter and have at most ${longestPrefix} letters, digits, - and _`,
+    );
+  const masqueradeBit = flags["iptables-masquerade-bit"];
+  if (masqueradeBit < 0 || masqueradeBit > 31)
+    throw new ConfigError("--iptables-masquerade-bit must be within the range [0, 31]");
+  for (const flag of ["cluster-cidr", "nodeport-addresses"] as const) {
+    const wrong = flags[flag].find((cidr) => parseCidr(cidr) === undefined);
+    if (wrong !== undefined) throw new ConfigError(`--${flag} must contain CIDR blocks, not ${JSON.stringify(wrong)}`);
+  }
+  return {
+    family: "IPv4",
+    prefix,
+    masqueradeBit,
+    clusterCidr: undefined,
+    masqueradeAll: flags["masquerade-all"],
+    nodePortNetworks: flags["nodeport-addresses"],
+    localhostNodePorts: flags["iptables-localhost-nodeports"],
+  };
+}

@@ -1,0 +1,251 @@
+import { chainNames, type Dispatch, type PortRules, portsOfBucket, type RuleSettings } from "./port-rules.ts";
+
+export type Table = "nat" | "filter";
+export const tables: readonly Table[] = ["nat", "filter"];
+
+/** A rule in a chain of the kernel that leads to a chain of this program. */
+export interface Jump {
+  readonly table: Table;
+  readonly from: string;
+  /** In the format of `iptables -S`, without the chain. */
+  readonly rule: string;
+}
+
+/** Rules of all Services, of which changes are written. */
+export interface RuleSet {
+  /** Replaces the rules of a Service. @param rules of its ports; empty removes it */
+  set(service: string, rules: readonly PortRules[]): void;
+  /** Replaces the rules that answer pods that reach themselves through a Service. */
+  setHairpin(rules: readonly string[]): void;
+  /** Forgets what the kernel has; the next input writes every chain and removes those that exist and are not known. */
+  forget(existing: ReadonlyMap<Table, readonly string[]>): void;
+  /** @returns undefined when nothing has changed since the last `written` input */
+  pending(): RestoreInput | undefined;
+  readonly jumps: readonly Jump[];
+  /** Number of rules by table. */
+  count(table: Table): number;
+}
+
+export interface RestoreInput {
+  /** For `iptables-restore --noflush`: each table is replaced atomically. */
+  readonly text: string;
+  /** To be called when the kernel has accepted it. */
+  written(): void;
+}
+
+/** The rules of a chain as `iptables-restore` reads them: text when they are set, so that many chains are soon written. */
+interface Chain {
+  readonly text: string;
+  readonly rules: number;
+}
+
+/** By name with prefix. */
+type Chains = Map<string, Chain>;
+
+export function newRuleSet(settings: RuleSettings): RuleSet {
+  const full = (name: string): string => `${settings.prefix}${name}`;
+  const wanted: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
+  const known: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
+  const dirty: Record<Table, Set<string>> = { nat: new Set(), filter: new Set() };
+  const counts: Record<Table, number> = { nat: 0, filter: 0 };
+  const services = new Map<string, readonly PortRules[]>();
+  const buckets = new Map<string, Map<string, readonly string[]>>();
+  const bucketKinds: Record<Table, Record<Dispatch["destination"], Set<number>>> = {
+    nat: { address: new Set(), nodePort: new Set() },
+    filter: { address: new Set(), nodePort: new Set() },
+  };
+
+  const put = (table: Table, name: string, rules: readonly string[] | undefined): void => {
+    const chain = full(name);
+    counts[table] += (rules?.length ?? 0) - (wanted[table].get(chain)?.rules ?? 0);
+    if (rules === undefined) wanted[table].delete(chain);
+    else wanted[table].set(chain, { text: rules.map((rule) => `-A ${chain} ${rule}\n`).join(""), rules: rules.length });
+    dirty[table].add(chain);
+  };
+  const touched = new Set<Dispatch>();
+  const removeFrom = (service: string, dispatch: Dispatch): void => {
+    buckets.get(bucketName(dispatch))?.delete(service);
+    touched.add(dispatch);
+  };
+  const addTo = (service: string, dispatch: Dispatch): void => {
+    const bucket = buckets.getOrInsertComputed(bucketName(dispatch), () => new Map());
+    bucket.set(service, [...(bucket.get(service) ?? []), ...dispatch.rules]);
+    touched.add(dispatch);
+  };
+  const putBuckets = (): void => {
+    for (const dispatch of touched) {
+      const { table, destination, bucket } = dispatch;
+      const name = bucketName(dispatch);
+      const content = buckets.get(name);
+      const kinds = bucketKinds[table][destination];
+      const isKnown = kinds.has(bucket);
+      const isEmpty = content === undefined || content.size === 0;
+      if (isEmpty) {
+        buckets.delete(name);
+        kinds.delete(bucket);
+      } else kinds.add(bucket);
+      put(table, name, isEmpty ? undefined : [...content].sort(byKey).flatMap(([, rules]) => rules));
+      if (isKnown === isEmpty) putDispatcher(table, destination);
+    }
+    touched.clear();
+  };
+  const putDispatcher = (table: Table, destination: Dispatch["destination"]): void => {
+    const numbers = [...bucketKinds[table][destination]].sort((a, b) => a - b);
+    const jump = (bucket: number): string => `-j ${full(bucketName({ table, destination, bucket }))}`;
+    if (destination === "nodePort") {
+      const matches = ["tcp", "udp", "sctp"].flatMap((protocol) =>
+        numbers.map((bucket) => `-p ${protocol} -m ${protocol} --dport ${portsOfBucket(bucket)} ${jump(bucket)}`),
+      );
+      put(table, table === "nat" ? chainNames.nodePorts : chainNames.filterPorts, matches);
+    } else {
+      const of = (bucket: number): string =>
+        settings.family === "IPv4" ? `-d 0.0.0.${bucket}/0.0.0.255` : `-d ::${bucket.toString(16)}/::ff`;
+      const ports = nodePortMatches(settings).map(
+        (match) => `${match} -j ${full(table === "nat" ? chainNames.nodePorts : chainNames.filterPorts)}`,
+      );
+      const rules = numbers.map((bucket) => `${of(bucket)} ${jump(bucket)}`);
+      put(table, table === "nat" ? chainNames.services : chainNames.filter, [...rules, ...ports]);
+    }
+  };
+
+  for (const table of tables) for (const destination of ["address", "nodePort"] as const) putDispatcher(table, destination);
+  for (const [table, name, rules] of fixedChains(settings)) put(table, name, rules);
+
+  return {
+    jumps: jumpsOf(settings),
+    count: (table) => counts[table],
+    set(service, rules) {
+      for (const { chains, dispatch } of services.get(service) ?? []) {
+        for (const name of chains.keys()) put("nat", name, undefined);
+        for (const one of dispatch) removeFrom(service, one);
+      }
+      if (rules.length === 0) services.delete(service);
+      else services.set(service, rules);
+      for (const { chains, dispatch } of rules) {
+        for (const [name, own] of chains) put("nat", name, own);
+        for (const one of dispatch) addTo(service, one);
+      }
+      putBuckets();
+    },
+    setHairpin: (rules) => put("nat", chainNames.hairpin, rules),
+    forget(existing) {
+      for (const table of tables) {
+        // No chain of ours has this rule: all of them count as changed.
+        known[table] = new Map((existing.get(table) ?? []).map((name) => [name, unknown]));
+        for (const name of [...wanted[table].keys(), ...known[table].keys()]) dirty[table].add(name);
+      }
+    },
+    pending() {
+      const parts = tables.map((table) => ({ table, ...changesOf(wanted[table], known[table], dirty[table]) }));
+      if (parts.every(({ changed, gone }) => changed.length + gone.length === 0)) return undefined;
+      return {
+        text: parts.map(({ table, changed, gone }) => restoreText(table, changed, gone)).join(""),
+        written() {
+          for (const { table, changed, gone } of parts) {
+            for (const [name, chain] of changed) {
+              known[table].set(name, chain);
+              if (wanted[table].get(name) === chain) dirty[table].delete(name); // else it has changed since
+            }
+            for (const name of gone) {
+              known[table].delete(name);
+              if (!wanted[table].has(name)) dirty[table].delete(name);
+            }
+          }
+        },
+      };
+    },
+  };
+}
+
+const unknown: Chain = { text: "unknown", rules: 0 };
+const byKey = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);
+
+const bucketName = ({ table, destination, bucket }: Pick<Dispatch, "table" | "destination" | "bucket">): string =>
+  `${table === "nat" ? "" : "F"}${destination === "address" ? "I" : "P"}-${bucket}`;
+
+/** @param dirty names that are the same again are taken out */
+function changesOf(wanted: Chains, known: Chains, dirty: Set<string>): { changed: [string, Chain][]; gone: string[] } {
+  const changed: [string, Chain][] = [];
+  const gone: string[] = [];
+  for (const name of dirty) {
+    const chain = wanted.get(name);
+    const before = known.get(name);
+    if (chain === undefined) {
+      if (before !== undefined) gone.push(name);
+      else dirty.delete(name);
+    } else if (before?.text !== chain.text) changed.push([name, chain]);
+    else dirty.delete(name);
+  }
+  return { changed, gone };
+}
+
+function restoreText(table: Table, changed: readonly [string, Chain][], gone: readonly string[]): string {
+  if (changed.length + gone.length === 0) return "";
+  // A line of this kind makes the chain, or empties it.
+  const named = [...changed.map(([name]) => name), ...gone].map((name) => `:${name} - [0:0]\n`);
+  const removed = gone.map((name) => `-X ${name}\n`);
+  return [`*${table}\n`, ...named, ...changed.map(([, { text }]) => text), ...removed, "COMMIT\n"].join("");
+}
+
+/** Destinations that are node ports. */
+function nodePortMatches({ family, nodePortNetworks, localhostNodePorts }: RuleSettings): string[] {
+  const loopback = family === "IPv4" ? "127.0.0.0/8" : "::1/128";
+  const networks = nodePortNetworks.filter((network) => network.includes(".") === (family === "IPv4"));
+  const local = "-m addrtype --dst-type LOCAL";
+  if (networks.length > 0) return networks.map((network) => `-d ${network} ${local}`);
+  if (nodePortNetworks.length > 0) return []; // none in this family
+  // The kernel does not route the loopback address of IPv6 to another interface.
+  return [localhostNodePorts && family === "IPv4" ? local : `! -d ${loopback} ${local}`];
+}
+
+function fixedChains(settings: RuleSettings): [Table, string, string[]][] {
+  const mark = `0x${(2 ** settings.masqueradeBit).toString(16)}`;
+  const isMarked = `-m mark --mark ${mark}/${mark}`;
+  const guardsLoopback = settings.family === "IPv4" && settings.localhostNodePorts;
+  return [
+    ["nat", chainNames.mark, [`-j MARK --set-xmark ${mark}/${mark}`]],
+    [
+      "nat",
+      chainNames.postrouting,
+      [
+        `-m conntrack --ctstate DNAT -j ${settings.prefix}${chainNames.hairpin}`,
+        `-m mark ! --mark ${mark}/${mark} -j RETURN`,
+        `-j MARK --set-xmark 0x0/${mark}`, // the packet may pass here again, in a tunnel
+        "-j MASQUERADE --random-fully",
+      ],
+    ],
+    ["nat", chainNames.hairpin, []],
+    [
+      "filter",
+      chainNames.forward,
+      [
+        // A late packet that the connection table does not know would reach the client with the endpoint's address and end its connection.
+        "-m conntrack --ctstate INVALID -j DROP",
+        `${isMarked} -j ACCEPT`,
+        "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+      ],
+    ],
+    [
+      "filter",
+      chainNames.firewall,
+      guardsLoopback
+        ? // Routing of 127.0.0.0/8, which node ports on it need, would let neighbours on the network reach loopback listeners.
+          ["! -s 127.0.0.0/8 -d 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP"]
+        : [],
+    ],
+  ];
+}
+
+function jumpsOf({ prefix }: RuleSettings): Jump[] {
+  const fresh = "-m conntrack --ctstate NEW";
+  return [
+    { table: "nat", from: "PREROUTING", rule: `-j ${prefix}${chainNames.services}` },
+    { table: "nat", from: "OUTPUT", rule: `-j ${prefix}${chainNames.services}` },
+    { table: "nat", from: "POSTROUTING", rule: `-j ${prefix}${chainNames.postrouting}` },
+    { table: "filter", from: "INPUT", rule: `-j ${prefix}${chainNames.firewall}` },
+    { table: "filter", from: "INPUT", rule: `${fresh} -j ${prefix}${chainNames.filter}` },
+    { table: "filter", from: "FORWARD", rule: `-j ${prefix}${chainNames.forward}` },
+    { table: "filter", from: "FORWARD", rule: `${fresh} -j ${prefix}${chainNames.filter}` },
+    { table: "filter", from: "OUTPUT", rule: `${fresh} -j ${prefix}${chainNames.filter}` },
+  ];
+}

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Endpoint } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import { servicePorts } from "./service-port.ts";
+
+const node = { name: "n1", zone: "z1" };
+const notReady = { conditions: { ready: false, serving: false, terminating: false } };
+const terminating = { conditions: { ready: false, serving: true, terminating: true } };
+const hinted = (zone: string): Partial<Endpoint> => ({ hints: { forZones: [{ name: zone }] } });
+
+for (const { name, endpoints, want, local = [], auto = false } of [
+  {
+    name: "ready ones of all nodes",
+    endpoints: [anEndpoint("10.0.0.2", "n2"), anEndpoint("10.0.0.1", "n1")],
+    want: [1, 2],
+    local: [1],
+  },
+  { name: "one whose readiness is not said", endpoints: [anEndpoint("10.0.0.1", "n2", { conditions: {} })], want: [1] },
+  { name: "none that is not ready", endpoints: [anEndpoint("10.0.0.1", "n2", notReady)], want: [] },
+  {
+    name: "none that terminates while another is ready",
+    endpoints: [anEndpoint("10.0.0.1", "n1", terminating), anEndpoint("10.0.0.2", "n2")],
+    want: [2],
+    local: [1],
+  },
+  {
+    name: "terminating ones when there is no other",
+    endpoints: [anEndpoint("10.0.0.1", "n1", terminating)],
+    want: [1],
+    local: [1],
+  },
+  {
+    name: "those of the zone, with hints",
+    endpoints: [anEndpoint("10.0.0.1", "n1", hinted("z2")), anEndpoint("10.0.0.2", "n2", hinted("z1"))],
+    want: [2],
+    local: [1],
+    auto: true,
+  },
+  {
+    name: "all when one lacks a hint",
+    endpoints: [anEndpoint("10.0.0.1", "n2"), anEndpoint("10.0.0.2", "n2", hinted("z1"))],
+    want: [1, 2],
+    auto: true,
+  },
+  { name: "all when none is for the zone", endpoints: [anEndpoint("10.0.0.1", "n2", hinted("z2"))], want: [1], auto: true },
+  {
+    name: "all without the annotation",
+    endpoints: [anEndpoint("10.0.0.1", "n2", hinted("z2")), anEndpoint("10.0.0.2", "n2", hinted("z1"))],
+    want: [1, 2],
+  },
+]) {
+  test(`endpoints: ${name}`, () => {
+    const service = aService("web");
+    if (auto) service.metadata.annotations = { "service.kubernetes.io/topology-aware-hints": "auto" };
+    const [port] = servicePorts(service, [aSlice("web", endpoints)], node, "IPv4");
+    const text = (numbers: number[]): string[] => numbers.map((number) => `10.0.0.${number}:8080`);
+    assert.deepEqual(port?.endpoints, text(want));
+    assert.deepEqual(port?.localEndpoints, text(local));
+  });
+}
+
+for (const { name, spec, labels } of [
+  { name: "headless", spec: { clusterIP: "None", clusterIPs: ["None"] } },
+  { name: "ExternalName", spec: { type: "ExternalName", clusterIP: "", externalName: "example.org" } },
+  { name: "of another proxy", spec: {}, labels: { "service.kubernetes.io/service-proxy-name": "mesh" } },
+  { name: "of the other IP family", spec: { clusterIP: "fd00::1" } },
+] satisfies { name: string; spec: Partial<ServiceSpec>; labels?: Record<string, string> }[]) {
+  test(`no rules for a Service that is ${name}`, () => {
+    const service = aService("web", spec);
+    if (labels !== undefined) service.metadata.labels = labels;
+    assert.deepEqual(servicePorts(service, [aSlice("web", [anEndpoint("10.0.0.1", "n1")])], node, "IPv4"), []);
+  });
+}
+
+test("ports go with the slice's ports of their name, over all slices, each endpoint once", () => {
+  const ports = [
+    { name: "http", port: 80, protocol: "TCP" as const },
+    { name: "dns", port: 53, protocol: "UDP" as const, nodePort: 30053 },
+  ];
+  const named = [
+    { name: "http", port: 8080 },
+    { name: "dns", port: 5353 },
+  ];
+  const slices = [
+    aSlice("web", [anEndpoint("10.0.0.1", "n1")], 0, { ports: named }),
+    aSlice("web", [anEndpoint("10.0.0.1", "n1"), anEndpoint("10.0.0.2", "n1")], 0, { ports: [{ name: "http", port: 9090 }] }),
+    aSlice("web", [anEndpoint("fd00::1", "n1")], 0, { ports: named, addressType: "IPv6" }),
+  ];
+  const found = servicePorts(aService("web", { ports }), slices, node, "IPv4");
+  assert.deepEqual(
+    found.map(({ id, protocol, nodePort, endpoints }) => ({ id, protocol, nodePort, endpoints })),
+    [
+      {
+        id: "default/web:http",
+        protocol: "tcp",
+        nodePort: undefined,
+        endpoints: ["10.0.0.1:8080", "10.0.0.1:9090", "10.0.0.2:9090"],
+      },
+      { id: "default/web:dns", protocol: "udp", nodePort: 30053, endpoints: ["10.0.0.1:5353"] },
+    ],
+  );
+});
+
+test("of two families each gets its own addresses", () => {
+  const spec = {
+    clusterIP: "10.96.0.1",
+    clusterIPs: ["10.96.0.1", "fd00:96::1"],
+    externalIPs: ["192.0.2.1", "2001:db8::1"],
+    loadBalancerSourceRanges: [" 10.0.0.0/8", "2001:db8::/32"],
+  };
+  const service = aService("web", spec, ["192.0.2.2", "2001:db8::2"]);
+  const slices = [aSlice("web", [anEndpoint("fd00::5", "n1")], 8080, { addressType: "IPv6" })];
+  const [four] = servicePorts(service, slices, node, "IPv4");
+  const [six] = servicePorts(service, slices, node, "IPv6");
+  assert.partialDeepStrictEqual(four, {
+    clusterIp: "10.96.0.1",
+    externalIps: ["192.0.2.1"],
+    sourceRanges: ["10.0.0.0/8"],
+    endpoints: [],
+  });
+  assert.partialDeepStrictEqual(six, {
+    clusterIp: "fd00:96::1",
+    loadBalancerIps: ["2001:db8::2"],
+    sourceRanges: ["2001:db8::/32"],
+    endpoints: ["[fd00::5]:8080"],
+  });
+});

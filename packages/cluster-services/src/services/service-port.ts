@@ -1,0 +1,117 @@
+import { isIPv4 } from "node:net";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+
+export type Family = "IPv4" | "IPv6";
+
+/** One port of a Service in one IP family, with the endpoints that this node sends its connections to. */
+export interface ServicePort {
+  /** `namespace/name:port name`. */
+  readonly id: string;
+  readonly protocol: "tcp" | "udp" | "sctp";
+  readonly clusterIp: string;
+  readonly port: number;
+  readonly nodePort: number | undefined;
+  readonly externalIps: readonly string[];
+  readonly loadBalancerIps: readonly string[];
+  /** Networks that may use the addresses of the load balancer; empty: all. */
+  readonly sourceRanges: readonly string[];
+  /** Timeout of session affinity in seconds; undefined without it. */
+  readonly affinitySeconds: number | undefined;
+  readonly internalPolicy: TrafficPolicy;
+  readonly externalPolicy: TrafficPolicy;
+  /** `address:port`, sorted; of all nodes, after topology hints. */
+  readonly endpoints: readonly string[];
+  /** Those on this node. */
+  readonly localEndpoints: readonly string[];
+}
+
+type TrafficPolicy = "Cluster" | "Local";
+
+/** The node that the rules are for. */
+export interface ThisNode {
+  readonly name: string;
+  /** Label topology.kubernetes.io/zone; undefined without it. */
+  readonly zone: string | undefined;
+}
+
+/**
+ * Pure: the ports of a Service that rules are made for. Headless Services, ExternalName, and Services that name another proxy have none.
+ * @param slices those of the Service
+ * Source: the Service and EndpointSlice API, KEP 2433 (hints), KEP 1669 (terminating endpoints)
+ */
+export function servicePorts(service: Service, slices: readonly EndpointSlice[], node: ThisNode, family: Family): ServicePort[] {
+  const { spec, status, metadata } = service;
+  const clusterIp = clusterIpOf(service, family);
+  if (clusterIp === undefined) return [];
+  const ofFamily = (ips: readonly string[]): string[] => ips.filter((ip) => isIPv4(ip) === (family === "IPv4"));
+  const usesHints = /^[aA]uto$/.test(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
+  const own = slices.filter(({ addressType }) => addressType === family);
+  const ranges = (spec.loadBalancerSourceRanges ?? []).map((range) => range.trim());
+  return (spec.ports ?? []).map((port): ServicePort => {
+    const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
+    return {
+      id: `${keyOf(service)}:${port.name || port.port}`,
+      protocol: (port.protocol ?? "TCP").toLowerCase() as ServicePort["protocol"],
+      clusterIp,
+      port: port.port,
+      nodePort: port.nodePort || undefined,
+      externalIps: ofFamily(spec.externalIPs ?? []),
+      loadBalancerIps: ofFamily((status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : []))),
+      sourceRanges: ranges.filter((range) => range.includes(".") === (family === "IPv4")),
+      affinitySeconds: affinityOf(service),
+      internalPolicy: spec.internalTrafficPolicy === "Local" ? "Local" : "Cluster",
+      externalPolicy: spec.externalTrafficPolicy === "Local" ? "Local" : "Cluster",
+      endpoints: textOf(usable(usesHints ? nearby(all, node) : all)),
+      localEndpoints: textOf(usable(all.filter(({ endpoint }) => endpoint.nodeName === node.name))),
+    };
+  });
+}
+
+/** Whether this program makes rules for the Service. */
+function clusterIpOf({ spec, metadata }: Service, family: Family): string | undefined {
+  if (spec.type === "ExternalName" || metadata.labels?.["service.kubernetes.io/service-proxy-name"] !== undefined)
+    return undefined;
+  const ips = spec.clusterIPs?.length ? spec.clusterIPs : [spec.clusterIP ?? ""];
+  return ips.find((ip) => ip !== "" && ip !== "None" && isIPv4(ip) === (family === "IPv4"));
+}
+
+const defaultAffinitySeconds = 10_800;
+const affinityOf = ({ spec }: Service): number | undefined =>
+  spec.sessionAffinity === "ClientIP"
+    ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds)
+    : undefined;
+
+interface Target {
+  readonly text: string;
+  readonly endpoint: Endpoint;
+}
+
+function endpointsOf(slice: EndpointSlice, portName: string, family: Family): Target[] {
+  const port = slice.ports.find((candidate) => (candidate.name ?? "") === portName)?.port;
+  if (port === undefined || port === null) return [];
+  return slice.endpoints.flatMap((endpoint) => {
+    const address = endpoint.addresses[0]; // the API takes the addresses of one endpoint as alike
+    return address === undefined ? [] : [{ text: family === "IPv4" ? `${address}:${port}` : `[${address}]:${port}`, endpoint }];
+  });
+}
+
+const isReady = ({ endpoint: { conditions } }: Target): boolean => conditions?.ready !== false;
+
+/** Ready endpoints; when there are none, those that terminate and still serve. */
+function usable(targets: readonly Target[]): readonly Target[] {
+  const ready = targets.filter(isReady);
+  if (ready.length > 0) return ready;
+  return targets.filter(({ endpoint: { conditions } }) => conditions?.serving === true && conditions.terminating === true);
+}
+
+/** Those with a hint for the node's zone; all when an endpoint lacks a hint or none is for the zone. */
+function nearby(targets: readonly Target[], { zone }: ThisNode): readonly Target[] {
+  const ready = targets.filter(isReady);
+  if (zone === undefined || ready.some(({ endpoint }) => !endpoint.hints?.forZones?.length)) return targets;
+  const near = ready.filter(({ endpoint }) => endpoint.hints?.forZones?.some(({ name }) => name === zone));
+  return near.length > 0 ? near : targets;
+}
+
+const textOf = (targets: readonly Target[]): string[] => [...new Set(targets.map(({ text }) => text))].sort();

@@ -1,0 +1,89 @@
+/**
+ * Runs in a network namespace of its own for tests of rules: listens and connects there on request. Requests and answers are JSON lines
+ * on standard input and output. Ends with its input; the namespace ends with it.
+ */
+import { createSocket } from "node:dgram";
+import { writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { createInterface } from "node:readline";
+
+export type AgentRequest =
+  | { readonly op: "listen"; readonly name: string; readonly port: number }
+  | { readonly op: "set"; readonly file: string; readonly value: string }
+  | (AskRequest & { readonly op: "ask" });
+
+export interface AskRequest {
+  readonly protocol: "tcp" | "udp";
+  readonly host: string;
+  readonly port: number;
+  /** Connections, one after the other. Default 1. */
+  readonly times?: number;
+  /** UDP: the client's port, kept for all of them. */
+  readonly from?: number;
+}
+
+const patienceMs = 700;
+
+function listen(name: string, port: number): Promise<string[]> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.end(`${name} ${socket.remoteAddress}`);
+  });
+  const datagrams = createSocket("udp4");
+  datagrams.on("message", (_, from) => datagrams.send(`${name} ${from.address}`, from.port, from.address));
+  return new Promise((resolve) => {
+    server.listen(port, "0.0.0.0", () => datagrams.bind(port, () => resolve([])));
+  });
+}
+
+const nameOf = (err: NodeJS.ErrnoException): string => (err.code === "ECONNREFUSED" ? "refused" : (err.code ?? err.message));
+
+function askTcp({ host, port }: AskRequest): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    let text = "";
+    socket.setTimeout(patienceMs, () => {
+      socket.destroy();
+      resolve("timeout");
+    });
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+    });
+    socket.on("error", (err) => resolve(nameOf(err)));
+    socket.on("end", () => resolve(text));
+  });
+}
+
+function askUdp({ host, port, from }: AskRequest): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createSocket("udp4");
+    const answer = (text: string): void => {
+      clearTimeout(timer);
+      socket.close(() => resolve(text));
+    };
+    const timer = setTimeout(() => answer("timeout"), patienceMs);
+    socket.on("error", (err) => answer(nameOf(err)));
+    socket.once("message", (message) => answer(message.toString()));
+    socket.bind(from ?? 0, () => socket.connect(port, host, () => socket.send("?")));
+  });
+}
+
+async function answer(request: AgentRequest): Promise<string[]> {
+  if (request.op === "listen") return listen(request.name, request.port);
+  if (request.op === "set") {
+    writeFileSync(request.file, request.value);
+    return [];
+  }
+  const answers: string[] = [];
+  for (let i = 0; i < (request.times ?? 1); i++) answers.push(await (request.protocol === "tcp" ? askTcp : askUdp)(request));
+  return answers;
+}
+
+if (process.argv[2] === "run") {
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", async (line) => {
+    const answers = await answer(JSON.parse(line) as AgentRequest).catch((err: Error) => [`failed: ${err.message}`]);
+    process.stdout.write(`${JSON.stringify(answers)}\n`);
+  });
+  lines.on("close", () => process.exit(0));
+}

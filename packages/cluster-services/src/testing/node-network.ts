@@ -1,0 +1,136 @@
+import type { TestContext } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newProxyMetrics } from "../services/metrics.ts";
+import type { RuleSettings } from "../services/port-rules.ts";
+import { servicePorts } from "../services/service-port.ts";
+import { newServiceRules } from "../services/service-rules.ts";
+import { connectPair, type Namespace, newNamespace } from "./namespaces.ts";
+
+/** Addresses of the network below. */
+export const addresses = {
+  pod1: "10.77.0.11",
+  pod2: "10.77.0.12",
+  remotePod: "10.77.1.11",
+  node: "192.168.77.1",
+  outside: "192.168.77.2",
+} as const;
+
+export interface NodeNetwork {
+  readonly node: Namespace;
+  /** Two pods of the node, each serving its name on port 8080. */
+  readonly pod1: Namespace;
+  readonly pod2: Namespace;
+  /** A pod of another node. */
+  readonly remote: Namespace;
+  /** A machine that is not in the cluster. Its routes to cluster IPs and to external addresses lead to the node. */
+  readonly outside: Namespace;
+}
+
+/** A node with two pods on a bridge, another node's pod behind it, and a client outside, in network namespaces. */
+export async function newNodeNetwork(t: TestContext): Promise<NodeNetwork> {
+  const [node, pod1, pod2, remote, outside] = (await Promise.all(Array.from({ length: 5 }, () => newNamespace(t)))) as [
+    Namespace,
+    Namespace,
+    Namespace,
+    Namespace,
+    Namespace,
+  ];
+  for (const file of ["ip_forward", "conf/all/route_localnet"])
+    await node.request({ op: "set", file: `/proc/sys/net/ipv4/${file}`, value: "1" });
+  await node.ip("link add br0 type bridge");
+  await node.ip("address add 10.77.0.1/24 dev br0");
+  await node.ip("link set br0 up");
+  for (const [pod, name, address] of [
+    [pod1, "veth1", addresses.pod1],
+    [pod2, "veth2", addresses.pod2],
+  ] as const) {
+    await connectPair(node, name, pod, "eth0");
+    await node.ip(`link set ${name} master br0`);
+    await node.ip(`link set ${name} type bridge_slave hairpin on`);
+    await pod.ip(`address add ${address}/24 dev eth0`);
+    await pod.ip("route add default via 10.77.0.1");
+  }
+  await connectPair(node, "eth0", outside, "eth0");
+  await node.ip(`address add ${addresses.node}/24 dev eth0`);
+  await outside.ip(`address add ${addresses.outside}/24 dev eth0`);
+  await node.ip(`route add default via ${addresses.outside}`);
+  for (const network of ["10.96.0.0/16", "203.0.113.0/24"]) await outside.ip(`route add ${network} via ${addresses.node}`);
+  await connectPair(node, "eth1", remote, "eth0");
+  await node.ip("address add 192.168.78.1/24 dev eth1");
+  await remote.ip("address add 192.168.78.2/24 dev eth0");
+  await remote.ip(`address add ${addresses.remotePod}/32 dev lo`);
+  // Datagrams leave from the pod's address, whatever the destination.
+  await remote.ip(`route change 192.168.78.0/24 dev eth0 src ${addresses.remotePod}`);
+  await remote.ip(`route add default via 192.168.78.1 src ${addresses.remotePod}`);
+  await node.ip("route add 10.77.1.0/24 via 192.168.78.2");
+  await Promise.all([
+    pod1.request({ op: "listen", name: "pod1", port: 8080 }),
+    pod2.request({ op: "listen", name: "pod2", port: 8080 }),
+    remote.request({ op: "listen", name: "remote", port: 8080 }),
+  ]);
+  return { node, pod1, pod2, remote, outside };
+}
+
+export const testSettings: RuleSettings = {
+  family: "IPv4",
+  prefix: "COX-",
+  masqueradeBit: 14,
+  clusterCidr: "10.77.0.0/16",
+  masqueradeAll: false,
+  nodePortNetworks: [],
+  localhostNodePorts: true,
+};
+
+/** The rules of a node called `n1`, over Services that a test puts and removes. */
+export function startRules(t: TestContext, node: Namespace, settings: Partial<RuleSettings> = {}) {
+  const services = new Map<string, { service: Service; slices: readonly EndpointSlice[] }>();
+  const metrics = newMetricsRegistry();
+  const all = { ...testSettings, ...settings };
+  const own = newProxyMetrics(metrics);
+  const rules = newServiceRules({
+    settings: all,
+    keys: () => services.keys(),
+    portsOf(key) {
+      const found = services.get(key);
+      return found === undefined ? [] : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, all.family);
+    },
+    masqueradedNetworks: [],
+    checkPeriodMs: 50,
+    run: node.run,
+    metrics: own,
+    log: discardLogger,
+    clock: realClock,
+  });
+  const ending = new AbortController();
+  let running: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    ending.abort(new Error("the test ends"));
+    await running;
+  };
+  t.after(stop);
+  const isWritten = async (count: number): Promise<void> => {
+    await waitFor(() => own.syncSeconds.count > count);
+    rules.check();
+  };
+  /** Resolves when the kernel has the rules. */
+  const put = async (...changes: readonly (readonly [Service, ...EndpointSlice[]])[]): Promise<void> => {
+    for (const [service, ...slices] of changes) services.set(keyOf(service), { service, slices });
+    const before = own.syncSeconds.count;
+    if (running === undefined) running = rules.run(ending.signal);
+    else for (const [service] of changes) rules.changed(keyOf(service));
+    await isWritten(before);
+  };
+  const remove = async (key: string): Promise<void> => {
+    services.delete(key);
+    const before = own.syncSeconds.count;
+    rules.changed(key);
+    await isWritten(before);
+  };
+  return { put, remove, stop, rules, syncs: () => own.syncSeconds.count };
+}
