@@ -167,9 +167,16 @@ const filters = {
 };
 
 /** What the store and the cache around it share; none of it knows etcd. */
-const storageContracts = ["storage", "continue-token", "key-layout", "entry", "selection", "watch-queue", "metrics"].map(
-  (name) => `storage/${name}.ts`,
-);
+const storageContracts = [
+  "storage",
+  "continue-token",
+  "key-layout",
+  "entry",
+  "own-writes",
+  "selection",
+  "watch-queue",
+  "metrics",
+].map((name) => `storage/${name}.ts`);
 
 /** What a storage over another one is made of. */
 const storageViews = ["storage", "entry", "object-codec", "watch-queue"].map((name) => `storage/${name}.ts`);
@@ -180,7 +187,7 @@ export const apiserverModules: readonly Module[] = [
   ...Object.entries(filters).map(([path, holds]) => ({ path, imports: ["request", ...Object.keys(filters)], holds })),
   {
     path: "handlers",
-    imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"],
+    imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts", "storage/entry.ts"],
     holds: "the verbs: negotiation, bodies, conversion, managed fields, answers",
   },
   {
@@ -201,7 +208,7 @@ export const apiserverModules: readonly Module[] = [
   },
   { path: "watch", imports: storageContracts, holds: "watch caches: lists, watches and bookmarks from memory" },
   { path: "storage", imports: ["registry/generic/resource.ts"], holds: "objects in etcd, encryption at rest" },
-  { path: "storage/storage.ts", imports: [], holds: "the interface of a storage" },
+  { path: "storage/storage.ts", imports: ["storage/entry.ts", "storage/own-writes.ts"], holds: "the interface of a storage" },
   {
     path: "storage/cluster.ts",
     imports: ["storage", "watch"],

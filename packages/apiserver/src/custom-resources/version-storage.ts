@@ -40,16 +40,8 @@ let made = 0;
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = `custom:${made++}`;
   const closing = new AbortController();
-  /** Converted entries to the entries of the underlying storage. */
-  const origins = new WeakMap<Entry, Entry>();
-  const origin = (entry: Entry | undefined): Entry | undefined => entry && (origins.get(entry) ?? entry);
-
-  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry => {
-    if (object === stored) return entry;
-    const made = newEntry(codec, entry.key, entry.revision, object);
-    origins.set(made, entry);
-    return made;
-  };
+  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
+    object === stored ? entry : newEntry(codec, entry.key, entry.revision, object, entry);
   /** Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call. */
   const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
     const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
@@ -69,7 +61,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
   const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0] as Entry;
   const below = <Options extends { suggestion?: Entry | undefined }>(options: Options): Options => ({
     ...options,
-    ...(options.suggestion !== undefined && { suggestion: origin(options.suggestion) }),
+    ...(options.suggestion !== undefined && { suggestion: options.suggestion.origin ?? options.suggestion }),
   });
 
   return {

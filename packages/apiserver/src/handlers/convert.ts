@@ -62,8 +62,7 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
 
 /** As `jsonOf`, with a trailing newline, as GET responses have it. */
 export function jsonLineOf(entry: Entry, served: ServedResource): Buffer {
-  const line = served.isHub ? entry.jsonLine?.() : undefined;
-  return line ?? Buffer.concat([jsonOf(entry, served), newline]);
+  return served.isHub ? entry.jsonLine() : Buffer.concat([jsonOf(entry, served), newline]);
 }
 
 const newline = Buffer.from("\n");

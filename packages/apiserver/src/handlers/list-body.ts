@@ -183,12 +183,12 @@ export function protobufBody(entries: readonly Entry[], served: ServedResource, 
 }
 
 export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {
-  return (entry) => [entry.kept?.(slot, make) ?? make(entry.object())];
+  return (entry) => [entry.kept(slot, make)];
 }
 
 /** Length of what `protobufBytes` returns; computed without encoding when it was encoded before. */
 export function protobufSize({ slot, make }: ProtobufItems, entry: Entry): number {
-  return entry.keptSize?.(slot, make) ?? make(entry.object()).length;
+  return entry.keptSize(slot, make);
 }
 
 export function protobufItems(served: ServedResource): ProtobufItems {

@@ -4,7 +4,7 @@ import { subresourceCall } from "./subresource-call.ts";
  * eviction, token). Streaming subresources are in `connect.ts`.
  */
 
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -20,7 +20,7 @@ import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
-import type { Entry } from "../storage/storage.ts";
+import { type Entry, type EntryCodec, newUnstoredEntry } from "../storage/entry.ts";
 import { admissionAttributes } from "./admission.ts";
 import { readApply } from "./apply.ts";
 import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
@@ -326,18 +326,16 @@ export async function runObject(
 /** An object that is not stored, as an entry for tables and lists. */
 function entryOf(object: KubeObject): Entry {
   const { name = "", namespace = "" } = object.metadata;
-  const entry: Entry = {
-    key: toKey(namespace, name),
-    revision: 0,
-    labels: object.metadata.labels ?? {},
-    fields: {},
-    object: () => object,
-    json: () => encodeJson(object),
-    memo: (_slot, make) => make(entry),
-    with: entryOf,
-  };
-  return entry;
+  return newUnstoredEntry(asJson, toKey(namespace, name), object);
 }
+
+/** Objects that are not stored have no stored form but their JSON. */
+const asJson: EntryCodec = {
+  toJson: (object) => encodeJsonText(object),
+  fromJson: (bytes) => JSON.parse(bytes.toString()),
+  fromStored: (bytes) => JSON.parse(bytes.toString()),
+  fieldsOf: () => ({}),
+};
 
 const emptyOptions: WriteRequestOptions = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined };
 

@@ -64,11 +64,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
       // Unlike items of other lists, these have kind and apiVersion.
       const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
-      const frame = textList(
-        formOf(output),
-        emptyList(list, result),
-        (entry) => entry.kept?.(slot, item) ?? item(entry.object()),
-      );
+      const frame = textList(formOf(output), emptyList(list, result), (entry) => entry.kept(slot, item));
       return { ...frame, body: ownBody(entries, frame.bytesOf) };
     }
     case "PartialObjectMetadata":

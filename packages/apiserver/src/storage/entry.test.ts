@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry, retire, storedBytes } from "./entry.ts";
+import { type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry } from "./entry.ts";
 
 const codec: EntryCodec = {
   toJson: (object) => JSON.stringify(object),
@@ -16,11 +16,11 @@ test("kept bytes outlive the object, and are made once", () => {
   const entry = anEntry("a");
   let made = 0;
   const make = (object: KubeObject): Buffer => Buffer.from(`${object.metadata.name} ${++made}`);
-  assert.equal(entry.kept?.("x", make).toString(), "a 1");
-  cool(entry);
-  assert.equal(entry.kept?.("x", make).toString(), "a 1");
-  assert.equal(entry.kept?.("y", make).toString(), "a 2");
-  assert.equal(entry.keptSize?.("x", make), 3);
+  assert.equal(entry.kept("x", make).toString(), "a 1");
+  entry.cool();
+  assert.equal(entry.kept("x", make).toString(), "a 1");
+  assert.equal(entry.kept("y", make).toString(), "a 2");
+  assert.equal(entry.keptSize("x", make), 3);
 });
 
 test("kept bytes stay within their limit, those that are used the longest; a size is known for ever", () => {
@@ -33,27 +33,27 @@ test("kept bytes stay within their limit, those that are used the longest; a siz
   };
   const entries = Array.from({ length: 64 }, (_, i) => anEntry(`entry-${i}`));
   for (const entry of entries) {
-    entry.kept?.("x", make);
+    entry.kept("x", make);
     const before = made;
-    often.kept?.("x", make);
+    often.kept("x", make);
     assert.ok(made === before || entry === entries[0], "what is used again and again is not dropped");
     assert.ok(keptEncodingBytes() <= keptBytesLimit, String(keptEncodingBytes()));
   }
   assert.ok(keptEncodingBytes() > keptBytesLimit / 2);
   const before = made;
-  for (const entry of entries) assert.equal(entry.keptSize?.("x", make), size);
+  for (const entry of entries) assert.equal(entry.keptSize("x", make), size);
   assert.equal(made, before);
-  assert.equal(entries[0]?.kept?.("x", make).length, size);
+  assert.equal(entries[0]?.kept("x", make).length, size);
   assert.equal(made, before + 1, "dropped, so made again");
 });
 
 test("an object's JSON is also there as a line, in the same memory", () => {
   const entry = anEntry("a");
   const json = entry.json();
-  assert.equal(entry.jsonLine?.().toString(), `${json}\n`);
-  assert.equal(entry.jsonLine?.().buffer, json.buffer);
-  cool(entry);
-  assert.equal(entry.jsonLine?.().toString(), `${json}\n`);
+  assert.equal(entry.jsonLine().toString(), `${json}\n`);
+  assert.equal(entry.jsonLine().buffer, json.buffer);
+  entry.cool();
+  assert.equal(entry.jsonLine().toString(), `${json}\n`);
 });
 
 test("an entry of a first list holds what etcd holds until its JSON is asked for", () => {
@@ -71,10 +71,10 @@ test("an entry of a first list holds what etcd holds until its JSON is asked for
   };
   const stored = Buffer.from('{"metadata":{"name":"a"}}');
   const entry = newEntry(counting, "a", 3, codec.fromStored(stored));
-  cool(entry, stored);
+  entry.cool(stored);
   assert.deepEqual(calls, []);
   assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
-  cool(entry);
+  entry.cool();
   assert.deepEqual(calls, ["decode"], "still no JSON");
   const json = entry.json().toString();
   assert.equal(json, '{"metadata":{"name":"a","resourceVersion":"3"}}');
@@ -92,16 +92,16 @@ test("kept bytes that nobody asks for any more go when others come, those in use
     return Buffer.alloc(1_000);
   };
   const [left, used, other] = [anEntry("left"), anEntry("used"), anEntry("other")];
-  for (const entry of [left, used]) entry.kept?.("x", make);
-  used.kept?.("x", make);
+  for (const entry of [left, used]) entry.kept("x", make);
+  used.kept("x", make);
   const before = keptEncodingBytes();
   now += keptIdleMs + 1;
-  other.kept?.("x", make);
+  other.kept("x", make);
   assert.ok(keptEncodingBytes() <= before, "one went and one came");
   assert.equal(made, 3);
-  used.kept?.("x", make);
+  used.kept("x", make);
   assert.equal(made, 3);
-  left.kept?.("x", make);
+  left.kept("x", make);
   assert.equal(made, 4);
 });
 
@@ -117,20 +117,20 @@ test("an entry whose place is taken lets go of its object when it has bytes, and
   const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } } as KubeObject);
   const bare = make("a");
   const object = bare.object();
-  retire(bare);
+  bare.retire();
   assert.equal(bare.object(), object, "it has nothing else");
 
   const written = make("b");
-  storedBytes(written, () => Buffer.from('{"metadata":{"name":"b"}}'));
+  written.stored(() => Buffer.from('{"metadata":{"name":"b"}}'));
   const before = written.object();
-  retire(written);
+  written.retire();
   assert.deepEqual(calls, []);
   assert.notEqual(written.object(), before);
   assert.deepEqual(written.object(), before);
 
   const read = make("c");
   const json = read.json();
-  retire(read);
+  read.retire();
   assert.equal(read.json(), json);
   assert.deepEqual(calls, ["encode"]);
 });

@@ -1,6 +1,5 @@
 import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Entry } from "./storage.ts";
 
 /** Conversions between the forms that an entry has in memory, and the fields that selectors match. */
 export interface EntryCodec {
@@ -11,65 +10,14 @@ export interface EntryCodec {
   fieldsOf(object: KubeObject): Record<string, string>;
 }
 
-/**
- * Creates an `Entry` that holds the decoded object while it is hot, and only bytes otherwise: JSON or the stored form. At
- * most `hotEntries` entries of the process are decoded at a time, which bounds the heap. Eviction is second chance (CLOCK):
- * an entry used since the hand last passed it is kept for another round.
- */
-export function newEntry(codec: EntryCodec, key: string, revision: number, object: KubeObject): Entry {
-  object.metadata.resourceVersion = String(revision);
-  return new StoredEntry(codec, key, revision, object.metadata.labels ?? noLabels, codec.fieldsOf(object), object);
-}
-
-/** An entry that is not stored (dry-run): `object` unchanged, with the resourceVersion it has. */
-export function newUnstoredEntry(codec: EntryCodec, key: string, object: KubeObject): Entry {
-  const revision = Number(object.metadata.resourceVersion ?? 0) || 0;
-  return new StoredEntry(codec, key, revision, object.metadata.labels ?? noLabels, codec.fieldsOf(object), object);
-}
-
-/** The same state at another revision: a DELETED event carries the last state with the revision of the deletion. */
-export function atRevision(entry: Entry, revision: number): Entry {
-  const { codec } = entry as StoredEntry;
-  const last = entry.object();
-  const object = { ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } };
-  return new StoredEntry(codec, entry.key, revision, entry.labels, entry.fields, object);
-}
-
-/**
- * Drops the decoded object and everything else that can be recomputed.
- * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet: they are
- * kept instead of JSON, which is encoded on first use. This shortens startup.
- */
-export function cool(entry: Entry, stored?: Buffer): void {
-  (entry as StoredEntry).cool(stored);
-}
-
-/**
- * For an entry that a newer one has replaced: drops its object when encoded bytes exist, without encoding for that purpose. It
- * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
- */
-export function retire(entry: Entry): void {
-  (entry as StoredEntry).retire();
-}
-
-/** The stored bytes of an entry, memoized while it is hot: updates compare against them to detect no-ops. */
-export function storedBytes(entry: Entry, make: () => Buffer): Buffer {
-  return entry.memo(storedSlot, make);
-}
-
 const storedSlot = "stored";
-
-/** Adds a new cache entry to the hot ring, so that its object is evicted eventually. */
-export function warm(entry: Entry): void {
-  (entry as StoredEntry).touch();
-}
 
 const noLabels: Readonly<Record<string, string>> = Object.freeze({});
 const hotEntries = 4096;
-const hot: (StoredEntry | undefined)[] = new Array(hotEntries).fill(undefined);
+const hot: (Entry | undefined)[] = new Array(hotEntries).fill(undefined);
 let hand = 0;
 
-function keepHot(entry: StoredEntry): void {
+function keepHot(entry: Entry): void {
   for (let tries = 0; tries < hotEntries; tries++) {
     const resident = hot[hand];
     if (resident?.used) {
@@ -157,12 +105,22 @@ function beforeNewline(json: string): Buffer {
   return line.subarray(0, -1);
 }
 
-class StoredEntry implements Entry {
-  readonly codec: EntryCodec;
+/**
+ * One object with its encodings; immutable from outside. It holds the decoded object while it is hot, and only bytes otherwise:
+ * JSON or the stored form. At most `hotEntries` entries of the process are decoded at a time, which bounds the heap. Eviction is
+ * second chance (CLOCK): an entry used since the hand last passed it is kept for another round.
+ */
+export class Entry {
+  /** Relative key, `<namespace>/<name>`. */
   readonly key: string;
+  /** The mod revision; `metadata.resourceVersion` in decimal. */
   readonly revision: number;
   readonly labels: Readonly<Record<string, string>>;
+  /** Selectable fields: `metadata.name`, `metadata.namespace` and what the resource adds (`spec.nodeName`). */
   readonly fields: Readonly<Record<string, string>>;
+  /** The entry of the underlying storage that this one shows in another version. */
+  readonly origin: Entry | undefined;
+  readonly #codec: EntryCodec;
   /** Used since the hand of the hot ring last passed it. */
   used = false;
   #isHot = false;
@@ -177,46 +135,52 @@ class StoredEntry implements Entry {
     codec: EntryCodec,
     key: string,
     revision: number,
-    labels: Readonly<Record<string, string>>,
-    fields: Readonly<Record<string, string>>,
     object: KubeObject,
+    labels = object.metadata.labels ?? noLabels,
+    fields: Readonly<Record<string, string>> = codec.fieldsOf(object),
+    origin?: Entry,
   ) {
-    this.codec = codec;
+    this.#codec = codec;
     this.key = key;
     this.revision = revision;
     this.labels = labels;
     this.fields = fields;
+    this.origin = origin;
     this.#object = object;
   }
 
+  /** The decoded object with its resourceVersion. Shared: never change it, `structuredClone` or spread first. */
   object(): KubeObject {
-    this.touch();
+    this.warm();
     this.#object ??= this.#decoded();
     return this.#object;
   }
 
   #decoded(): KubeObject {
-    if (this.#json !== undefined) return this.codec.fromJson(this.#json);
-    const object = this.codec.fromStored(this.#stored as Buffer);
+    if (this.#json !== undefined) return this.#codec.fromJson(this.#json);
+    const object = this.#codec.fromStored(this.#stored as Buffer);
     object.metadata.resourceVersion = String(this.revision);
     return object;
   }
 
+  /** The object in its hub version as JSON bytes with apiVersion, kind and resourceVersion, no newline. Shared. */
   json(): Buffer {
     if (this.#json === undefined) {
-      this.#json = beforeNewline(this.codec.toJson(this.#object ?? this.#decoded()));
+      this.#json = beforeNewline(this.#codec.toJson(this.#object ?? this.#decoded()));
       this.#stored = undefined;
     }
     return this.#json;
   }
 
+  /** `json()` plus a trailing newline, without a copy. Shared. */
   jsonLine(): Buffer {
     const { buffer, byteOffset, byteLength } = this.json();
     return Buffer.from(buffer, byteOffset, byteLength + 1);
   }
 
+  /** Memoizes a value derived from this entry (another version's bytes, protobuf, Table rows, watch frames) while it is hot. */
   memo<T>(slot: string, make: (entry: Entry) => T): T {
-    this.touch();
+    this.warm();
     this.#memo ??= new Map();
     if (this.#memo.has(slot)) return this.#memo.get(slot) as T;
     const value = make(this);
@@ -224,11 +188,16 @@ class StoredEntry implements Entry {
     return value;
   }
 
+  /**
+   * The result of `make`, cached longer than the decoded object, within a bound of the whole process. `make` must be
+   * deterministic for a slot. Shared: read only.
+   */
   kept(slot: string, make: (object: KubeObject) => Buffer): Buffer {
     const kept = this.#keptIn(slot);
     return kept.bytes ?? this.#keep(kept, make);
   }
 
+  /** Length of `kept`'s result; encodes only when that never happened. */
   keptSize(slot: string, make: (object: KubeObject) => Buffer): number {
     const kept = this.#keptIn(slot);
     if (kept.sizeBytes === 0) this.#keep(kept, make);
@@ -253,10 +222,28 @@ class StoredEntry implements Entry {
     return bytes;
   }
 
+  /** An entry with the same key for an object that is not stored (dry-run, the last state of a deletion). */
   with(object: KubeObject): Entry {
-    return newUnstoredEntry(this.codec, this.key, object);
+    return newUnstoredEntry(this.#codec, this.key, object);
   }
 
+  /** The same state at another revision: a DELETED event carries the last state with the revision of the deletion. */
+  atRevision(revision: number): Entry {
+    const last = this.object();
+    const object = { ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } };
+    return new Entry(this.#codec, this.key, revision, object, this.labels, this.fields);
+  }
+
+  /** The stored bytes, memoized while the entry is hot: updates compare against them to detect no-ops. */
+  stored(make: () => Buffer): Buffer {
+    return this.memo(storedSlot, make);
+  }
+
+  /**
+   * Drops the decoded object and everything else that can be recomputed.
+   * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet: they are
+   * kept instead of JSON, which is encoded on first use. This shortens startup.
+   */
   cool(stored?: Buffer): void {
     if (stored !== undefined && this.#json === undefined) this.#stored = ownMemory(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
@@ -266,23 +253,36 @@ class StoredEntry implements Entry {
     this.used = false;
   }
 
+  /**
+   * For an entry that a newer one has replaced: drops its object when encoded bytes exist, without encoding for that purpose. It
+   * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
+   */
   retire(): void {
     const stored = this.#memo?.get(storedSlot) as Buffer | undefined;
     if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
   }
 
-  /** Lower bound of the bytes that this entry holds; used to bound histories. */
-  get sizeBytes(): number {
-    return (this.#json ?? this.#stored)?.byteLength ?? 2048;
-  }
-
-  touch(): void {
+  /** Adds the entry to the hot ring, so that its object is evicted eventually. */
+  warm(): void {
     this.used = true;
     if (this.#isHot) return;
     this.#isHot = true;
     keepHot(this);
   }
+
+  /** Estimated bytes that the entry holds; used to bound histories. */
+  get sizeBytes(): number {
+    return (this.#json ?? this.#stored)?.byteLength ?? 2048;
+  }
 }
 
-/** Estimated bytes that an entry holds; used to bound histories. */
-export const sizeOf = (entry: Entry): number => (entry as StoredEntry).sizeBytes;
+/** An entry at `revision`, which it writes into the object. @param origin the entry that it shows in another version */
+export function newEntry(codec: EntryCodec, key: string, revision: number, object: KubeObject, origin?: Entry): Entry {
+  object.metadata.resourceVersion = String(revision);
+  return new Entry(codec, key, revision, object, object.metadata.labels ?? noLabels, codec.fieldsOf(object), origin);
+}
+
+/** An entry that is not stored (dry-run): `object` unchanged, with the resourceVersion it has. */
+export function newUnstoredEntry(codec: EntryCodec, key: string, object: KubeObject): Entry {
+  return new Entry(codec, key, Number(object.metadata.resourceVersion ?? 0) || 0, object);
+}

@@ -1,4 +1,3 @@
-import { atRevision } from "./entry.ts";
 import type { Entry, Selection, WatchEvent } from "./storage.ts";
 
 /** Whether the selection can exclude objects. */
@@ -27,5 +26,5 @@ export function transition(
   const before = previous !== undefined && matches(selection, previous);
   const after = current !== undefined && matches(selection, current);
   if (after) return { type: before ? "MODIFIED" : "ADDED", entry: current };
-  return before ? { type: "DELETED", entry: atRevision(previous, revision) } : undefined;
+  return before ? { type: "DELETED", entry: previous.atRevision(revision) } : undefined;
 }

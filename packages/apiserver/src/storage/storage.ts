@@ -1,6 +1,10 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { Entry } from "./entry.ts";
+import type { OwnWrites } from "./own-writes.ts";
+
+export type { Entry };
 
 /**
  * Storage interface of the registry: keys, values and revisions of one resource. The two implementations, `etcd/store.ts` and
@@ -56,34 +60,6 @@ export interface Storage {
   count(): Promise<number>;
 }
 
-/** One stored object at one revision; immutable and shared by all readers. Encodings are computed on first use. */
-export interface Entry {
-  /** Relative key, `<namespace>/<name>`. */
-  readonly key: string;
-  /** The mod revision; `metadata.resourceVersion` in decimal. */
-  readonly revision: number;
-  readonly labels: Readonly<Record<string, string>>;
-  /** Selectable fields: `metadata.name`, `metadata.namespace` and what the resource adds (`spec.nodeName`). */
-  readonly fields: Readonly<Record<string, string>>;
-  /** The decoded object with its resourceVersion. Shared: never change it, `structuredClone` or spread first. */
-  object(): KubeObject;
-  /** The object in its hub version as JSON bytes with apiVersion, kind and resourceVersion, no newline. Shared. */
-  json(): Buffer;
-  /** `json()` plus a trailing newline, without a copy. Shared. Present on every entry returned by a store. */
-  jsonLine?(): Buffer;
-  /** Memoizes a value derived from this entry (another version's bytes, protobuf, Table rows, watch frames) while it is hot. */
-  memo<T>(slot: string, make: (entry: Entry) => T): T;
-  /**
-   * The result of `make`, cached longer than the decoded object, within a bound of the whole process. `make` must be
-   * deterministic for a slot. Shared: read only. Present on every entry returned by a store.
-   */
-  kept?(slot: string, make: (object: KubeObject) => Buffer): Buffer;
-  /** Length of `kept`'s result; encodes only when that never happened. */
-  keptSize?(slot: string, make: (object: KubeObject) => Buffer): number;
-  /** An entry with the same key for an object that is not stored (dry-run, the last state of a deletion). */
-  with(object: KubeObject): Entry;
-}
-
 /** Checked before each attempt of a write: an AbortSignal, or a request that need not create one. */
 export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
 
@@ -92,6 +68,8 @@ export interface WriteOptions {
   ttlSeconds?: number;
   dryRun?: boolean;
   signal?: Cancellation;
+  /** Gets the write, for a cache that receives its event. */
+  own?: OwnWrites;
 }
 
 export interface ReadOptions {
@@ -145,6 +123,8 @@ export interface DeleteRequest {
   suggestion?: Entry | undefined;
   dryRun?: boolean;
   signal?: Cancellation;
+  /** Gets the write, for a cache that receives its event. */
+  own?: OwnWrites;
 }
 
 export interface WatchRequest extends Selection {

@@ -1,6 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { encodeContinueToken } from "../storage/continue-token.ts";
-import { retire, warm } from "../storage/entry.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, ListRequest, ListResult, Selection } from "../storage/storage.ts";
 import { Change } from "./change.ts";
@@ -79,7 +78,7 @@ export class CacheState {
       if (previous === undefined) return undefined;
       this.#entries.delete(key);
     } else {
-      warm(current);
+      current.warm();
       this.#entries.set(current);
     }
     this.#index.change(previous, current);
@@ -129,7 +128,7 @@ export class CacheState {
 
 /** Releases what only the previous state of a change kept encoded, after the change was dispatched. */
 export function retirePrevious({ previous }: Change): void {
-  if (previous !== undefined) retire(previous);
+  previous?.retire();
 }
 
 /** @param all the entries that match the request, of which `start` and the limit select a page */

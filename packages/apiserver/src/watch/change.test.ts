@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type EntryCodec, newEntry, warm } from "../storage/entry.ts";
+import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { Change } from "./change.ts";
 
 test("a deletion's event lets go of its object in its turn, and is only bytes then", () => {
@@ -19,6 +19,6 @@ test("a deletion's event lets go of its object in its turn, and is only bytes th
   const change = new Change("gone", 5, anEntry("gone"), undefined);
   const event = change.event(true, false);
   assert.equal(event, change.event(true, false), "one for all");
-  for (let i = 0; i < 10_000; i++) warm(anEntry(`other-${i}`));
+  for (let i = 0; i < 10_000; i++) anEntry(`other-${i}`).warm();
   assert.ok(encoded.includes("gone 5"));
 });

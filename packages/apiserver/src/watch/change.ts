@@ -1,4 +1,3 @@
-import { atRevision, warm } from "../storage/entry.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 
 /** One change of one object, with the events that watchers may see of it. Each event is built once and shared by all of them. */
@@ -31,8 +30,8 @@ export class Change {
     }
     if (!before) return undefined;
     if (this.#deleted === undefined) {
-      const entry = atRevision(this.previous as Entry, this.revision);
-      warm(entry); // pre-encode: the history holds the entry for minutes, but the decoded object is needed only briefly
+      const entry = (this.previous as Entry).atRevision(this.revision);
+      entry.warm(); // pre-encode: the history holds the entry for minutes, but the decoded object is needed only briefly
       this.#deleted = { type: "DELETED", entry };
     }
     return this.#deleted;

@@ -7,6 +7,7 @@ import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
+import type { OwnWrite } from "../storage/own-writes.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
@@ -81,7 +82,14 @@ function aCache(t: TestContext) {
       if (!color.startsWith("?")) return anEntry(key, revision, color);
       return new Promise((resolve) => later.push({ resolve: () => resolve(anEntry(key, revision, color)) }));
     },
-    create: async (key: string) => anEntry(key, multiplexer.revision + 5, "own"),
+    async create(key, _object, { own } = {}) {
+      const revision = multiplexer.revision + 5;
+      const entry = anEntry(key, revision, "own");
+      const write = { key, value: Buffer.from("own"), entry: () => entry } as unknown as OwnWrite;
+      own?.add(write);
+      own?.answered(write, revision);
+      return entry;
+    },
     get: async (key: string) => void toStore.push(`get ${key}`),
     async list() {
       toStore.push("list");

@@ -1,5 +1,4 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { sizeOf } from "../storage/entry.ts";
 import type { Entry } from "../storage/storage.ts";
 import type { Change } from "./change.ts";
 
@@ -146,7 +145,7 @@ const weights = new WeakMap<Change, number>();
 function weight(change: Change): number {
   let size = weights.get(change);
   if (size === undefined) {
-    size = 256 + (change.previous === undefined ? 0 : sizeOf(change.previous));
+    size = 256 + (change.previous?.sizeBytes ?? 0);
     weights.set(change, size);
   }
   return size;

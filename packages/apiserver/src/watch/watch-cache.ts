@@ -4,8 +4,8 @@ import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken } from "../storage/continue-token.ts";
-import { cool } from "../storage/entry.ts";
 import type { StorageMetrics } from "../storage/metrics.ts";
+import { OwnWrites } from "../storage/own-writes.ts";
 import type {
   DeleteRequest,
   Entry,
@@ -25,7 +25,6 @@ import { Change } from "./change.ts";
 import type { PastChange } from "./change-source.ts";
 import { Freshness } from "./freshness.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
-import { OwnWrites } from "./own-writes.ts";
 
 /**
  * In-memory cache of one resource in front of its store: current state, recent changes, watchers. Reads are answered from
@@ -84,7 +83,7 @@ class FilledCache implements WatchCache {
   readonly #state: CacheState;
   readonly #freshness: Freshness;
   readonly #readers: CacheReaders;
-  readonly #own = new OwnWrites();
+  readonly #own: OwnWrites;
   /** Changes received while the list is being read. */
   #early: { key: string; value: Buffer | undefined; revision: number }[] = [];
   #fillings = 0;
@@ -107,6 +106,7 @@ class FilledCache implements WatchCache {
     });
     this.#state = state;
     this.#freshness = freshness;
+    this.#own = new OwnWrites(() => freshness.revision());
     this.#readers = new CacheReaders(options, {
       isReady: () => freshness.isReady,
       readyInTime: () => freshness.readyInTime(),
@@ -192,19 +192,13 @@ class FilledCache implements WatchCache {
     return this.ready ? this.#state.size : this.#options.store.count();
   }
 
-  async create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
-    const entry = await this.#options.store.create(key, object, write);
-    return write.dryRun ? entry : this.#shared(entry);
+  create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
+    return this.#options.store.create(key, object, { ...write, ...this.#sharing });
   }
 
-  async guaranteedUpdate(
-    key: string,
-    change: Parameters<Storage["guaranteedUpdate"]>[1],
-    update: UpdateOptions = {},
-  ): Promise<Entry> {
+  guaranteedUpdate(key: string, change: Parameters<Storage["guaranteedUpdate"]>[1], update: UpdateOptions = {}): Promise<Entry> {
     const suggestion = update.suggestion ?? this.#known(key);
-    const entry = await this.#options.store.guaranteedUpdate(key, change, { ...update, suggestion });
-    return update.dryRun ? entry : this.#shared(entry);
+    return this.#options.store.guaranteedUpdate(key, change, { ...update, ...this.#sharing, suggestion });
   }
 
   delete(key: string, request: DeleteRequest = {}): Promise<Entry> {
@@ -256,7 +250,7 @@ class FilledCache implements WatchCache {
     if (value === undefined) return this.#change(key, undefined, revision, true);
     // For watchers an object that cannot be decoded counts as deleted. When decoding fails only temporarily, the throw makes
     // the multiplexer reset this cache: it is filled again and watchers resume.
-    const decoded = this.#own.take(key, revision) ?? this.#options.store.decode(key, value, revision);
+    const decoded = this.#own.take(key, value, revision) ?? this.#options.store.decode(key, value, revision);
     if (!(decoded instanceof Promise)) return this.#change(key, decoded, revision, decoded !== undefined);
     const filling = this.#fillings;
     return decoded.then((entry) => {
@@ -326,15 +320,9 @@ class FilledCache implements WatchCache {
     return this.#state.past(request, start, revision);
   }
 
-  /**
-   * Shares one entry between the response and the watch event, so that it is decoded and encoded once: a written entry waits
-   * for its event, unless the event has arrived already. Not for dry-run, whose entry is not stored.
-   */
-  #shared(entry: Entry): Entry {
-    const present = this.#known(entry.key);
-    if (present?.revision === entry.revision) return present;
-    if (this.ready && entry.revision > this.#freshness.revision()) this.#own.add(entry);
-    return entry;
+  /** Has response and watch event share one entry, so that it is decoded and encoded once. */
+  get #sharing(): Pick<WriteOptions, "own"> {
+    return this.ready ? { own: this.#own } : {};
   }
 
   #known(key: string): Entry | undefined {
@@ -343,7 +331,7 @@ class FilledCache implements WatchCache {
 }
 
 function cooled(entry: Entry | undefined): Entry | undefined {
-  if (entry !== undefined) cool(entry);
+  entry?.cool();
   return entry;
 }
 

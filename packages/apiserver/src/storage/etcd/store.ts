@@ -11,12 +11,12 @@ import {
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { atRevision, cool, newEntry, newUnstoredEntry, storedBytes } from "../entry.ts";
+import { newEntry, newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
+import { OwnWrite } from "../own-writes.ts";
 import { transition } from "../selection.ts";
 import type {
   DeleteRequest,
@@ -34,7 +34,6 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError, statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
 import { newEtcdLists } from "./lists.ts";
-import { type OwnWrite, ownWrite } from "./own-write.ts";
 import { identityTransformer, isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
 import { endOfPrefix, type KeyValue, type Operation, type TxnResponse, type WatchEventMessage } from "./wire.ts";
@@ -123,12 +122,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
-  /** Own writes whose response is outstanding, by key. */
-  const underWay = new TransientMap<string, OwnWrite>();
-
   function decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
-    const own = underWay.get(key);
-    if (own?.value.equals(value)) return own.entry(revision);
     try {
       const entry = entryOf({ key: prefix + key, value, modRevision: revision });
       return entry instanceof Promise ? entry.catch(passOver) : entry;
@@ -154,7 +148,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   function coldEntry({ entry, bytes }: PresentState): Entry {
-    cool(entry, bytes);
+    entry.cool(bytes);
     return entry;
   }
 
@@ -221,19 +215,22 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     bytes: Buffer,
     before: Entry | undefined,
     failure: readonly Operation[],
-    ttlSeconds: number | undefined,
+    { ttlSeconds, own }: WriteOptions,
   ): Promise<{ entry: Entry } | { answer: TxnResponse; entry?: never }> {
-    const own = ownWrite(codec, key, bytes, await transformer.toStored(bytes, prefix + key), before);
-    const put = await putOperation(key, own.value, ttlSeconds);
-    underWay.set(key, own);
+    const sent = new OwnWrite(codec, key, bytes, await transformer.toStored(bytes, prefix + key), before);
+    const put = await putOperation(key, sent.value, ttlSeconds);
+    let revision: number | undefined;
+    own?.add(sent);
     try {
       const compare = [{ key: prefix + key, target: "modRevision", value: before?.revision ?? 0 }] as const;
-      const sent = client.txn({ compare, success: [put], failure });
-      own.prepare();
-      const answer = await timed(operation, sent);
-      return answer.succeeded ? { entry: own.entry(answer.revision) } : { answer };
+      const written = client.txn({ compare, success: [put], failure });
+      sent.prepare();
+      const answer = await timed(operation, written);
+      if (!answer.succeeded) return { answer };
+      revision = answer.revision;
+      return { entry: sent.entry(revision) };
     } finally {
-      if (underWay.get(key) === own) underWay.delete(key);
+      own?.answered(sent, revision);
     }
   }
 
@@ -246,7 +243,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       return unstored(key, object, bytes);
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
-    const { entry } = await write("create", key, codec.toStored(object), undefined, [], options.ttlSeconds);
+    const { entry } = await write("create", key, codec.toStored(object), undefined, [], options);
     if (entry === undefined) throw alreadyExists(resource, nameOf(key));
     return entry;
   }
@@ -285,7 +282,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       if (
         current !== undefined &&
         !state.rewrite &&
-        bytes.equals(state.bytes ?? storedBytes(current, () => codec.toStored(current.object())))
+        bytes.equals(state.bytes ?? current.stored(() => codec.toStored(current.object())))
       ) {
         if (!state.suggested) return current;
         const fresh = await readKey(key);
@@ -297,7 +294,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       }
       if (update.dryRun) return unstored(key, next, bytes);
       const present: Operation = { type: "range", range: { key: prefix + key } };
-      const written = await write("update", key, bytes, current, [present], update.ttlSeconds);
+      const written = await write("update", key, bytes, current, [present], update);
       if (written.entry !== undefined) return written.entry;
       state = await failureState(written.answer);
     }
@@ -328,7 +325,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
           failure: [{ type: "range", range: { key: prefix + key } }],
         }),
       );
-      if (answer.succeeded) return atRevision(current, answer.revision);
+      if (answer.succeeded) return current.atRevision(answer.revision);
       state = await failureState(answer);
     }
   }

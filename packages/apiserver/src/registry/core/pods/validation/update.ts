@@ -5,11 +5,11 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Container, ContainerStatus, Pod, PodIP, PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
 import { validateTolerations } from "./affinity.ts";
-import { isMirrorPod, validatePodAnnotations, validatePodAnnotationsUpdate } from "./annotations.ts";
+import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodCommon } from "./pod.ts";
@@ -22,21 +22,10 @@ const updatableText =
  * Source: pkg/apis/core/validation ValidatePodUpdate
  */
 export function validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  const isSame = semanticEqual(next.spec, current.spec);
   const path = "metadata.annotations";
   const annotations = validatePodAnnotationsUpdate(next, current, path, options);
-  if (isSame && faultless.has(current.spec))
-    return [...validatePodAnnotations(next.metadata.annotations, next.spec, path, options), ...annotations];
-  const errors = [...validatePodCommon(next, options), ...annotations, ...validateSpecUpdate(next, current)];
-  if (isSame && errors.length === 0) faultless.add(current.spec);
-  return errors;
+  return [...validatePodCommon(next, options), ...annotations, ...validateSpecUpdate(next, current)];
 }
-
-/**
- * Specs that passed validation in an update that did not change them. Most updates leave the spec unchanged, and revisions of
- * a pod share the object. Other stored specs are validated again: they may only have been valid in an older release.
- */
-const faultless = new WeakSet<PodSpec>();
 
 function validateSpecUpdate(next: Pod, current: Pod): FieldError[] {
   const errors: FieldError[] = [];

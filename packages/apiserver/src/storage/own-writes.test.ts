@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { type Entry, newEntry } from "./entry.ts";
+import { newObjectCodec } from "./object-codec.ts";
+import { OwnWrite, OwnWrites } from "./own-writes.ts";
+
+const resource = { group: "", resource: "pods", kind: "Pod", namespaced: true, hub: "v1", versions: [{ version: "v1" }] };
+const counted = { decodes: 0 };
+const plain = newObjectCodec(resource, "application/json");
+const codec = {
+  ...plain,
+  fromStored(bytes: Buffer) {
+    counted.decodes++;
+    return plain.fromStored(bytes);
+  },
+};
+
+type Pod = KubeObject & { spec?: object };
+
+function aPod(nodeName: string, labels: Record<string, string> = {}): Pod {
+  return { apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels }, spec: { nodeName } };
+}
+
+function written(pod: Pod, before: Entry | undefined, revision: number): Entry {
+  const bytes = codec.toStored(pod);
+  return new OwnWrite(codec, "web/a", bytes, bytes, before).entry(revision);
+}
+
+const specOf = (entry: Entry): object | undefined => (entry.object() as Pod).spec;
+
+test("an update has its own object, whatever the state before shares with it", () => {
+  const first = written(aPod("n1"), undefined, 5);
+  const second = written(aPod("n1", { color: "red" }), first, 6);
+  assert.deepEqual(specOf(second), specOf(first));
+  assert.equal(second.object().metadata.labels?.["color"], "red");
+  assert.equal(second.object().metadata.resourceVersion, "6");
+  assert.equal(first.object().metadata.resourceVersion, "5");
+  assert.notDeepEqual(specOf(written(aPod("n2"), second, 7)), specOf(second));
+});
+
+test("it is decoded while etcd writes, and once for its answer and its event", async () => {
+  const bytes = codec.toStored(aPod("n1"));
+  const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  counted.decodes = 0;
+  own.prepare();
+  await new Promise(setImmediate);
+  assert.equal(counted.decodes, 1);
+  const entry = own.entry(8);
+  assert.equal(own.entry(8), entry);
+  assert.equal(counted.decodes, 1);
+  assert.notEqual(own.entry(9).object(), entry.object(), "another revision is another object");
+});
+
+test("it is not decoded again when the answer is there before", async () => {
+  const bytes = codec.toStored(aPod("n1"));
+  const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  counted.decodes = 0;
+  own.prepare();
+  own.entry(8);
+  await new Promise(setImmediate);
+  assert.equal(counted.decodes, 1);
+});
+
+test("what cannot be decoded is told to whoever wants the entry, and ends nothing before", async () => {
+  const bytes = Buffer.from("{");
+  const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  own.prepare();
+  await new Promise(setImmediate);
+  assert.throws(() => own.entry(8), /unexpected end of JSON input/i);
+});
+
+test("an entry knows the bytes that etcd holds of it as long as it is hot", () => {
+  const before = newEntry(plain, "web/a", 4, plain.fromStored(plain.toStored(aPod("n1"))));
+  const entry = written(aPod("n1"), before, 5);
+  const bytes = entry.memo("stored", () => assert.fail("it is not encoded again"));
+  assert.deepEqual(bytes, plain.toStored(aPod("n1")));
+});
+
+/** A write whose entry has this key and, once it is answered, this revision. */
+function aWrite(key: string, text = key): OwnWrite {
+  const bytes = codec.toStored({ ...aPod(text), metadata: { name: key } });
+  return new OwnWrite(codec, key, bytes, bytes, undefined);
+}
+
+function answeredAt(own: OwnWrites, key: string, revision: number): OwnWrite {
+  const write = aWrite(key);
+  own.add(write);
+  own.answered(write, revision);
+  return write;
+}
+
+const other = Buffer.from("other");
+
+test("an entry is taken once, and only by the event of its key and revision", () => {
+  const own = new OwnWrites(() => 0);
+  const written = answeredAt(own, "web/a", 5);
+  assert.equal(own.take("web/a", other, 4), undefined);
+  assert.equal(own.take("web/a", written.value, 5), written.entry(5));
+  assert.equal(own.take("web/a", written.value, 5), undefined);
+  answeredAt(own, "web/a", 6);
+  assert.equal(own.take("web/b", other, 6), undefined, "another history has another object at this revision");
+  assert.equal(own.take("web/a", other, 6), undefined);
+});
+
+test("an event that arrives before the answer takes the entry that the answer has", () => {
+  const own = new OwnWrites(() => 0);
+  const write = aWrite("web/a");
+  own.add(write);
+  assert.equal(own.take("web/a", other, 7), undefined, "another process has written the object in between");
+  const entry = own.take("web/a", write.value, 8);
+  own.answered(write, 8);
+  assert.equal(write.entry(8), entry);
+  assert.equal(own.take("web/a", write.value, 8), undefined, "its event does not come again");
+});
+
+test("a failed write, and one whose event has passed, wait for no event", () => {
+  const own = new OwnWrites(() => 10);
+  const failed = aWrite("web/a");
+  own.add(failed);
+  own.answered(failed, undefined);
+  assert.equal(own.take("web/a", failed.value, 11), undefined);
+  const late = answeredAt(own, "web/a", 10);
+  assert.equal(own.take("web/a", late.value, 10), undefined);
+});
+
+test("two writes of one object under way do not disturb each other's answers", () => {
+  const own = new OwnWrites(() => 0);
+  const [first, second] = [aWrite("web/a", "one"), aWrite("web/a", "two")];
+  own.add(first);
+  own.add(second);
+  own.answered(first, undefined);
+  assert.equal(own.take("web/a", second.value, 5), second.entry(5));
+});
+
+test("without events the oldest entries are dropped", () => {
+  const own = new OwnWrites(() => 0);
+  for (let revision = 1; revision <= 1_001; revision++) answeredAt(own, "web/a", revision);
+  assert.equal(own.take("web/a", other, 1), undefined);
+  assert.equal(own.take("web/a", other, 2)?.revision, 2);
+});

@@ -1,0 +1,109 @@
+import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
+import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { type Entry, newEntry } from "./entry.ts";
+import type { ObjectCodec } from "./object-codec.ts";
+
+/** Limit of answered writes whose events are outstanding; beyond it (the watch is interrupted) the oldest are decoded again. */
+const mostAnswered = 1_000;
+
+/**
+ * Writes of this process whose events have not arrived, of one resource: an event reuses the entry of its write's answer,
+ * whichever of the two arrives first.
+ */
+export class OwnWrites {
+  readonly #sent = new TransientMap<string, OwnWrite>();
+  readonly #answered = new TransientMap<number, OwnWrite>();
+  readonly #arrived: () => number;
+
+  /** @param arrived the revision up to which events have arrived */
+  constructor(arrived: () => number) {
+    this.#arrived = arrived;
+  }
+
+  /** Called before the write is sent to etcd. */
+  add(write: OwnWrite): void {
+    this.#sent.set(write.key, write);
+  }
+
+  /** @param revision of the write; undefined: it failed */
+  answered(write: OwnWrite, revision: number | undefined): void {
+    // Otherwise its event has arrived, or a later write of the object has taken its place.
+    if (this.#sent.get(write.key) !== write) return;
+    this.#sent.delete(write.key);
+    if (revision === undefined || revision <= this.#arrived()) return;
+    this.#answered.set(revision, write);
+    if (this.#answered.size > mostAnswered) this.#answered.delete(Number(this.#answered.firstKey()));
+  }
+
+  /** The entry of the write whose event this is, which is then forgotten. @returns undefined for a write of another process */
+  take(key: string, value: Buffer, revision: number): Entry | undefined {
+    const answered = this.#answered.get(revision);
+    if (answered !== undefined) {
+      this.#answered.delete(revision);
+      // Another history has another object at this revision.
+      return answered.key === key ? answered.entry(revision) : undefined;
+    }
+    const sent = this.#sent.get(key);
+    if (sent?.value.equals(value) !== true) return undefined;
+    this.#sent.delete(key);
+    return sent.entry(revision);
+  }
+
+  clear(): void {
+    this.#answered.clear();
+  }
+}
+
+/** A write of this process. Response and watch event share its entry. */
+export class OwnWrite {
+  readonly key: string;
+  /** What is sent to etcd. */
+  readonly value: Buffer;
+  readonly #codec: ObjectCodec;
+  readonly #bytes: Buffer;
+  readonly #before: Entry | undefined;
+  #decoded: KubeObject | undefined;
+  #entry: Entry | undefined;
+
+  /**
+   * @param bytes the plain bytes that `value` holds in encrypted form
+   * @param before the entry that is replaced; parts of equal bytes are not decoded again
+   */
+  constructor(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer, before: Entry | undefined) {
+    this.key = key;
+    this.value = value;
+    this.#codec = codec;
+    this.#bytes = bytes;
+    this.#before = before;
+  }
+
+  /** Decodes the written object while etcd processes the write, so that the event is dispatched sooner. */
+  prepare(): void {
+    setImmediate(() => {
+      if (this.#entry !== undefined) return;
+      try {
+        this.#decoded = this.#decode();
+      } catch {
+        // `entry` decodes again and reports the error to its caller; thrown here it would be uncaught and end the process.
+      }
+    });
+  }
+
+  /** Returns the entry at `revision`; repeated calls return the same one. */
+  entry(revision: number): Entry {
+    if (this.#entry?.revision === revision) return this.#entry;
+    const entry = newEntry(this.#codec, this.key, revision, this.#decoded ?? this.#decode());
+    this.#decoded = undefined; // owned by the entry, which has set its resourceVersion
+    entry.stored(() => ownMemory(this.#bytes));
+    this.#entry = entry;
+    return entry;
+  }
+
+  #decode(): KubeObject {
+    const before = this.#before;
+    if (before === undefined) return this.#codec.fromStored(this.#bytes);
+    const object = before.object();
+    return this.#codec.fromStored(this.#bytes, { object, bytes: before.stored(() => this.#codec.toStored(object)) });
+  }
+}
