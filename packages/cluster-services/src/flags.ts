@@ -75,6 +75,14 @@ export const flagTable = flags(
     "dns-port": int({ default: 10053, help: "Port for DNS on the node's addresses; the Service has port 53." }),
     "resolv-conf": string({ default: "/etc/resolv.conf", help: "File with the name servers for all other names." }),
   }),
+  section("Metrics API", {
+    "kubelet-certificate-authority": string({
+      defaultText: "the authority in the kubeconfig",
+      help: "File with the authorities of the kubelets' serving certificates.",
+    }),
+    "kubelet-insecure-tls": bool({ help: "Does not verify the kubelets' serving certificates." }),
+    "metrics-api-port": int({ default: 10262, help: "Port of the metrics API on the node's address." }),
+  }),
   section("Leader election", leaderElectionFlags("coxswain-services")),
   section("Secure serving", {
     ...servingFlags({ certDir: "", securePort: 10261 }),

@@ -3,6 +3,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { ServicesFlags } from "./flags.ts";
@@ -43,6 +44,8 @@ export interface PartRights {
   readonly cluster?: readonly PolicyRule[];
   /** Rules by namespace. */
   readonly namespaced?: Readonly<Record<string, readonly PolicyRule[]>>;
+  /** Further RBAC objects, e.g. roles for those who use what the part serves. */
+  readonly others?: readonly KubeObject[];
 }
 
 export interface PartDefinition {

@@ -1,4 +1,5 @@
 import { dnsRights } from "./dns/rights.ts";
+import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
 
 /** All parts, in start order. A part's code is in the folder of its name. */
@@ -21,5 +22,12 @@ export const parts: readonly PartDefinition[] = [
     onByDefault: true,
     rights: dnsRights,
     load: async () => (await import("./dns/part.ts")).startDns,
+  },
+  {
+    name: "metrics-api",
+    runs: "once",
+    onByDefault: true,
+    rights: metricsApiRights,
+    load: async () => (await import("./metrics-api/part.ts")).startMetricsApi,
   },
 ];

@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
-import type { PartDefinition } from "./part.ts";
+import type { PartDefinition, PartRights } from "./part.ts";
 
 /** Group of the certificates of coxswain-services; their common name is `system:coxswain-services:<node>`. */
 export const servicesGroup = "system:coxswain-services";
@@ -27,7 +27,7 @@ export interface RightsOptions {
 
 /** Pure: the RBAC objects that the chosen parts need: a role and a binding for the process and for each part. */
 export function rightsOf(parts: readonly PartDefinition[], { leaseNamespace, leaseName }: RightsOptions): KubeObject[] {
-  const own = {
+  const own: PartRights = {
     cluster: ownRules,
     ...(parts.some(({ runs }) => runs === "once") && { namespaced: { [leaseNamespace]: leaseRules(leaseName) } }),
   };
@@ -38,6 +38,7 @@ export function rightsOf(parts: readonly PartDefinition[], { leaseNamespace, lea
   return all.flatMap(({ name, rights }) => [
     ...(rights.cluster === undefined ? [] : clusterWide(name, rights.cluster)),
     ...Object.entries(rights.namespaced ?? {}).flatMap(([namespace, rules]) => inNamespace(namespace, name, rules)),
+    ...(rights.others ?? []),
   ]);
 }
 

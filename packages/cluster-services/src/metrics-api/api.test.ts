@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { answerResource, type Inventory, targetOf } from "./api.ts";
+import { newUsageStore } from "./usage-store.ts";
+
+const t0 = Date.parse("2022-01-01T00:00:00Z");
+const store = newUsageStore();
+for (const seconds of [0, 15.5]) {
+  const sample = { at: t0 + seconds * 1000, cpuSeconds: seconds * 0.25, memoryBytes: 12 * 1024 * 1024 };
+  const containers = new Map([
+    ["main", sample],
+    ["side", { ...sample, memoryBytes: 1000 }],
+  ]);
+  store.put("n1", {
+    node: sample,
+    pods: new Map([
+      ["default/web", containers],
+      ["default/db", containers],
+      ["other/x", containers],
+    ]),
+  });
+}
+const pod = (namespace: string, name: string, app: string): KubeObject => ({ metadata: { namespace, name, labels: { app } } });
+const allPods = [
+  pod("default", "web", "web"),
+  pod("default", "db", "db"),
+  pod("other", "x", "web"),
+  pod("default", "new", "web"),
+];
+const allNodes: KubeObject[] = [{ metadata: { name: "n1", labels: { zone: "a" } } }, { metadata: { name: "n2" } }];
+const inventory: Inventory = {
+  nodes: { get: (name) => allNodes.find(({ metadata }) => metadata.name === name), list: () => allNodes },
+  pods: {
+    get: (key) => allPods.find(({ metadata }) => `${metadata.namespace}/${metadata.name}` === key),
+    list: () => allPods,
+    inNamespace: (namespace) => allPods.filter(({ metadata }) => metadata.namespace === namespace),
+  },
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+function get(url: string, accept = "application/json"): any {
+  const [path = "", query = ""] = url.split("?");
+  const target = targetOf(path);
+  assert.equal(target?.kind, "resource");
+  return answerResource({ target: target as never, query: new URLSearchParams(query), accept }, inventory, store, t0 + 20_000);
+}
+const base = "/apis/metrics.k8s.io/v1beta1";
+// biome-ignore lint/suspicious/noExplicitAny: as above
+const names = (list: any): string[] => list.items.map((item: KubeObject) => item.metadata.name);
+
+test("gives a node's usage in the notation of metrics-server", () => {
+  assert.deepEqual(get(`${base}/nodes/n1`), {
+    kind: "NodeMetrics",
+    apiVersion: "metrics.k8s.io/v1beta1",
+    metadata: { name: "n1", labels: { zone: "a" }, creationTimestamp: "2022-01-01T00:00:20Z" },
+    timestamp: "2022-01-01T00:00:15Z",
+    window: "15.5s",
+    usage: { cpu: "250m", memory: "12Mi" },
+  });
+});
+
+test("lists pods that have metrics, by labels and fields, sorted", () => {
+  assert.deepEqual(names(get(`${base}/pods`)), ["db", "web", "x"]);
+  assert.deepEqual(names(get(`${base}/namespaces/default/pods`)), ["db", "web"]);
+  assert.deepEqual(names(get(`${base}/pods?labelSelector=app%3Dweb`)), ["web", "x"]);
+  assert.deepEqual(names(get(`${base}/pods?fieldSelector=metadata.namespace%3Dother`)), ["x"]);
+  assert.deepEqual(names(get(`${base}/namespaces/absent/pods`)), []);
+  assert.deepEqual(names(get(`${base}/nodes`)), ["n1"]);
+});
+
+test("gives a table with the sum of a pod's containers", () => {
+  const table = get(`${base}/namespaces/default/pods/web`, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
+  assert.deepEqual(table.rows[0].cells, ["web", "500m", "12583912", "15.5s"]);
+  assert.deepEqual(
+    table.columnDefinitions.map((column: { name: string }) => column.name),
+    ["Name", "cpu", "memory", "Window"],
+  );
+});
+
+for (const { url, accept, code, message } of [
+  { url: `${base}/nodes/n2`, code: 404, message: 'nodes.metrics.k8s.io "n2" not found' },
+  { url: `${base}/nodes/n3`, code: 404, message: 'nodes.metrics.k8s.io "n3" not found' },
+  { url: `${base}/namespaces/default/pods/new`, code: 404, message: 'pods.metrics.k8s.io "default/new" not found' },
+  { url: `${base}/pods?watch=true`, code: 405, message: "watch is not supported" },
+  { url: `${base}/pods?labelSelector=a%20b`, code: 400, message: "unable to parse requirement" },
+  { url: `${base}/pods`, accept: "text/html", code: 406, message: "application/json" },
+]) {
+  test(`refuses ${url} ${accept ?? ""}`, () => {
+    assert.throws(
+      () => get(url, accept),
+      (err) => err instanceof StatusError && err.code === code && err.message.includes(message),
+    );
+  });
+}
+
+test("serves discovery and OpenAPI, and nothing under other paths", () => {
+  for (const path of ["/apis", "/apis/metrics.k8s.io", base, `${base}/`, "/openapi/v2"])
+    assert.equal(targetOf(path)?.kind, "document");
+  for (const path of [
+    "/",
+    "/api",
+    `${base}/services`,
+    `${base}/namespaces/a`,
+    `${base}/namespaces//pods`,
+    `${base}/namespaces/a/pods/b/c`,
+    `${base}/nodes/%ff`,
+  ])
+    assert.equal(targetOf(path), undefined, path);
+});

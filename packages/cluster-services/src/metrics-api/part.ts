@@ -1,0 +1,106 @@
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { privilegedGroup } from "@coxswain/apimachinery/serving/authentication/user";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";
+import { delegatedAuthorization } from "@coxswain/apimachinery/serving/delegated/authorization";
+import { openTrust } from "@coxswain/apimachinery/serving/delegated/trust";
+import type { Part, PartContext } from "../part.ts";
+import { newScraper, periodMs } from "./kubelets.ts";
+import { serviceName, serviceNamespace } from "./names.ts";
+import { register } from "./register.ts";
+import { startMetricsServer } from "./server.ts";
+import { newUsageStore } from "./usage-store.ts";
+
+const certificateDays = 365;
+/** Then the part starts anew, with another certificate. */
+const renewAfterMs = 180 * 86_400_000;
+/** How often the objects that name this server are compared. */
+const registerMs = 30_000;
+const registerAgainMs = 2_000;
+
+/**
+ * Serves metrics.k8s.io, where the lease is held: kubelets are asked once for the cluster, and another process that takes over
+ * has metrics again after two rounds.
+ */
+export async function startMetricsApi(context: PartContext): Promise<Part> {
+  const { informers, nodeName, flags, log, clock, signal, metrics, client, fail } = context;
+  const nodeInformer = informers.for<Node>(nodes);
+  const podInformer = informers.for<KubeObject>(pods, { metadataOnly: true });
+  await Promise.all([nodeInformer, podInformer].map((informer) => informer.waitForSync(signal)));
+  const address = nodeInformer.lister.get(nodeName)?.status?.addresses?.find(({ type }) => type === "InternalIP")?.address;
+  if (address === undefined) throw new Error(`the Node ${nodeName} has no address of type InternalIP yet`);
+  const config = await configFromFlags(flags.kubeconfig, flags.master);
+  const store = newUsageStore();
+  const scraper = newScraper({
+    nodes: () => nodeInformer.lister.list(),
+    newClient: (url) => newClient(kubeletConfig(config, url, flags)),
+    ...{ store, clock, log, metrics },
+  });
+  const trust = await openTrust({ flags: { ...flags, "authentication-skip-lookup": false }, client, clock, log, signal });
+  const ttl = { authorizedTtlMs: 10_000, unauthorizedTtlMs: 10_000 };
+  const ca = await newCa({ commonName: `${serviceName}-ca`, validDays: certificateDays });
+  const dnsNames = [`${serviceName}.${serviceNamespace}.svc`];
+  const pair = await newCertificate({ commonName: serviceName, dnsNames, ips: [address], usages: ["server"], ca });
+  const server = await startMetricsServer({
+    address,
+    port: flags["metrics-api-port"],
+    cert: pair.certPem,
+    key: pair.keyPem,
+    authenticate: delegatedAuthentication({ trust, client, tokenTtlMs: 10_000, anonymous: true, clock, metrics }),
+    authorize: delegatedAuthorization({
+      ...{ client, clock, ...ttl },
+      alwaysAllowGroups: [privilegedGroup],
+      alwaysAllowPaths: [],
+    }),
+    inventory: { nodes: nodeInformer.lister, pods: podInformer.lister },
+    ...{ store, log, clock },
+  });
+  const scraping = scraper.run(signal);
+  let problem: string | undefined = "the API server does not know this server yet";
+  const registering = (async () => {
+    const until = clock.monotonic() + renewAfterMs;
+    while (!signal.aborted) {
+      try {
+        await register(client, { address, port: server.port, caPem: ca.certPem }, signal);
+        if (problem !== undefined) log.info("Serving the metrics API", { address, port: server.port });
+        problem = undefined;
+      } catch (err) {
+        if (signal.aborted) break;
+        if (problem !== messageOf(err)) log.error("cannot register the metrics API", err);
+        problem = messageOf(err);
+      }
+      if (clock.monotonic() >= until) fail(new Error("the serving certificate is to be renewed"));
+      await clock.sleep(problem === undefined ? registerMs : registerAgainMs, signal).catch(() => {});
+    }
+  })();
+  return {
+    check() {
+      if (problem !== undefined) throw new Error(problem);
+      if (scraper.lastRound === undefined) throw new Error("no kubelet was asked yet");
+      if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("kubelets have not been asked for a minute");
+    },
+    async stop() {
+      await Promise.all([scraping, registering]);
+      await server.close(1_000);
+    },
+  };
+}
+
+interface KubeletFlags {
+  readonly "kubelet-certificate-authority": string;
+  readonly "kubelet-insecure-tls": boolean;
+}
+
+/** The process's own credentials, for another server; by default its certificate is from the cluster's authority. */
+function kubeletConfig(config: ClientConfig, url: string, flags: KubeletFlags): ClientConfig {
+  const { ca, caFile, serverName: _, proxyUrl: __, contentType: ___, ...credentials } = config;
+  const own = flags["kubelet-certificate-authority"];
+  const trusted = flags["kubelet-insecure-tls"] ? { insecure: true } : own === "" ? { ca, caFile } : { caFile: own };
+  return { ...credentials, ...trusted, host: url, qps: -1, userAgent: userAgentOf("coxswain-services", "metrics-api") };
+}

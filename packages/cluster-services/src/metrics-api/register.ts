@@ -1,0 +1,115 @@
+/** The objects by which the API server finds this one: a Service with Endpoints, and an APIService. */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { apiServices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { apiServiceName, serviceName, serviceNamespace } from "./names.ts";
+import { group } from "./objects.ts";
+
+const labels = { "app.kubernetes.io/managed-by": "coxswain-services" };
+const portName = "https";
+
+export interface Registration {
+  readonly address: string;
+  readonly port: number;
+  /** CA of the serving certificate, PEM. */
+  readonly caPem: string;
+}
+
+/** Who serves the metrics API already, instead of this program; undefined: nobody, or this program elsewhere. */
+export function otherServer(existing: APIService | undefined): string | undefined {
+  if (existing === undefined) return undefined;
+  const { service } = existing.spec ?? {};
+  if (service === undefined) return "the API server itself"; // e.g. a custom resource
+  const isOwn = service.namespace === serviceNamespace && service.name === serviceName;
+  return isOwn ? undefined : `the Service ${service.namespace}/${service.name}`;
+}
+
+/**
+ * Writes what is missing or different.
+ * @throws Error when another server is registered; errors of the API server
+ */
+export async function register(client: Client, { address, port, caPem }: Registration, signal: AbortSignal): Promise<void> {
+  const existing = await read<APIService>(client, apiServices, { name: apiServiceName }, signal);
+  const other = otherServer(existing);
+  if (other !== undefined) throw new Error(`${apiServiceName} is served by ${other}`);
+  const at = { namespace: serviceNamespace, name: serviceName };
+  if ((await read<Service>(client, services, at, signal)) === undefined) {
+    const ports = [{ name: portName, protocol: "TCP" as const, port: 443, targetPort: port }];
+    await ensure(
+      client,
+      services,
+      { apiVersion: "v1", kind: "Service", metadata: { ...at, labels }, spec: { ports } } as Service,
+      signal,
+    );
+  }
+  await apply<Endpoints>(
+    client,
+    endpoints,
+    {
+      apiVersion: "v1",
+      kind: "Endpoints",
+      metadata: { ...at, labels },
+      subsets: [{ addresses: [{ ip: address }], ports: [{ name: portName, port, protocol: "TCP" }] }],
+    },
+    (one) => one.subsets,
+    signal,
+  );
+  await apply<APIService>(
+    client,
+    apiServices,
+    {
+      apiVersion: "apiregistration.k8s.io/v1",
+      kind: "APIService",
+      metadata: { name: apiServiceName, labels },
+      spec: {
+        group,
+        version: "v1beta1",
+        groupPriorityMinimum: 100,
+        versionPriority: 100,
+        service: { ...at, port: 443 },
+        caBundle: Buffer.from(caPem).toString("base64"),
+      },
+    },
+    (one) => one.spec,
+    signal,
+  );
+}
+
+async function apply<T extends KubeObject>(
+  client: Client,
+  ref: ResourceRef,
+  wanted: T,
+  content: (object: T) => unknown,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name = "" } = wanted.metadata;
+  const known = await read<T>(client, ref, { namespace, name }, signal);
+  if (known === undefined) return ensure(client, ref, wanted, signal);
+  if (deepEqual(content(known), content(wanted))) return;
+  const { resourceVersion } = known.metadata;
+  await client.update(ref, { ...wanted, metadata: { ...known.metadata, ...wanted.metadata, resourceVersion } } as T, { signal });
+}
+
+/** Another process may have created it in the meantime; the next round compares. */
+async function ensure<T extends KubeObject>(client: Client, ref: ResourceRef, object: T, signal: AbortSignal): Promise<void> {
+  await client.create<T>(ref, object, { signal }).catch((err: unknown) => {
+    if (!isAlreadyExists(err)) throw err;
+  });
+}
+
+async function read<T extends KubeObject>(
+  client: Client,
+  ref: ResourceRef,
+  target: { namespace?: string | undefined; name: string },
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  return client.get<T>(ref, target, { signal }).catch((err: unknown) => {
+    if (isNotFound(err)) return undefined;
+    throw err;
+  });
+}

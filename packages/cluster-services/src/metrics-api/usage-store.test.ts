@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { NodeSamples, Sample } from "./samples.ts";
+import { newUsageStore } from "./usage-store.ts";
+
+const t0 = 1_000_000;
+const sample = (seconds: number, cpuSeconds: number, memoryBytes = 100): Sample => ({
+  at: t0 + seconds * 1000,
+  cpuSeconds,
+  memoryBytes,
+});
+const samples = (node: Sample | undefined, pods: Record<string, Record<string, Sample>> = {}): NodeSamples => ({
+  node,
+  pods: new Map(Object.entries(pods).map(([key, containers]) => [key, new Map(Object.entries(containers))])),
+});
+
+test("has no usage after one sample, and the average of the window after two", () => {
+  const store = newUsageStore();
+  store.put("n", samples(sample(0, 10), { "a/p": { main: sample(1, 1), side: sample(0, 2) } }));
+  assert.equal(store.node("n"), undefined);
+  assert.equal(store.pod("a/p"), undefined);
+  store.put("n", samples(sample(20, 20, 300), { "a/p": { main: sample(16, 4), side: sample(15, 2) } }));
+  assert.deepEqual(store.node("n"), { at: t0 + 20_000, windowMs: 20_000, cpuCores: 0.5, memoryBytes: 300 });
+  const pod = store.pod("a/p");
+  assert.equal(pod?.at, t0 + 15_000);
+  assert.equal(pod?.windowMs, 15_000);
+  assert.deepEqual([pod?.containers.get("main")?.cpuCores, pod?.containers.get("side")?.cpuCores], [0.2, 0]);
+});
+
+test("keeps the window when a kubelet repeats its sample", () => {
+  const store = newUsageStore();
+  for (const one of [sample(0, 0), sample(10, 5), sample(10, 5)]) store.put("n", samples(one));
+  assert.equal(store.node("n")?.windowMs, 10_000);
+});
+
+test("does not know a pod while one of its containers has one sample, nor after a restart", () => {
+  const store = newUsageStore();
+  store.put("n", samples(undefined, { "a/p": { main: sample(0, 5) } }));
+  store.put("n", samples(undefined, { "a/p": { main: sample(10, 6), late: sample(10, 0) } }));
+  assert.equal(store.pod("a/p"), undefined);
+  store.put("n", samples(undefined, { "a/p": { main: sample(20, 1), late: sample(20, 1) } }));
+  assert.equal(store.pod("a/p"), undefined);
+  store.put("n", samples(undefined, { "a/p": { main: sample(30, 2), late: sample(30, 2) } }));
+  assert.equal(store.pod("a/p")?.containers.size, 2);
+});
+
+test("knows a young container from its start on", () => {
+  const store = newUsageStore();
+  const started = (seconds: number, cpu: number): Sample => ({ ...sample(seconds, cpu), startedAt: t0 });
+  store.put("n", samples(undefined, { "a/p": { main: started(5, 1) }, "a/q": { main: started(20, 10) } }));
+  assert.equal(store.pod("a/p"), undefined);
+  assert.deepEqual(store.pod("a/q")?.containers.get("main")?.cpuCores, 0.5);
+});
+
+test("forgets pods that are gone, nodes that do not answer, and nodes that are gone", () => {
+  const store = newUsageStore();
+  const both = (seconds: number) => samples(sample(seconds, seconds), { "a/p": { main: sample(seconds, seconds) } });
+  store.put("n", both(0));
+  store.put("n", both(10));
+  store.put("m", samples(sample(0, 0)));
+  store.put("m", samples(sample(10, 10)));
+  assert.ok(store.pod("a/p"));
+  store.put("n", samples(sample(20, 20)));
+  assert.equal(store.pod("a/p"), undefined);
+  assert.ok(store.node("n"));
+  store.put("n", undefined);
+  assert.equal(store.node("n"), undefined);
+  store.keep(new Set(["n"]));
+  assert.equal(store.node("m"), undefined);
+});
+
+test("finds a pod that moved to another node under the same name", () => {
+  const store = newUsageStore();
+  const at = (seconds: number) => samples(undefined, { "a/p": { main: sample(seconds, seconds) } });
+  store.put("n", at(0));
+  store.put("m", at(5));
+  store.put("m", at(15));
+  store.put("n", samples(undefined));
+  assert.equal(store.pod("a/p")?.windowMs, 10_000);
+});
