@@ -58,8 +58,8 @@ import { newSpanExporter } from "./server/tracing/exporter.ts";
 import { passThrough } from "./server/tracing/pass-through.ts";
 import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
 import type { EtcdOptions } from "./storage/cluster.ts";
+import type { EtcdIdentity } from "./storage/etcd/channel.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
-import type { EtcdIdentity } from "./storage/etcd/grpc.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { openStorage, type StorageSet } from "./storage/open.ts";
 

@@ -44,7 +44,7 @@ for (const { name, says, message } of [
   {
     name: "sends a packet of 5 MiB",
     says: (call: KonnectivityCall) => call.write({ type: "DATA", data: { connectID: 1, data: Buffer.alloc(5 * 1024 * 1024) } }),
-    message: /^rpc error: code = Internal desc = received message larger than max \(\d+ vs\. 4194304\)$/,
+    message: /^rpc error: code = ResourceExhausted desc = grpc: received message larger than max \(\d+ vs\. 4194304\)$/,
   },
 ]) {
   test(`a konnectivity server that ${name} refuses`, async (t) => {

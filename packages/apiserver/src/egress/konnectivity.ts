@@ -7,8 +7,9 @@ import { randomInt } from "node:crypto";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Connection } from "@coxswain/apimachinery/client/connect";
+import type { MessageStream } from "@coxswain/apimachinery/grpc/message-stream";
 import { decodePacket, encodeCloseRequest, encodeData, encodeDialRequest, type Packet } from "./konnectivity-packets.ts";
-import { type MessageStream, openMessageStream } from "./message-stream.ts";
+import { openMessageStream } from "./message-stream.ts";
 
 const closeTimeoutMs = 10_000;
 /** Payload of one data packet; the server's message limit is 4 MiB. */
@@ -25,7 +26,7 @@ export function askKonnectivity(way: Socket, _proxy: unknown, target: string, si
     const random = String(randomInt(1, mostRandom));
     let made: TunnelledConnection | undefined;
     const fail = (message: string): void => {
-      stream.close();
+      stream.cancel();
       reject(new Error(message));
     };
     const giveUp = (): void => fail(signal.reason.message);
@@ -52,7 +53,7 @@ export function askKonnectivity(way: Socket, _proxy: unknown, target: string, si
       },
     });
     signal.addEventListener("abort", giveUp, { once: true });
-    stream.send([encodeDialRequest(target, random)]);
+    stream.write(encodeDialRequest(target, random));
   });
 }
 
@@ -88,7 +89,7 @@ class TunnelledConnection extends Duplex implements Connection {
     if (this.#closed) return;
     this.#closed = this.#closing = true;
     clearTimeout(this.#patience);
-    this.#stream.close();
+    this.#stream.cancel();
     if (this.destroyed) return;
     this.push(null);
     this.read(0); // emits "end" even without a reader
@@ -98,7 +99,7 @@ class TunnelledConnection extends Duplex implements Connection {
   #askToClose(): void {
     if (this.#closing) return;
     this.#closing = true;
-    this.#stream.send([encodeCloseRequest(this.#connection)]);
+    this.#stream.write(encodeCloseRequest(this.#connection));
     this.#way.unref();
     this.#patience = setTimeout(() => {
       this.close();
@@ -122,7 +123,10 @@ class TunnelledConnection extends Duplex implements Connection {
         packets.push(encodeData(this.#connection, all.subarray(at, at + mostDataBytes)));
       }
     }
-    this.#stream.send(packets, done);
+    const last = packets.pop();
+    for (const packet of packets) this.#stream.write(packet);
+    if (last === undefined) done();
+    else this.#stream.write(last, done);
   }
 
   override _final(done: () => void): void {

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { PastChange } from "../watch/change-source.ts";
 import { WatchMultiplexer } from "../watch/multiplexer.ts";
+import type { EtcdIdentity } from "./etcd/channel.ts";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import { startCompactor } from "./etcd/compactor.ts";
 import { statusErrorOf } from "./etcd/errors.ts";
-import type { EtcdIdentity } from "./etcd/grpc.ts";
-import type { GrpcCalls } from "./etcd/grpc-calls.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
 import { newProgressTrust } from "./etcd/progress-trust.ts";
 import { type EtcdWatch, startEtcdWatch, type Witness } from "./etcd/watcher.ts";

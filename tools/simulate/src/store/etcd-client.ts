@@ -1,6 +1,5 @@
-import type { EtcdClient } from "@coxswain/apiserver/storage/etcd/client";
+import type { EtcdClient, WatchHandlers } from "@coxswain/apiserver/storage/etcd/client";
 import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
-import type { GrpcStreamHandlers } from "@coxswain/apiserver/storage/etcd/grpc";
 import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
 import type { SimulatedProcess, World } from "../world/world.ts";
 import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
@@ -84,7 +83,7 @@ function openWatch(
   etcd: MemoryEtcd,
   network: EtcdNetwork,
   owner: SimulatedProcess,
-  handlers: GrpcStreamHandlers,
+  handlers: WatchHandlers,
   streams: Set<{ fail(): void }>,
 ): ReturnType<EtcdClient["openWatch"]> {
   let isOpen = true;

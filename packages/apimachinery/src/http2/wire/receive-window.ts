@@ -18,11 +18,11 @@ export class ReceiveWindow {
 
   /**
    * @param bytes consumed by the application
-   * @returns the increment to send as WINDOW_UPDATE; 0 until half of the window was consumed
+   * @returns the increment to send as WINDOW_UPDATE; 0 until more than half of the window was consumed
    */
   giveBack(bytes: number): number {
     this.#workedOff += bytes;
-    if (this.#workedOff < this.#bytes / 2) return 0;
+    if (this.#workedOff <= this.#bytes / 2) return 0;
     const grown = this.#workedOff;
     this.#left += grown;
     this.#workedOff = 0;

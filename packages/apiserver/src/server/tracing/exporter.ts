@@ -1,6 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Client, Metadata } from "@grpc/grpc-js";
 import { encodeSpans, type Span } from "./otlp.ts";
 
 export interface SpanExporter {
@@ -22,17 +22,18 @@ const sendEveryMs = 5_000;
 const mostAtOnce = 512;
 const mostWaiting = 2_048;
 const timeoutMs = 10_000;
+const exportPath = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
 /** Exports spans to a collector in batches. Spans are dropped when an export fails, or when the queue is full. */
 export function newSpanExporter({ endpoint, service, clock, log }: ExporterOptions): SpanExporter {
   let waiting: Span[] = [];
-  let channel: Promise<Channel> | undefined;
+  let channel: GrpcChannel | undefined;
   let sending: Promise<void> | undefined;
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
-      channel ??= openChannel(endpoint);
-      await exportTo(await channel, Buffer.from(encodeSpans(spans, service)));
+      channel ??= new GrpcChannel(endpoint);
+      await channel.unary(exportPath, Buffer.from(encodeSpans(spans, service)), timeoutMs);
     } catch (err) {
       log.error("traces were not exported", err, { endpoint, spans: spans.length });
     }
@@ -59,32 +60,7 @@ export function newSpanExporter({ endpoint, service, clock, log }: ExporterOptio
     async close() {
       timer.cancel();
       await flush();
-      if (channel !== undefined) (await channel).client.close();
+      channel?.close();
     },
   };
-}
-
-interface Channel {
-  readonly client: Client;
-  readonly metadata: Metadata;
-}
-
-/** Imports grpc-js with the first export, since most servers do not trace. */
-async function openChannel(endpoint: string): Promise<Channel> {
-  const grpc = await import("@grpc/grpc-js");
-  return { client: new grpc.Client(endpoint, grpc.credentials.createInsecure()), metadata: new grpc.Metadata() };
-}
-
-function exportTo({ client, metadata }: Channel, request: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(
-      "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-      (bytes: Buffer) => bytes,
-      (bytes: Buffer) => bytes,
-      request,
-      metadata,
-      { deadline: Date.now() + timeoutMs },
-      (err) => (err === null ? resolve() : reject(err)),
-    );
-  });
 }

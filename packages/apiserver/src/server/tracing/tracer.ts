@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { currentSpan, formatTraceparent, parseTraceparent, type SpanContext } from "../../request/trace.ts";
-import type { GrpcCalls } from "../../storage/etcd/grpc-calls.ts";
 import type { SpanExporter } from "./exporter.ts";
 
 /**

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { EtcdError } from "./errors.ts";
-import { type EtcdIdentity, type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
-import type { GrpcCalls } from "./grpc-calls.ts";
+import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
+import type { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { type EtcdIdentity, newEtcdChannel } from "./channel.ts";
+import { EtcdError, etcdErrorOf } from "./errors.ts";
 import { newRareCalls } from "./rare-calls.ts";
 import {
   decodeLeaseGrant,
@@ -43,8 +44,21 @@ export interface EtcdClient {
   /** Status of the member that answers at `url`, over a connection for this single call. */
   statusAt(url: string): Promise<StatusResponse>;
   /** Opens a watch stream to the current member; `turn` is incremented to move to the next one after a failure. */
-  openWatch(turn: number, handlers: GrpcStreamHandlers): GrpcStream;
+  openWatch(turn: number, handlers: WatchHandlers): WatchStream;
   close(): void;
+}
+
+export interface WatchHandlers {
+  /** @param message a view on memory that is not reused; may be kept */
+  message(message: Buffer): void;
+  /** The last call, exactly once unless the stream is cancelled. */
+  ended(err: EtcdError): void;
+}
+
+export interface WatchStream {
+  /** Buffered until the connection is established. */
+  write(message: Buffer): void;
+  cancel(): void;
 }
 
 export interface EtcdClientOptions {
@@ -72,7 +86,7 @@ const roundMs = 100;
 /** Creates a client; connections are made on the first call. @throws Error when `servers` is empty */
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
-  const members = options.servers.map((server) => newGrpcConnection(server, options));
+  const members = options.servers.map((server) => newEtcdChannel(server, options));
   // etcd3 does not support a custom dialer.
   const rare = options.connect ? members : options.servers.map((server) => newRareCalls(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
@@ -86,16 +100,17 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       try {
         return await (on[used] as Unary).unary(path, bytes, leftMs);
       } catch (err) {
-        const { reason } = err as EtcdError;
+        const failure = etcdErrorOf(err);
+        const { reason } = failure;
         const movable = reason === "unsent" || (repeatable && reason === "unavailable");
         if ((movable || reason === "unavailable" || reason === "deadline") && current === used) {
           current = (used + 1) % members.length;
         }
-        if (!movable) throw err;
+        if (!movable) throw failure;
         // All members failed: retry until the deadline.
         if (attempt % members.length === 0) await pause(roundMs);
         leftMs = deadlineMs - Math.ceil(performance.now() - started);
-        if (leftMs <= 0) throw err;
+        if (leftMs <= 0) throw failure;
       }
     }
   }
@@ -120,22 +135,29 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
     async status(server) {
       const member = rare[server];
       if (member === undefined) throw new Error(`no etcd server ${server}`);
-      return decodeStatus(await member.unary(statusPath, noBytes, deadlineMs));
+      return statusOf(member, deadlineMs);
     },
     async members() {
       return decodeMemberList(await call("/etcdserverpb.Cluster/MemberList", memberListRequest, true));
     },
     async statusAt(url) {
-      const connection = newGrpcConnection(url, options);
+      const connection = newEtcdChannel(url, options);
       try {
-        return decodeStatus(await connection.unary(statusPath, noBytes, statusAtMs));
+        return await statusOf(connection, statusAtMs);
       } finally {
         connection.close();
       }
     },
     openWatch(turn, handlers) {
-      const member = members[(current + turn) % members.length] as GrpcConnection;
-      return member.stream("/etcdserverpb.Watch/Watch", handlers);
+      const member = members[(current + turn) % members.length] as GrpcChannel;
+      return member.stream(
+        "/etcdserverpb.Watch/Watch",
+        {
+          message: (bytes) => handlers.message(bytes),
+          ended: (err) => handlers.ended(err === undefined ? new EtcdError("other", "etcd ended the watch") : etcdErrorOf(err)),
+        },
+        needsLeader,
+      );
     },
     close() {
       for (const member of [...members, ...rare]) member.close();
@@ -143,6 +165,15 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   };
 }
 
-type Unary = Pick<GrpcConnection, "unary">;
+type Unary = Pick<GrpcChannel, "unary">;
 const noBytes = Buffer.alloc(0);
-const statusPath = "/etcdserverpb.Maintenance/Status";
+/** Makes a member that loses its leader end the watch instead of leaving it silent. */
+const needsLeader = { name: "hasleader", value: "true" };
+
+async function statusOf(member: Unary, timeoutMs: number): Promise<StatusResponse> {
+  try {
+    return decodeStatus(await member.unary("/etcdserverpb.Maintenance/Status", noBytes, timeoutMs));
+  } catch (err) {
+    throw etcdErrorOf(err);
+  }
+}

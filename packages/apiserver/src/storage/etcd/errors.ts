@@ -6,6 +6,7 @@ import {
   serviceUnavailable,
   timeout,
 } from "@coxswain/apimachinery/errors/status-error";
+import { GrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
 
 /** Why an etcd call failed. `unsent`: no member has processed the request, so that retrying on another one is safe. */
 export type EtcdErrorReason =
@@ -35,6 +36,7 @@ export function etcdErrorOf(cause: unknown): EtcdError {
   if (cause instanceof EtcdError) return cause;
   const { code, details } = cause as { code?: number; details?: string };
   const text = details ?? (cause instanceof Error ? cause.message : String(cause));
+  if (cause instanceof GrpcError && cause.unprocessed) return new EtcdError("unsent", text, { cause });
   return new EtcdError(reasonOf(code, text), text, { cause });
 }
 

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTlsEtcd } from "../../testing/tls-etcd.ts";
+import type { EtcdIdentity } from "./channel.ts";
 import { newEtcdClient } from "./client.ts";
-import type { EtcdIdentity } from "./grpc.ts";
 
 test("an expired client certificate is named when etcd refuses it, and a renewed one is shown without a restart", async (t) => {
   const etcd = await startTlsEtcd(t, ["127.0.0.1"]);

@@ -1,5 +1,6 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
+import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { asGrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
 import protobuf from "protobufjs/minimal.js";
 import { KeyOutOfReach } from "./transformer.ts";
 
@@ -31,27 +32,18 @@ const apiVersion = "v1beta1";
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/envelope/grpc_service.go, v1beta1/service.proto
  */
 export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
-  const target = targetOf(endpoint);
-  let channel: Promise<Channel> | undefined;
+  const channel = new GrpcChannel(targetOf(endpoint), { longestBackoffMs: 1_000 });
   let isVersionChecked = false;
 
+  /** @param deadline of `performance.now()` */
   async function call(method: string, request: Buffer, deadline: number): Promise<Buffer> {
-    channel ??= openChannel(target);
-    const { client, metadata } = await channel;
-    return new Promise((resolve, reject) => {
-      client.makeUnaryRequest(
-        `/v1beta1.KeyManagementService/${method}`,
-        (bytes: Buffer) => bytes,
-        firstField,
-        request,
-        metadata,
-        { deadline },
-        (err: ServiceError | null, answer: Buffer | undefined) => {
-          if (err === null) resolve(answer ?? Buffer.alloc(0));
-          else reject(new KmsError(grpcCodeNames[err.code] ?? String(err.code), err.details));
-        },
-      );
-    });
+    const leftMs = Math.max(1, Math.ceil(deadline - performance.now()));
+    try {
+      return firstField(await channel.unaryWhenReady(`/v1beta1.KeyManagementService/${method}`, request, leftMs));
+    } catch (err) {
+      const { code, details } = asGrpcError(err);
+      throw new KmsError(grpcCodeNames[code] ?? String(code), details);
+    }
   }
 
   async function checkVersion(deadline: number): Promise<void> {
@@ -67,7 +59,7 @@ export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
   }
 
   async function transform(method: "Encrypt" | "Decrypt", bytes: Buffer): Promise<Buffer> {
-    const deadline = Date.now() + timeoutMs;
+    const deadline = performance.now() + timeoutMs;
     await checkVersion(deadline);
     return call(method, message(bytes), deadline);
   }
@@ -76,22 +68,6 @@ export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
     encrypt: (plain) => transform("Encrypt", plain),
     decrypt: (cipher) => transform("Decrypt", cipher),
   };
-}
-
-interface Channel {
-  readonly client: Client;
-  readonly metadata: Metadata;
-}
-
-/** Imports grpc-js on the first call, since most servers have no KMS. */
-async function openChannel(target: string): Promise<Channel> {
-  const grpc = await import("@grpc/grpc-js");
-  const client = new grpc.Client(target, grpc.credentials.createInsecure(), {
-    "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 1_000,
-    "grpc.default_authority": "localhost",
-  });
-  return { client, metadata: new grpc.Metadata({ waitForReady: true }) };
 }
 
 function targetOf(endpoint: string): string {

@@ -1,15 +1,16 @@
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import type { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
 import type { ChannelCredentials, Client as GrpcClient } from "@grpc/grpc-js";
+import type { EtcdChannelOptions } from "./channel.ts";
 import { etcdErrorOf } from "./errors.ts";
-import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
 
 /**
  * Rare calls to one member (compaction, status) through etcd3, which is imported on first use because loading it takes a
  * tenth of the server's startup time. Uses its channel with raw bytes: its own calls have no deadline, and its circuit
  * breaker stays open for 5 s.
  */
-export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcConnection, "unary" | "close"> {
+export function newRareCalls(server: string, options: EtcdChannelOptions): Pick<GrpcChannel, "unary" | "close"> {
   let channel: Promise<Channel> | undefined;
   let shown: Buffer | undefined;
   /** Reopens the channel when the certificate was renewed: grpc-js keeps the one it was created with. */
@@ -47,7 +48,7 @@ interface Channel {
   close(): void;
 }
 
-async function openChannel(server: string, options: GrpcOptions): Promise<Channel> {
+async function openChannel(server: string, options: EtcdChannelOptions): Promise<Channel> {
   const [{ Etcd3 }, { credentials }] = await library();
   const ip = ipOf(server);
   /** Exposes etcd3's internal gRPC clients. */

@@ -4,9 +4,8 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import protobuf from "protobufjs/minimal.js";
-import type { EtcdClient } from "./client.ts";
+import type { EtcdClient, WatchHandlers } from "./client.ts";
 import { EtcdError } from "./errors.ts";
-import type { GrpcStreamHandlers } from "./grpc.ts";
 import type { ProgressTrust } from "./progress-trust.ts";
 import { startEtcdWatch } from "./watcher.ts";
 
@@ -59,7 +58,7 @@ function requestText(bytes: Buffer): string {
 
 /** A watch after revision 10 whose responses the test sends. */
 function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
-  let handlers: GrpcStreamHandlers | undefined;
+  let handlers: WatchHandlers | undefined;
   let opened = 0;
   const written: Buffer[] = [];
   const clock = newFakeClock();

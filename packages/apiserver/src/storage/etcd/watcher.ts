@@ -1,8 +1,7 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { EtcdClient } from "./client.ts";
+import type { EtcdClient, WatchStream } from "./client.ts";
 import { etcdErrorOf } from "./errors.ts";
-import type { GrpcStream } from "./grpc.ts";
 import type { ProgressTrust } from "./progress-trust.ts";
 import {
   decodeWatch,
@@ -81,7 +80,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   let stopped = false;
   let turn = 0;
   let failures = 0;
-  let stream: GrpcStream | undefined;
+  let stream: WatchStream | undefined;
   let pending: WatchEventMessage[] = [];
   /** Responses received while `onEvents` is pending. */
   let backlog: WatchResponse[] = [];
@@ -97,7 +96,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     asked = false;
     heard = clock.monotonic();
     options.progress?.trust.doubt();
-    const mine: GrpcStream = client.openWatch(turn, {
+    const mine: WatchStream = client.openWatch(turn, {
       message(bytes) {
         if (mine !== stream) return;
         heard = clock.monotonic();

@@ -1,4 +1,4 @@
-/** Metrics hooks of one gRPC call. */
+/** Receives the events of one gRPC call, for metrics and traces. */
 export interface GrpcMethod {
   started(): void;
   sent(): void;
@@ -11,6 +11,3 @@ export interface GrpcMethod {
 
 /** Called at the start of each call. @param path `/etcdserverpb.KV/Txn` */
 export type GrpcCalls = (path: string, type: "unary" | "bidi_stream") => GrpcMethod;
-
-export const deadlineExceeded = 4;
-export const unavailable = 14;

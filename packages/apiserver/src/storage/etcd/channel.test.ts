@@ -9,9 +9,9 @@ import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdChannel } from "./channel.ts";
 import { newEtcdClient } from "./client.ts";
-import { EtcdError } from "./errors.ts";
-import { newGrpcConnection } from "./grpc.ts";
+import { etcdErrorOf } from "./errors.ts";
 
 /** A gRPC server whose calls are handled by `onCall`. @param parents collects the traceparent headers */
 async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void, parents: unknown[] = []) {
@@ -50,7 +50,7 @@ test("a server is told what a call is part of, if somebody says it", async (t) =
   const { url } = await aServer(t, (stream, body) => answer(stream, body), told);
   let traceparent: string | undefined;
   const method = { started() {}, sent() {}, received() {}, handled() {} };
-  const made = newGrpcConnection(url, { calls: () => ({ ...method, traceparent }) });
+  const made = newEtcdChannel(url, { calls: () => ({ ...method, traceparent }) });
   t.after(() => made.close());
   await made.unary("/x", message, 5_000);
   traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -61,7 +61,7 @@ test("a server is told what a call is part of, if somebody says it", async (t) =
 test("a clock that is set back keeps no server out of reach", async (t) => {
   const { url } = await aServer(t, (stream, body) => answer(stream, body));
   let isThere = false;
-  const made = newGrpcConnection(url, {
+  const made = newEtcdChannel(url, {
     connect: async (host, port) => {
       if (!isThere) throw new Error("nobody is there");
       return connect(port, host);
@@ -83,10 +83,10 @@ function refuse(stream: ServerHttp2Stream, code: string, message: string): void 
 }
 
 const message = Buffer.from("hello");
-const reason = (wanted: string) => (err: unknown) => err instanceof EtcdError && err.reason === wanted;
+const reason = (wanted: string) => (err: unknown) => etcdErrorOf(err).reason === wanted;
 
 function connection(t: TestContext, url: string) {
-  const made = newGrpcConnection(url, {});
+  const made = newEtcdChannel(url, {});
   t.after(() => made.close());
   return made;
 }
@@ -169,7 +169,7 @@ test("a call that nobody answers ends at its deadline, and the connection stays"
 
 test("a stream brings messages that are cut anywhere, until it is reset", async (t) => {
   const got: string[] = [];
-  let ended: EtcdError | undefined;
+  let ended: Error | undefined;
   const server = createServer();
   server.on("stream", (stream: ServerHttp2Stream) => {
     stream.on("error", () => {});
@@ -248,7 +248,7 @@ test("a way to the server that comes too late is closed", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let arrive = (_way: Duplex): void => {};
   const connect = () => new Promise<Connection>((resolve) => (arrive = (way) => resolve(way as Connection)));
-  const made = newGrpcConnection("http://192.0.2.9:1", { connect });
+  const made = newEtcdChannel("http://192.0.2.9:1", { connect });
   t.after(() => made.close());
   const failed = assert.rejects(made.unary("/x", message, 60_000), /cannot connect to http:\/\/192.0.2.9:1: timed out/);
   t.mock.timers.tick(5_000);
@@ -261,7 +261,7 @@ test("a way to the server that comes too late is closed", async (t) => {
 test("a way to the server over which TLS cannot begin is closed, and its calls fail", async (t) => {
   const way = new PassThrough();
   const connect = async () => way as Duplex as Connection;
-  const made = newGrpcConnection("https://192.0.2.9:1", { connect, cert: Buffer.from("x"), key: Buffer.from("y") });
+  const made = newEtcdChannel("https://192.0.2.9:1", { connect, cert: Buffer.from("x"), key: Buffer.from("y") });
   t.after(() => made.close());
   await assert.rejects(made.unary("/x", message, 60_000), /cannot connect to https:\/\/192.0.2.9:1: .*no start line/);
   assert.ok(way.destroyed);

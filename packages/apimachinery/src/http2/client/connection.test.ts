@@ -1,24 +1,19 @@
 import assert from "node:assert/strict";
 import { constants, createServer, type Http2ServerRequest, type Http2ServerResponse, type ServerOptions } from "node:http2";
-import { createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { Duplex } from "node:stream";
+import { connect, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { errorCodes } from "@coxswain/apimachinery/http2/wire/connection-error";
-import {
-  defaultMaxFrameBytes,
-  flags,
-  frame,
-  frameTypes,
-  newFrameReader,
-  numberFrame,
-  preface,
-  settings,
-  settingsFrame,
-} from "@coxswain/apimachinery/http2/wire/frames";
-import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
-import { listening } from "@coxswain/apimachinery/testing/listening";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { connectHttp2, type Fields, type Http2Connection, type StreamEnd } from "./connection.ts";
+import { listening } from "../../testing/listening.ts";
+import { waitFor } from "../../testing/wait-for.ts";
+import { answered, aPipe, bytes, grant, ok, post, windows } from "../testing/client-pipe.ts";
+import { errorCodes } from "../wire/connection-error.ts";
+import { defaultMaxFrameBytes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "../wire/frames.ts";
+import { ClientConnection, type ClientConnectionEvents } from "./connection.ts";
+import type { Fields, StreamEnd } from "./stream.ts";
+
+function connectTo(origin: string, events: ClientConnectionEvents): ClientConnection {
+  const { hostname: host, port } = new URL(origin);
+  return new ClientConnection(connect({ host, port: Number(port), noDelay: true }), windows, events);
+}
 
 const originOf = async (t: TestContext, server: Server): Promise<string> => `http://127.0.0.1:${await listening(t, server)}`;
 
@@ -62,15 +57,13 @@ async function connected(t: TestContext, origin: string) {
   const leaving = (): void => {
     left = true;
   };
-  const made = connectHttp2(origin, {}, { ready, heard() {}, leaving, closed: lost });
+  const made = connectTo(origin, { ready, heard() {}, leaving, closed: lost });
   t.after(() => made.destroy(new Error("the test is over")));
   await Promise.race([isReady, isLost]);
   return { made, isLost, hasLeft: () => left, ask: (body: Buffer) => ask(made, body) };
 }
 
-const post = encodeFields([":method", "POST", ":scheme", "http", ":path", "/", ":authority", "etcd"]);
-
-function ask(on: Http2Connection, body: Buffer): Promise<Answer> {
+function ask(on: ClientConnection, body: Buffer): Promise<Answer> {
   return new Promise((resolve) => {
     const fields: Fields[] = [];
     const chunks: Buffer[] = [];
@@ -81,8 +74,6 @@ function ask(on: Http2Connection, body: Buffer): Promise<Answer> {
     });
   });
 }
-
-const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, (_, i) => i % 251));
 
 for (const { name, options, size } of [
   { name: "an empty one", options: {}, size: 0 },
@@ -147,11 +138,6 @@ test("a connection that is lost loses what is under way", async (t) => {
 });
 
 const hello = settingsFrame([[settings.maxConcurrentStreams, 2]]);
-const answered = (id: number): Buffer =>
-  Buffer.concat([
-    frame(frameTypes.headers, flags.endHeaders, id, encodeFields([":status", "200"])),
-    frame(frameTypes.data, flags.endStream, id, Buffer.from([id])),
-  ]);
 
 test("what a server that goes away has not looked at is refused, the rest is answered", async (t) => {
   let socket: Socket | undefined;
@@ -238,7 +224,7 @@ for (const withRequest of [true, false]) {
       talker = socket;
     });
     let heard = 0;
-    const made = connectHttp2(origin, {}, { ready() {}, heard: () => void heard++, leaving() {}, closed() {} });
+    const made = connectTo(origin, { ready() {}, heard: () => void heard++, leaving() {}, closed() {} });
     t.after(() => made.destroy(new Error("the test is over")));
     await waitFor(() => pieces.length > 0, { what: "the client's answer to the settings" });
 
@@ -259,54 +245,6 @@ for (const withRequest of [true, false]) {
     assert.ok(pieces.some((piece) => piece.includes(pong) && piece.includes(post) === withRequest));
   });
 }
-
-/** A connection over a pipe whose other end is the test, frame by frame. */
-function aPipe(t: TestContext, ...values: (readonly [number, number])[]) {
-  let sent: string[] = [];
-  const nameOf = (type: number): string => Object.entries(frameTypes).find(([, value]) => value === type)?.[0] ?? "unknown";
-  const read = newFrameReader((type, flag, id, payload) => {
-    if (type === frameTypes.settings) return;
-    const isNumber = type === frameTypes.windowUpdate || type === frameTypes.resetStream;
-    const end = type === frameTypes.data && (flag & flags.endStream) !== 0 ? " end" : "";
-    sent.push(`${nameOf(type)} ${id} ${isNumber ? payload.readUInt32BE(0) : payload.length}${end}`);
-  });
-  let skip = preface.length;
-  const way = new Duplex({
-    read() {},
-    write(chunk: Buffer, _, done) {
-      read(chunk.subarray(skip));
-      skip = 0;
-      done();
-    },
-  });
-  const events: string[] = [];
-  const made = connectHttp2(
-    "http://etcd:1",
-    { way: Object.assign(way, { setNoDelay() {} }) },
-    { ready() {}, heard() {}, leaving: () => void events.push("leaving"), closed: () => void events.push("closed") },
-  );
-  t.after(() => way.destroy());
-  const turn = async (): Promise<string[]> => {
-    for (let i = 0; i < 4; i++) await new Promise(setImmediate);
-    const frames = sent;
-    sent = [];
-    return frames.map((one) => one.replace(` ${post.length}`, ""));
-  };
-  const says = (...frames: Buffer[]): Promise<string[]> => {
-    way.push(Buffer.concat(frames));
-    return turn();
-  };
-  const ends: string[] = [];
-  const ask = (name: string, size: number, end = true) =>
-    made.request(post, bytes(size), end, {
-      fields() {},
-      data() {},
-      closed: (how) => void ends.push(`${name} ${how.type}`),
-    });
-  return { made, says, turn, ends, ask, events, way, begin: () => says(settingsFrame(values)) };
-}
-
-const grant = (id: number, size: number): Buffer => numberFrame(frameTypes.windowUpdate, id, size);
 
 test("a stream sends what its window allows, and more of every stream when a window grows or the settings do", async (t) => {
   const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
@@ -343,6 +281,7 @@ test("what was read is granted again by halves of the window, of a stream only w
   ask("a", 1);
   ask("b", 1);
   await turn();
+  assert.deepEqual(await says(ok(1), ok(3)), []);
   const full = Buffer.alloc(defaultMaxFrameBytes);
   const data = (id: number, flag = 0): Buffer => frame(frameTypes.data, flag, id, full);
   const half = 8 * 1024 * 1024;

@@ -1,0 +1,154 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Connect } from "../client/connect.ts";
+import type { GrpcCalls } from "./calls.ts";
+import { Connector, type GrpcSession } from "./connector.ts";
+import { asGrpcError, GrpcError, grpcCodes } from "./grpc-error.ts";
+import type { KeepaliveOptions } from "./keepalive.ts";
+import { type GrpcStreamHandlers, MessageStream } from "./message-stream.ts";
+import { RequestBlocks } from "./request-blocks.ts";
+import { dialTarget, type GrpcIdentity, type GrpcTarget, grpcTarget } from "./target.ts";
+import { UnaryCall } from "./unary-call.ts";
+
+export interface GrpcChannelOptions {
+  /** Certificates for https; asked for each new connection. */
+  readonly identity?: (() => GrpcIdentity) | undefined;
+  /** Dials the server; undefined: directly. */
+  readonly connect?: Connect | undefined;
+  readonly connectTimeoutMs?: number;
+  readonly firstBackoffMs?: number;
+  readonly longestBackoffMs?: number;
+  /** undefined: no pings. Servers allow one in five minutes unless they are configured otherwise. */
+  readonly keepalive?: KeepaliveOptions;
+  /** Source: google.golang.org/grpc defaultClientMaxReceiveMessageSize */
+  readonly mostMessageBytes?: number;
+  readonly userAgent?: string;
+  /** Receives the events of calls. */
+  readonly calls?: GrpcCalls | undefined;
+}
+
+const defaults = {
+  connectTimeoutMs: 5_000,
+  firstBackoffMs: 100,
+  longestBackoffMs: 3_000,
+  mostMessageBytes: 4 * 1024 * 1024,
+};
+
+/** A field of the request, besides those of every call. */
+export interface RequestField {
+  readonly name: string;
+  readonly value: string;
+}
+
+/**
+ * gRPC to one server over one HTTP/2 connection, which is established by the first call and again with backoff. Messages are raw
+ * bytes, uncompressed.
+ * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ */
+export class GrpcChannel {
+  readonly #target: GrpcTarget;
+  readonly #mostMessageBytes: number;
+  readonly #calls: GrpcCalls | undefined;
+  readonly #connector: Connector;
+  readonly #blocks: RequestBlocks;
+
+  /** @param target see {@link grpcTarget} @throws Error for an invalid target */
+  constructor(target: string, options: GrpcChannelOptions = {}) {
+    const { identity, connect, keepalive, calls, userAgent, mostMessageBytes, ...timing } = { ...defaults, ...options };
+    this.#target = grpcTarget(target);
+    this.#mostMessageBytes = mostMessageBytes;
+    this.#calls = calls;
+    this.#blocks = new RequestBlocks({ ...this.#target, userAgent });
+    const dial = () => dialTarget(this.#target, identity?.() ?? {}, connect);
+    this.#connector = new Connector({ ...timing, name: this.#target.name, dial, keepalive });
+  }
+
+  /**
+   * @param path `/etcdserverpb.KV/Txn`
+   * @returns the response, a view on memory that is not reused
+   * @throws GrpcError; DeadlineExceeded after `timeoutMs`, beside which an attempt to connect has its own time limit
+   */
+  unary(path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+    try {
+      const session = this.#connector.current();
+      if (session instanceof Promise) return session.then((made) => this.#call(made, path, message, timeoutMs));
+      return this.#call(session, path, message, timeoutMs);
+    } catch (err) {
+      return Promise.reject(err);
+    }
+  }
+
+  /**
+   * As {@link unary}, but until the deadline it waits for a server that cannot be reached. A call that the server may have seen is
+   * not repeated.
+   */
+  async unaryWhenReady(path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+    const until = performance.now() + timeoutMs;
+    const signal = AbortSignal.timeout(timeoutMs);
+    for (;;) {
+      try {
+        const session = await abortable(Promise.resolve(this.#connector.current()), signal);
+        return await this.#call(session, path, message, Math.max(1, Math.ceil(until - performance.now())));
+      } catch (err) {
+        if (signal.aborted) throw deadlineExceeded(err);
+        if (!(err instanceof GrpcError && err.unprocessed)) throw err;
+        await pause(this.#connector.backoffMs, undefined, { signal }).catch(() => {});
+        if (signal.aborted) throw deadlineExceeded(err);
+      }
+    }
+  }
+
+  /** Opens a stream of messages in both directions. Its handlers are never called before it is returned. */
+  stream(path: string, handlers: GrpcStreamHandlers, field?: RequestField): MessageStream {
+    const observer = this.#calls?.(path, "bidi_stream");
+    let keepalive: GrpcSession["keepalive"] | undefined;
+    const onOver = (): void => keepalive?.streamEnded();
+    const stream = new MessageStream(handlers, { mostMessageBytes: this.#mostMessageBytes, observer, onOver });
+    const block = this.#blocks.get(path, field?.name ?? "", field?.value ?? "", observer?.traceparent);
+    Promise.resolve()
+      .then(() => this.#connector.current())
+      .then((session) => {
+        if (stream.isOver) return;
+        stream.start((events) => this.#opened(session, () => session.connection.request(block, noBytes, false, events)));
+        keepalive = session.keepalive;
+        keepalive.streamBegan();
+      })
+      .catch((err: unknown) => stream.fail(asGrpcError(err)));
+    return stream;
+  }
+
+  close(): void {
+    this.#connector.close();
+  }
+
+  #call(session: GrpcSession, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+    const observer = this.#calls?.(path, "unary");
+    const block = this.#blocks.get(path, "grpc-timeout", `${timeoutMs}m`, observer?.traceparent);
+    const request = { block, message, timeoutMs, mostResponseBytes: this.#mostMessageBytes, observer };
+    return new Promise((resolve, reject) => {
+      this.#opened(session, () => new UnaryCall(session, request, resolve, reject));
+    });
+  }
+
+  /** @throws GrpcError (`unprocessed`) when the connection accepts no more calls */
+  #opened<T>(session: GrpcSession, open: () => T): T {
+    try {
+      return open();
+    } catch (err) {
+      this.#connector.drop(session);
+      throw asGrpcError(err);
+    }
+  }
+}
+
+const noBytes = Buffer.alloc(0);
+
+const deadlineExceeded = (cause: unknown): GrpcError =>
+  new GrpcError(grpcCodes.deadlineExceeded, "context deadline exceeded", { cause });
+
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(new Error("the deadline is over"));
+    signal.addEventListener("abort", onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { answered, aPipe, bytes, grant, ok, pipeOver, post } from "../testing/client-pipe.ts";
+import { errorCodes } from "../wire/connection-error.ts";
+import { flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "../wire/frames.ts";
+import { encodeFields } from "../wire/hpack-encoder.ts";
+import type { Fields } from "./stream.ts";
+
+const reset = (id: number, code: number): Buffer => numberFrame(frameTypes.resetStream, id, code);
+const data = (id: number, size: number, flag = 0): Buffer => frame(frameTypes.data, flag, id, Buffer.alloc(size));
+const trailers = (id: number, ...fields: string[]): Buffer =>
+  frame(frameTypes.headers, flags.endHeaders | flags.endStream, id, encodeFields(fields));
+
+test("a server that admits no data gets headers, and a request without a body ends while another is blocked", async (t) => {
+  const { ask, says, turn, begin, ends } = aPipe(t, [settings.initialWindowSize, 0]);
+  await begin();
+  let sent = false;
+  const blocked = ask("a", 5, false);
+  blocked.write(bytes(3), () => (sent = true));
+  ask("b", 0);
+  assert.deepEqual(await turn(), ["headers 1", "headers 3 end"]);
+  await says(answered(3));
+  assert.deepEqual([ends, sent], [["b ended"], false]);
+  blocked.end();
+  assert.deepEqual(await says(grant(1, 6)), ["data 1 5", "data 1 1"]);
+  assert.equal(sent, false);
+  assert.deepEqual(await says(grant(1, 6)), ["data 1 2 end"]);
+  assert.equal(sent, true);
+});
+
+test("a window that the settings make negative has to be filled up before data goes on", async (t) => {
+  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
+  await begin();
+  ask("a", 15);
+  assert.deepEqual(await turn(), ["headers 1", "data 1 10"]);
+  assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 2]])), []);
+  assert.deepEqual(await says(grant(1, 8)), []);
+  assert.deepEqual(await says(grant(1, 1)), ["data 1 1"]);
+  assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 100]])), ["data 1 4 end"]);
+});
+
+test("a request that has no more to send ends with an empty frame, whatever the window", async (t) => {
+  const { ask, turn, begin } = aPipe(t, [settings.initialWindowSize, 3]);
+  await begin();
+  const stream = ask("a", 3, false);
+  assert.deepEqual(await turn(), ["headers 1", "data 1 3"]);
+  stream.end();
+  stream.end();
+  stream.write(bytes(1));
+  assert.deepEqual(await turn(), ["data 1 0 end"]);
+});
+
+for (const { name, before } of [
+  { name: "before the headers", before: [] },
+  { name: "after the headers", before: [ok(1)] },
+]) {
+  test(`a request that is cancelled ${name} of its response is reset once; what comes late is nobody's`, async (t) => {
+    const { ask, says, turn, begin, ends } = aPipe(t);
+    await begin();
+    let chunks = 0;
+    let sent = 0;
+    const stream = ask("a", 1, false, { data: () => void chunks++ });
+    stream.write(bytes(100_000), () => sent++);
+    await turn();
+    await says(...before);
+    stream.cancel();
+    stream.cancel();
+    stream.end();
+    stream.write(bytes(1), () => sent++);
+    assert.deepEqual(await turn(), [`resetStream 1 ${errorCodes.cancel}`]);
+    assert.deepEqual(await says(ok(1), data(1, 10), grant(1, 1_000), trailers(1), reset(1, errorCodes.internal)), []);
+    assert.deepEqual([ends, chunks, sent], [[], 0, 2]);
+    ask("b", 0);
+    await says(answered(3));
+    assert.deepEqual(ends, ["b ended"]);
+  });
+}
+
+test("a reset of the server ends its stream alone, with its code; without processing where the server says so", async (t) => {
+  const { ask, says, begin } = aPipe(t);
+  await begin();
+  const ends: object[] = [];
+  const handlers = { closed: (end: object) => void ends.push(end) };
+  for (const name of ["a", "b", "c"]) ask(name, 1, true, handlers);
+  await says(ok(1), reset(1, errorCodes.internal), reset(3, errorCodes.refusedStream), answered(5));
+  assert.deepEqual(ends, [
+    { type: "lost", code: errorCodes.internal, reason: "stream closed with error code 2" },
+    { type: "refused", code: errorCodes.refusedStream, reason: "stream closed with error code 7" },
+    { type: "ended" },
+  ]);
+});
+
+test("a response is the same wherever its bytes are divided", async (t) => {
+  const head = encodeFields([":status", "200", "a", "b"]);
+  const response = Buffer.concat([
+    frame(frameTypes.headers, 0, 1, head.subarray(0, 1)),
+    frame(frameTypes.continuation, flags.endHeaders, 1, head.subarray(1)),
+    frame(frameTypes.data, flags.padded, 1, Buffer.from([2, 7, 8, 0, 0])),
+    frame(frameTypes.data, 0, 1, Buffer.from([9])),
+    trailers(1, "c", "d"),
+  ]);
+  for (let at = 1; at < response.length; at++) {
+    const { ask, way, turn, begin } = aPipe(t);
+    await begin();
+    const seen: unknown[] = [];
+    ask("a", 0, true, {
+      fields: (fields: Fields) => void seen.push(Object.fromEntries(fields)),
+      data: (chunk) => void seen.push(...chunk),
+      closed: ({ type }) => void seen.push(type),
+    });
+    way.push(response.subarray(0, at));
+    await new Promise(setImmediate);
+    way.push(response.subarray(at));
+    await turn();
+    assert.deepEqual(seen, [{ ":status": "200", a: "b" }, 7, 8, 9, { c: "d" }, "ended"], `divided at ${at}`);
+  }
+});
+
+test("informational responses are not the response", async (t) => {
+  const { ask, says, begin } = aPipe(t);
+  await begin();
+  const seen: (string | undefined)[] = [];
+  ask("a", 0, true, { fields: (fields) => void seen.push(fields.get(":status")) });
+  const hints = frame(frameTypes.headers, flags.endHeaders, 1, encodeFields([":status", "103"]));
+  await says(hints, hints, answered(1));
+  assert.deepEqual(seen, ["200"]);
+});
+
+const small = { streamWindowBytes: 100, connectionWindowBytes: 70_000 };
+
+test("a stream that reads at its own pace holds back its server, and no other stream", async (t) => {
+  const { ask, says, turn, begin, ends } = pipeOver(t, small);
+  await begin();
+  const paced = ask("a", 0, true, { isPaced: true });
+  ask("b", 0);
+  await turn();
+  assert.deepEqual(await says(ok(1), ok(3), data(1, 100), data(3, 100)), ["windowUpdate 3 100"]);
+  paced.consumed(50);
+  assert.deepEqual(await turn(), []);
+  paced.consumed(1);
+  assert.deepEqual(await turn(), ["windowUpdate 1 51"]);
+  await says(data(1, 51), data(3, 100, flags.endStream));
+  assert.deepEqual(ends, ["b ended"]);
+  assert.deepEqual(await says(data(1, 1)), [`resetStream 1 ${errorCodes.flowControl}`]);
+  assert.deepEqual(ends, ["b ended", "a lost"]);
+});
+
+test("padding is returned to the window of a stream that reads at its own pace", async (t) => {
+  const { ask, says, turn, begin } = pipeOver(t, small);
+  await begin();
+  ask("a", 0, true, { isPaced: true });
+  await turn();
+  const padded = frame(frameTypes.data, flags.padded, 1, Buffer.concat([Buffer.from([60]), Buffer.alloc(70)]));
+  assert.deepEqual(await says(ok(1), padded), ["windowUpdate 1 61"]);
+});
+
+for (const { name, says: said, code } of [
+  { name: "data before headers", says: data(1, 1), code: errorCodes.protocol },
+  { name: "more data than its window lets in", says: Buffer.concat([ok(1), data(1, 101)]), code: errorCodes.flowControl },
+  { name: "a window that grows by nothing", says: grant(1, 0), code: errorCodes.protocol },
+  { name: "a window that is too wide", says: grant(1, 2 ** 31 - 1), code: errorCodes.flowControl },
+]) {
+  test(`a stream with ${name} is reset, others go on`, async (t) => {
+    const { ask, says, turn, begin, ends } = pipeOver(t, small);
+    await begin();
+    ask("a", 0);
+    ask("b", 0);
+    await turn();
+    assert.deepEqual(await says(said), [`resetStream 1 ${code}`]);
+    await says(answered(3));
+    assert.deepEqual(ends, ["a lost", "b ended"]);
+  });
+}
+
+const ackOfNothing = frame(frameTypes.ping, 0, 0, Buffer.alloc(7));
+for (const { name, says: said, code, isFirst } of [
+  { name: "something before its settings", says: grant(0, 1), code: errorCodes.protocol, isFirst: true },
+  { name: "a stream that did not begin", says: ok(5), code: errorCodes.protocol },
+  { name: "a stream of its own", says: ok(2), code: errorCodes.protocol },
+  { name: "a window that grows by nothing", says: grant(0, 0), code: errorCodes.protocol },
+  { name: "a window that is too wide", says: grant(0, 2 ** 31 - 1), code: errorCodes.flowControl },
+  { name: "frames that may be tiny", says: settingsFrame([[settings.maxFrameSize, 1]]), code: errorCodes.protocol },
+  {
+    name: "windows that are too wide",
+    says: settingsFrame([[settings.initialWindowSize, 2 ** 31]]),
+    code: errorCodes.flowControl,
+  },
+  { name: "a ping of seven octets", says: ackOfNothing, code: errorCodes.frameSize },
+  {
+    name: "headers that nobody can read",
+    says: frame(frameTypes.headers, flags.endHeaders, 1, Buffer.from([0xff, 0xff])),
+    code: errorCodes.compression,
+  },
+] as { name: string; says: Buffer; code: number; isFirst?: boolean }[]) {
+  test(`a server that sends ${name} is told why it is left`, async (t) => {
+    const { ask, says, turn, begin, ends, events, made } = aPipe(t);
+    if (!isFirst) await begin();
+    ask("a", 0);
+    await turn();
+    assert.deepEqual(await says(said), [`goAway 0 ${code}`]);
+    assert.deepEqual([ends, events.at(-1)], [["a lost"], "closed"]);
+    assert.equal(made.maxStreams, 0);
+  });
+}
+
+test("a server that reduced its header table sees that in each block", async (t) => {
+  const { ask, turn, begin } = aPipe(t, [settings.headerTableSize, 0]);
+  await begin();
+  ask("a", 0);
+  assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`]);
+});
+
+test("headers that are longer than a frame go on in the next ones", async (t) => {
+  const { made, turn, begin } = aPipe(t);
+  await begin();
+  made.request(Buffer.concat([post, encodeFields(["x", "y".repeat(20_000)])]), bytes(1), true, {
+    fields() {},
+    data() {},
+    closed() {},
+  });
+  const frames = await turn();
+  assert.deepEqual(
+    frames.map((one) => one.replace(/ \d+( end)?$/, "$1")),
+    ["headers 1", "continuation 1", "data 1 end"],
+  );
+});
+
+test("a connection that is closed ends with its last stream, and says goodbye", async (t) => {
+  const { ask, says, turn, begin, ends, events, made, way } = aPipe(t);
+  await begin();
+  ask("a", 0);
+  await turn();
+  made.close();
+  made.close();
+  assert.deepEqual([way.destroyed, made.maxStreams, events], [false, 0, ["leaving"]]);
+  assert.throws(() => ask("b", 0), /takes no more requests/);
+  assert.deepEqual(await says(answered(1)), [`goAway 0 ${errorCodes.none}`]);
+  assert.deepEqual([way.destroyed, ends, events], [true, ["a ended"], ["leaving", "closed"]]);
+});
+
+test("pings are answered in order", async (t) => {
+  const { made, says, begin } = aPipe(t);
+  await begin();
+  const answeredPings: number[] = [];
+  for (const one of [1, 2]) made.ping(() => void answeredPings.push(one));
+  const pong = frame(frameTypes.ping, flags.ack, 0, Buffer.alloc(8));
+  await says(pong);
+  assert.deepEqual(answeredPings, [1]);
+  await says(pong, pong);
+  assert.deepEqual(answeredPings, [1, 2]);
+});
