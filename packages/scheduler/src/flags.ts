@@ -1,13 +1,20 @@
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
 import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+import { flagsOf } from "@coxswain/apimachinery/flags/settings";
 import {
   delegatedAuthenticationFlags,
   delegatedAuthorizationFlags,
-  leaderElectionFlags,
   loggingFlags,
   servingFlags,
 } from "@coxswain/apimachinery/flags/shared-flags";
-import { bool, float, int, int32, mapStringBool, string } from "@coxswain/apimachinery/flags/types";
+import { int, mapStringBool, string } from "@coxswain/apimachinery/flags/types";
+import {
+  connectionSettings,
+  formerLockSettings,
+  insecureServingSettings,
+  leaderElectionSettings,
+  profilingSettings,
+} from "./settings.ts";
 
 /** Every flag of kube-scheduler, by name. */
 export const flagTable = flags(
@@ -29,60 +36,11 @@ export const flagTable = flags(
   }),
   section("Authentication", delegatedAuthenticationFlags({ toleratesLookupFailure: true })),
   section("Authorization", delegatedAuthorizationFlags),
-  section("Deprecated", {
-    address: string({
-      default: "0.0.0.0",
-      deprecated: "it has no effect.",
-      idle: "upstream's does nothing either",
-      help: "The IP address of the insecure port.",
-    }),
-    "contention-profiling": bool({
-      default: true,
-      deprecated: "will be removed in a future version.",
-      help: "Turns lock contention profiling on, if profiling is on.",
-    }),
-    "kube-api-burst": int32({
-      default: 100,
-      deprecated: "will be removed in a future version.",
-      help: "Burst of requests to the API server.",
-    }),
-    "kube-api-content-type": string({
-      default: "application/vnd.kubernetes.protobuf",
-      deprecated: "will be removed in a future version.",
-      help: "Content type of requests to the API server.",
-    }),
-    "kube-api-qps": float({
-      default: 50,
-      deprecated: "will be removed in a future version.",
-      help: "Requests a second to the API server.",
-    }),
-    kubeconfig: string({
-      deprecated: "will be removed in a future version.",
-      help: "Path to a kubeconfig file with authorization and location of the API server.",
-    }),
-    "lock-object-name": string({
-      default: "kube-scheduler",
-      deprecated: "will be removed in a future version.",
-      help: "The name of the lock object.",
-    }),
-    "lock-object-namespace": string({
-      default: "kube-system",
-      deprecated: "will be removed in a future version.",
-      help: "The namespace of the lock object.",
-    }),
-    port: int({
-      default: 10251,
-      deprecated: "it has no effect.",
-      idle: "upstream's does nothing either",
-      help: "The port of unsecured access.",
-    }),
-    profiling: bool({
-      default: true,
-      deprecated: "will be removed in a future version.",
-      help: "Enables profiling through host:port/debug/pprof/.",
-    }),
-  }),
-  section("Leader election", leaderElectionFlags("kube-scheduler")),
+  section(
+    "Deprecated",
+    flagsOf({ ...connectionSettings, ...profilingSettings, ...formerLockSettings, ...insecureServingSettings }),
+  ),
+  section("Leader election", flagsOf(leaderElectionSettings)),
   section("Feature gate", {
     "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
   }),

@@ -70,6 +70,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "main.ts": "",
   }),
   scheduler: inOrder({
+    "settings.ts": "a row for each field of the configuration file, and its flag",
     "flags.ts": "",
     "pod-status.ts": "",
     cache: "nodes with their pods, and the snapshot that a cycle works on",

@@ -6,20 +6,21 @@ import { kubeControllerManager } from "@coxswain/controller-manager/flags";
 import { kubelet } from "@coxswain/node-agent/flags";
 import { agentSettings } from "@coxswain/node-agent/settings/table";
 import { kubeScheduler } from "@coxswain/scheduler/flags";
+import * as schedulerTables from "@coxswain/scheduler/settings";
 
 export interface DocumentedProgram {
   /** Folder below packages/. */
   readonly package: string;
   readonly program: Program;
-  /** The rows that the flags and the fields of the configuration file are made from. */
-  readonly settings?: Settings;
+  /** Tables that the flags and the fields of the configuration file are made from. */
+  readonly settings?: readonly Settings[];
 }
 
 export const programs: readonly DocumentedProgram[] = [
   { package: "apiserver", program: kubeApiserver },
   { package: "controller-manager", program: kubeControllerManager },
-  { package: "scheduler", program: kubeScheduler },
-  { package: "node-agent", program: kubelet, settings: agentSettings },
+  { package: "scheduler", program: kubeScheduler, settings: Object.values<Settings>(schedulerTables) },
+  { package: "node-agent", program: kubelet, settings: [agentSettings] },
   { package: "cluster-services", program: coxswainServices },
 ];
 
@@ -29,11 +30,13 @@ type AnyFlag = FlagTable[string];
 export function flagPage({ program, package: folder, settings }: DocumentedProgram): string {
   const withFields = settings !== undefined;
   const sections = program.flags.sections.map(({ title, flags }) => `## ${title}\n\n${sectionTable(flags, withFields)}`);
-  const fieldsOnly = Object.values(settings ?? {}).filter(({ flag, field }) => flag === undefined && field !== undefined);
+  const fieldsOnly = (settings ?? [])
+    .flatMap(Object.values<AnyFlag>)
+    .filter(({ flag, field }) => flag === undefined && field !== undefined);
   const lines = [
     `# ${program.name}`,
     program.description,
-    `Generated from \`packages/${folder}/src/${withFields ? "settings/" : "flags.ts"}\`. *No effect yet*: the flag is accepted, and a warning at start says that it does nothing when it is set to something else than its default.`,
+    `Generated from \`packages/${folder}/src/flags.ts\`${withFields ? " and `settings` beside it" : ""}. *No effect yet*: the flag is accepted, and a warning at start says that it does nothing when it is set to something else than its default.`,
     ...sections,
     ...(fieldsOnly.length === 0 ? [] : [`## Fields without a flag\n\n${fieldTable(fieldsOnly)}`]),
   ];

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Flag } from "@coxswain/apimachinery/flags/types";
 import type { DocumentedProgram } from "./pages.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -15,9 +16,9 @@ const withComponentServer = ["scheduler", "controller-manager", "cluster-service
  * where each part that varies is one word; of a table of settings, those whose name the code mentions outside of the
  * table. A flag that is read and not used is for a reviewer to find.
  */
-export function flagsThatAreRead({ package: folder, program, settings = {} }: DocumentedProgram): Set<string> {
+export function flagsThatAreRead({ package: folder, program, settings = [] }: DocumentedProgram): Set<string> {
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
-    (file) => !file.endsWith(".test.ts") && !/\/src\/flags(\.ts$|\/)|\/src\/settings\/|\/testing\//.test(file),
+    (file) => !file.endsWith(".test.ts") && !/\/src\/flags(\.ts$|\/)|\/src\/settings(\.ts$|\/)|\/testing\//.test(file),
   );
   const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");
@@ -25,7 +26,9 @@ export function flagsThatAreRead({ package: folder, program, settings = {} }: Do
     ([, template = ""]) => new RegExp(`^${template.replaceAll(/\$\{\w+\}/g, "[a-z]+")}$`),
   );
   const words = new Set(source.match(/\w+/g));
-  const bySetting = Object.entries(settings).flatMap(([name, { flag }]) => (flag !== undefined && words.has(name) ? [flag] : []));
+  const bySetting = settings
+    .flatMap(Object.entries<Flag<unknown>>)
+    .flatMap(([name, { flag }]) => (flag !== undefined && words.has(name) ? [flag] : []));
   const byFlag = Object.keys(program.flags.table).filter(
     (name) => mentions(source, name) || templates.some((template) => template.test(name)),
   );

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { atLeast, between, durationBetween, fraction, notNegative, oneOf, type Rule } from "./rules.ts";
 import {
   absolutePaths,
+  fieldsOf,
   fileShape,
   flagsOf,
   ineffectiveFields,
@@ -17,8 +18,15 @@ import { bool, duration, int32, string, structure } from "./types.ts";
 const settings = {
   open: bool({ flag: "open", field: "access.open", default: true, fileDefault: false, help: "" }),
   port: int32({ flag: "port", field: "port", default: 10, must: between(1, 99), help: "" }),
-  burst: int32({ flag: "burst", field: "burst", default: 5, zeroIsDefault: true, must: notNegative, help: "" }),
-  periodMs: duration({ flag: "a-period", field: "period", default: "10s", ignoredWithout: "Periods", help: "" }),
+  burst: int32({ flag: "burst", field: "burst", default: 5, zeroIsDefault: "always", must: notNegative, help: "" }),
+  periodMs: duration({
+    flag: "a-period",
+    field: "period",
+    default: "10s",
+    zeroIsDefault: "inFile",
+    ignoredWithout: "Periods",
+    help: "",
+  }),
   policy: string({ field: "access.policy", default: "none", refusedWithout: "Policies", help: "" }),
   path: string({ flag: "path", field: "access.path", isPath: true, help: "" }),
   groups: structure<readonly number[]>({ field: "groups", shape: ["int"], default: [], help: "" }),
@@ -55,6 +63,18 @@ for (const { name, flags = {}, file, want } of [
 ] as { name: string; flags?: Record<string, unknown>; file?: Record<string, unknown>; want: object }[]) {
   test(`takes ${name}`, () => assert.partialDeepStrictEqual(read(flags, file), want));
 }
+
+test("values are fields again", () => {
+  const values = { ...read({}), access: "x" };
+  assert.deepEqual(fieldsOf(settings, values), {
+    access: { open: true, policy: "none", path: "" },
+    port: 10,
+    burst: 5,
+    period: "10s",
+    groups: [],
+    unread: "",
+  });
+});
 
 test("feature gates refuse values, or keep the default", () => {
   const values = { ...read({ "a-period": 1 }), policy: "strict" };

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { isJsonObject } from "../meta/json-value.ts";
-import { parseDuration } from "../meta/time.ts";
+import { formatDuration, parseDuration } from "../meta/time.ts";
 import { decodeShape, type ObjectShape, type Shape } from "./config-shape.ts";
 import type { FeatureGates } from "./feature-gates.ts";
 import type { FlagTable } from "./flags.ts";
-import type { Flag } from "./types.ts";
+import type { Flag, SettingOptions } from "./types.ts";
 
 /**
  * What a program can be set to: a row for each value, by its name in the code. The row says which flag and which field of
@@ -23,7 +23,7 @@ export type SettingValues<T extends Settings> = {
 export type Written = Readonly<Record<string, unknown>>;
 
 /** The flags of settings, by the names that the user types, in alphabetical order. @throws Error for a flag declared twice */
-export function flagsOf(settings: Settings): FlagTable {
+export function flagsOf(settings: Settings): Readonly<Record<never, Flag<unknown>>> {
   const table: Record<string, Flag<unknown>> = {};
   for (const row of Object.values(settings).toSorted((a, b) => ((a.flag ?? "") < (b.flag ?? "") ? -1 : 1))) {
     if (row.flag === undefined) continue;
@@ -56,14 +56,43 @@ export function settingValues<T extends Settings>(
   };
   const entries = Object.entries<Flag<unknown>>(settings).map(([name, row]) => {
     const value = chosen(row);
-    return [name, row.zeroIsDefault && value === 0 ? row.default : value];
+    return [name, row.zeroIsDefault === "always" && isZero(value) ? row.default : value];
   });
   return Object.fromEntries(entries) as SettingValues<T>;
 }
 
-/** A duration becomes milliseconds; 0 stands for the default. */
+const isZero = (value: unknown): boolean => value === 0 || value === "";
+
+/** A duration becomes milliseconds. @returns undefined for what stands for the default */
 function decoded(row: Flag<unknown>, written: unknown): unknown {
-  return row.typeName === "duration" ? parseDuration(String(written)) || undefined : written;
+  const value = row.typeName === "duration" && typeof written === "string" ? parseDuration(written) : written;
+  return row.zeroIsDefault !== undefined && isZero(value) ? undefined : value;
+}
+
+/** A row of another table of flags, as a setting. */
+export const settingOf = <T extends FlagTable, Name extends keyof T & string>(
+  table: T,
+  flag: Name,
+  options: Pick<SettingOptions<unknown>, "field" | "zeroIsDefault"> = {},
+): T[Name] => ({ ...table[flag], ...options, flag }) as T[Name];
+
+/** The fields of a configuration file that has these values; durations in Go's format. */
+export function fieldsOf<T extends Settings>(settings: T, values: SettingValues<T>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, { field, typeName }] of Object.entries<Flag<unknown>>(settings)) {
+    if (field === undefined) continue;
+    const path = field.split(".");
+    const last = path.pop() ?? "";
+    let object = fields;
+    for (const part of path) {
+      const inner = (object[part] ?? {}) as Record<string, unknown>;
+      object[part] = inner;
+      object = inner;
+    }
+    const value: unknown = values[name];
+    object[last] = typeName === "duration" && typeof value === "number" ? formatDuration(value) : value;
+  }
+  return fields;
 }
 
 /** Value of a field in a configuration file, by its path. */

@@ -36,8 +36,8 @@ export interface SettingOptions<T> extends FlagOptions<T> {
   readonly shape?: Shape;
   /** Default where there is a configuration file, if it is another one then. */
   readonly fileDefault?: T;
-  /** 0 stands for the default, in the flag as in the field. A duration of 0 in the field always does. */
-  readonly zeroIsDefault?: boolean;
+  /** 0 and "" stand for the default: `always`, or in the file but not in a flag. */
+  readonly zeroIsDefault?: "always" | "inFile";
   /** The field is a path, relative to the folder of the configuration file. */
   readonly isPath?: boolean;
   /** Values other than the default are refused while this feature gate is off. */

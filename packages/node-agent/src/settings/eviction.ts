@@ -42,6 +42,7 @@ export const evictionSettings = {
     field: "evictionPressureTransitionPeriod",
     default: "5m0s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How long the kubelet waits before it leaves a pressure condition.",
   }),
 };

@@ -79,6 +79,7 @@ export const hostSettings = {
     field: "volumeStatsAggPeriod",
     default: "1m0s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How often disk usage of pods and volumes is worked out and kept. 0 or less turns it off.",
   }),
   /** Directory of FlexVolume drivers. */

@@ -1,14 +1,9 @@
 import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
-
-const named = <N extends keyof typeof metricsFlags, F extends string>(flag: N, field?: F) => ({
-  ...metricsFlags[flag],
-  flag,
-  ...(field === undefined ? {} : { field }),
-});
+import { settingOf } from "@coxswain/apimachinery/flags/settings";
 
 /** The metrics flags of all programs, one of which the kubelet's file sets too. */
 export const metricsSettings = {
-  allowMetricLabels: named("allow-metric-labels"),
-  disabledMetrics: named("disabled-metrics"),
-  showHiddenMetrics: named("show-hidden-metrics-for-version", "showHiddenMetricsForVersion"),
+  allowMetricLabels: settingOf(metricsFlags, "allow-metric-labels"),
+  disabledMetrics: settingOf(metricsFlags, "disabled-metrics"),
+  showHiddenMetrics: settingOf(metricsFlags, "show-hidden-metrics-for-version", { field: "showHiddenMetricsForVersion" }),
 };

@@ -46,17 +46,19 @@ export const nodeSettings = {
     field: "nodeStatusUpdateFrequency",
     default: "10s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How often node status is sent. Must fit the controller manager's --node-monitor-grace-period.",
   }),
   nodeStatusReportFrequencyMs: duration({
     field: "nodeStatusReportFrequency",
     default: "5m0s",
+    zeroIsDefault: "inFile",
     help: "How often node status is sent while it does not change.",
   }),
   nodeLeaseDurationSeconds: int32({
     field: "nodeLeaseDurationSeconds",
     default: 40,
-    zeroIsDefault: true,
+    zeroIsDefault: "always",
     help: "How long the node's lease is valid.",
   }),
   nodeStatusMaxImages: int32({
@@ -68,10 +70,12 @@ export const nodeSettings = {
   }),
   shutdownGraceMs: duration({
     field: "shutdownGracePeriod",
+    zeroIsDefault: "inFile",
     help: "How long the shutdown of the node is delayed for pods to end. 0: not at all.",
   }),
   shutdownGraceCriticalMs: duration({
     field: "shutdownGracePeriodCriticalPods",
+    zeroIsDefault: "inFile",
     help: "The part of shutdownGracePeriod that is reserved for critical pods.",
   }),
   shutdownGroups: structure<readonly ShutdownGroup[]>({

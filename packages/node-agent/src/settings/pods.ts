@@ -9,7 +9,7 @@ export const podSettings = {
     field: "maxPods",
     default: 110,
     deprecated: inFile,
-    zeroIsDefault: true,
+    zeroIsDefault: "always",
     must: notNegative,
     help: "Number of pods that can run on this kubelet.",
   }),
@@ -59,6 +59,7 @@ export const podSettings = {
     field: "fileCheckFrequency",
     default: "20s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How often configuration files are looked at for new data.",
   }),
   httpCheckFrequencyMs: duration({
@@ -66,6 +67,7 @@ export const podSettings = {
     field: "httpCheckFrequency",
     default: "20s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How often HTTP is looked at for new data.",
   }),
   syncFrequencyMs: duration({
@@ -73,6 +75,7 @@ export const podSettings = {
     field: "syncFrequency",
     default: "1m0s",
     deprecated: leaving,
+    zeroIsDefault: "inFile",
     help: "Longest time between the syncs of running containers with their configuration.",
   }),
   allowedUnsafeSysctls: stringSlice({

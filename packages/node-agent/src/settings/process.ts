@@ -38,7 +38,7 @@ export const processSettings = {
     field: "maxOpenFiles",
     default: 1000000,
     deprecated: inFile,
-    zeroIsDefault: true,
+    zeroIsDefault: "always",
     must: notNegative,
     help: "Number of files that the kubelet process may open.",
   }),

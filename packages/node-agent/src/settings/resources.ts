@@ -46,6 +46,7 @@ export const resourceSettings = {
     deprecated: inFile,
     ignoredWithout: "CustomCPUCFSQuotaPeriod",
     must: durationBetween(1, 1000, ["1ms", "1sec"]),
+    zeroIsDefault: "inFile",
     help: "The period of CFS quota, cpu.cfs_period_us.",
   }),
   kubeReserved: mapStringString({
@@ -123,6 +124,7 @@ export const resourceSettings = {
     field: "cpuManagerReconcilePeriod",
     default: "10s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "The period in which the CPU manager reconciles.",
   }),
   memoryManagerPolicy: string({

@@ -28,6 +28,7 @@ export const runtimeSettings = {
     field: "runtimeRequestTimeout",
     default: "2m0s",
     deprecated: leaving,
+    zeroIsDefault: "inFile",
     help: "Time limit of runtime requests but long-running ones (pull, logs, exec, attach).",
   }),
   serializeImagePulls: bool({
@@ -42,7 +43,7 @@ export const runtimeSettings = {
     field: "registryBurst",
     default: 10,
     deprecated: inFile,
-    zeroIsDefault: true,
+    zeroIsDefault: "always",
     must: notNegative,
     help: "Burst of image pulls, while they stay below --registry-qps on average. Only used if --registry-qps > 0.",
   }),
@@ -67,6 +68,7 @@ export const runtimeSettings = {
     field: "imageMinimumGCAge",
     default: "2m0s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "Least age of an unused image before it is collected.",
   }),
   imageGcHighThreshold: int32({

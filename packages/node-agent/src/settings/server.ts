@@ -90,6 +90,7 @@ export const serverSettings = {
     field: "authentication.webhook.cacheTTL",
     default: "2m0s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How long answers of the token webhook are kept.",
   }),
   clientCaFile: string({
@@ -112,6 +113,7 @@ export const serverSettings = {
     field: "authorization.webhook.cacheAuthorizedTTL",
     default: "5m0s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How long 'authorized' answers of the webhook authorizer are kept.",
   }),
   unauthorizedTtlMs: duration({
@@ -119,6 +121,7 @@ export const serverSettings = {
     field: "authorization.webhook.cacheUnauthorizedTTL",
     default: "30s",
     deprecated: inFile,
+    zeroIsDefault: "inFile",
     help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
   }),
   enableDebuggingHandlers: bool({

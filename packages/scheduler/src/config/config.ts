@@ -1,7 +1,15 @@
-import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { type Settings, type SettingValues, settingValues } from "@coxswain/apimachinery/flags/settings";
 import type { SchedulerFlags } from "../flags.ts";
+import {
+  connectionSettings,
+  formerLockSettings,
+  insecureAddressSettings,
+  leaderElectionSettings,
+  profilingSettings,
+  schedulingSettings,
+} from "../settings.ts";
 import { decodeArgs, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
 import { defaultCapacityShape, defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
 import { type DefaultsByGate, defaultPluginSets, mergePluginSets, type PluginSet, type PluginSets } from "./plugin-sets.ts";
@@ -22,8 +30,7 @@ interface Gates {
 export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, gates: Gates): SchedulerConfig {
   let config: SchedulerConfig;
   try {
-    const hasFile = flags.config !== "";
-    const file: WrittenConfig = hasFile ? readSchedulerConfig(flags.config) : ofFlags(flags, set);
+    const file = flags.config === "" ? withoutFile(flags, set) : readSchedulerConfig(flags.config);
     config = complete(file, flags, set, gates);
   } catch (err) {
     throw new ConfigError((err as Error).message, { cause: err });
@@ -33,73 +40,28 @@ export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, 
   return config;
 }
 
-/** Configuration from the deprecated flags, which are ignored when a file is given. */
-function ofFlags(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig {
-  const lock = (flag: "lock-object-name" | "lock-object-namespace"): string | undefined =>
-    set.has(flag) ? flags[flag] : undefined;
-  const resourceName = lock("lock-object-name");
-  const resourceNamespace = lock("lock-object-namespace");
-  return {
-    version: "v1beta3",
-    clientConnection: {
-      kubeconfig: flags.kubeconfig,
-      contentType: flags["kube-api-content-type"],
-      qps: flags["kube-api-qps"],
-      burst: flags["kube-api-burst"],
-    },
-    leaderElection: {
-      ...(resourceName === undefined ? {} : { resourceName }),
-      ...(resourceNamespace === undefined ? {} : { resourceNamespace }),
-    },
-    enableProfiling: flags.profiling,
-    enableContentionProfiling: flags["contention-profiling"],
-  };
+/** What stands for the file when there is none. */
+function withoutFile(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig {
+  return { version: "v1beta3", leaderElection: settingValues(formerLockSettings, { flags, set, file: undefined }) };
 }
 
 function complete(file: WrittenConfig, flags: SchedulerFlags, set: ReadonlySet<string>, gates: Gates): SchedulerConfig {
-  const { clientConnection: connection = {} } = file;
+  const hasFile = flags.config !== "";
+  const honoured = hasFile ? new Set([...set].filter((name) => name.startsWith("leader-elect"))) : set;
+  const valuesOf = <T extends Settings>(rows: T): SettingValues<T> => settingValues(rows, { flags, set: honoured, file });
   const written = file.profiles ?? [];
   const profiles: readonly WrittenProfile[] = written.length === 0 ? [{}] : written;
   return {
     version: file.version,
     master: flags.master,
-    clientConnection: {
-      kubeconfig: connection.kubeconfig ?? "",
-      acceptContentTypes: connection.acceptContentTypes ?? "",
-      contentType: connection.contentType || "application/vnd.kubernetes.protobuf",
-      qps: connection.qps || 50,
-      burst: connection.burst || 100,
-    },
-    leaderElection: leaderElection(file, flags, set),
-    enableProfiling: file.enableProfiling ?? true,
-    enableContentionProfiling: file.enableContentionProfiling ?? true,
-    healthzBindAddress: file.healthzBindAddress ?? "",
-    metricsBindAddress: file.metricsBindAddress ?? "",
-    parallelism: file.parallelism ?? 16,
+    clientConnection: valuesOf(connectionSettings),
+    leaderElection: valuesOf(leaderElectionSettings),
+    ...valuesOf(profilingSettings),
+    ...valuesOf(insecureAddressSettings),
+    ...valuesOf(schedulingSettings),
     // The scheduler name has a default only when there is a single profile.
     profiles: profiles.map((profile) => completeProfile(profile, profiles.length === 1 ? "default-scheduler" : "", file, gates)),
     extenders: file.extenders ?? [],
-    percentageOfNodesToScore: file.percentageOfNodesToScore ?? 0,
-    podInitialBackoffSeconds: file.podInitialBackoffSeconds ?? 1,
-    podMaxBackoffSeconds: file.podMaxBackoffSeconds ?? 10,
-  };
-}
-
-function leaderElection(
-  { leaderElection: file = {} }: WrittenConfig,
-  flags: SchedulerFlags,
-  set: ReadonlySet<string>,
-): LeaderElectionConfig {
-  const pick = <T>(flag: keyof SchedulerFlags & string, written: T | undefined): T =>
-    written === undefined || set.has(flag) ? (flags[flag] as T) : written;
-  return {
-    enabled: pick("leader-elect", file.leaderElect),
-    leaseDurationMs: pick("leader-elect-lease-duration", file.leaseDuration),
-    renewDeadlineMs: pick("leader-elect-renew-deadline", file.renewDeadline),
-    retryPeriodMs: pick("leader-elect-retry-period", file.retryPeriod),
-    resourceLock: pick("leader-elect-resource-lock", file.resourceLock || undefined),
-    resourceName: pick("leader-elect-resource-name", file.resourceName || undefined),
-    resourceNamespace: pick("leader-elect-resource-namespace", file.resourceNamespace || undefined),
   };
 }
 

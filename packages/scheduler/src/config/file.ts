@@ -1,36 +1,13 @@
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
+import type { Written } from "@coxswain/apimachinery/flags/settings";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { argsShapes, configurationShapes } from "./shapes.ts";
 
-/** The decoded configuration file, without defaults; durations in ms. */
-export interface WrittenConfig {
+/** The decoded configuration file, without defaults; durations in ms. Fields other than these have rows in settings.ts. */
+export interface WrittenConfig extends Written {
   readonly version: ConfigVersion;
-  readonly parallelism?: number;
-  readonly leaderElection?: {
-    readonly leaderElect?: boolean;
-    readonly leaseDuration?: number;
-    readonly renewDeadline?: number;
-    readonly retryPeriod?: number;
-    readonly resourceLock?: string;
-    readonly resourceName?: string;
-    readonly resourceNamespace?: string;
-  };
-  readonly clientConnection?: {
-    readonly kubeconfig?: string;
-    readonly acceptContentTypes?: string;
-    readonly contentType?: string;
-    readonly qps?: number;
-    readonly burst?: number;
-  };
-  readonly enableProfiling?: boolean;
-  readonly enableContentionProfiling?: boolean;
-  readonly healthzBindAddress?: string;
-  readonly metricsBindAddress?: string;
-  readonly percentageOfNodesToScore?: number;
-  readonly podInitialBackoffSeconds?: number;
-  readonly podMaxBackoffSeconds?: number;
   readonly profiles?: readonly WrittenProfile[];
   readonly extenders?: readonly ExtenderConfig[];
 }

@@ -1,31 +1,21 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
+import type { Settings, SettingValues } from "@coxswain/apimachinery/flags/settings";
+import type { connectionSettings, insecureAddressSettings, profilingSettings, schedulingSettings } from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { PluginArgs } from "./plugin-args.ts";
 import type { ConfigVersion, PluginSets } from "./plugin-sets.ts";
 
+type ValuesOf<T extends Settings> = Readonly<SettingValues<T>>;
+type OwnSettings = typeof profilingSettings & typeof insecureAddressSettings & typeof schedulingSettings;
+
 /** The effective configuration, with defaults; durations in ms. */
-export interface SchedulerConfig {
+export interface SchedulerConfig extends ValuesOf<OwnSettings> {
   readonly version: ConfigVersion;
   readonly master: string;
-  readonly clientConnection: {
-    readonly kubeconfig: string;
-    readonly acceptContentTypes: string;
-    readonly contentType: string;
-    readonly qps: number;
-    readonly burst: number;
-  };
+  readonly clientConnection: ValuesOf<typeof connectionSettings>;
   readonly leaderElection: LeaderElectionConfig;
-  readonly enableProfiling: boolean;
-  readonly enableContentionProfiling: boolean;
-  readonly healthzBindAddress: string;
-  readonly metricsBindAddress: string;
-  /** Validated but without effect: filters run in a single thread. */
-  readonly parallelism: number;
   readonly profiles: readonly ProfileConfig[];
   readonly extenders: readonly ExtenderConfig[];
-  readonly percentageOfNodesToScore: number;
-  readonly podInitialBackoffSeconds: number;
-  readonly podMaxBackoffSeconds: number;
 }
 
 export interface ProfileConfig {

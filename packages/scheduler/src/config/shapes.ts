@@ -1,4 +1,12 @@
 import type { ObjectShape, Shape } from "@coxswain/apimachinery/flags/config-shape";
+import { fileShape, type Settings } from "@coxswain/apimachinery/flags/settings";
+import {
+  connectionSettings,
+  insecureAddressSettings,
+  leaderElectionSettings,
+  profilingSettings,
+  schedulingSettings,
+} from "../settings.ts";
 import { pluginPoints } from "./plugin-sets.ts";
 
 /** The fields of the configuration file. Source: k8s.io/kube-scheduler/config/v1beta3, v1beta2 */
@@ -40,42 +48,21 @@ const extender = object("Extender", {
   ignorable: "bool",
 });
 
-const configuration = {
-  ...typeMeta,
-  parallelism: "int",
-  leaderElection: object("LeaderElectionConfiguration", {
-    leaderElect: "bool",
-    leaseDuration: "duration",
-    renewDeadline: "duration",
-    retryPeriod: "duration",
-    resourceLock: "string",
-    resourceName: "string",
-    resourceNamespace: "string",
-  }),
-  clientConnection: object("ClientConnectionConfiguration", {
-    kubeconfig: "string",
-    acceptContentTypes: "string",
-    contentType: "string",
-    qps: "float",
-    burst: "int",
-  }),
-  enableProfiling: "bool",
-  enableContentionProfiling: "bool",
-  percentageOfNodesToScore: "int",
-  podInitialBackoffSeconds: "int",
-  podMaxBackoffSeconds: "int",
-  profiles: [profile],
-  extenders: [extender],
-} as const;
+const rows = { ...connectionSettings, ...leaderElectionSettings, ...profilingSettings, ...schedulingSettings };
+
+function configurationShape(settings: Settings): ObjectShape {
+  const { goName, fields } = fileShape(settings, {
+    "": "KubeSchedulerConfiguration",
+    clientConnection: "ClientConnectionConfiguration",
+    leaderElection: "LeaderElectionConfiguration",
+  });
+  return { goName, fields: { ...fields, profiles: [profile], extenders: [extender] } };
+}
 
 export const configurationShapes = {
-  v1beta3: object("KubeSchedulerConfiguration", configuration),
-  v1beta2: object("KubeSchedulerConfiguration", {
-    ...configuration,
-    healthzBindAddress: "string",
-    metricsBindAddress: "string",
-  }),
-} as const;
+  v1beta3: configurationShape(rows),
+  v1beta2: configurationShape({ ...rows, ...insecureAddressSettings }),
+};
 
 const resourceSpec = object("ResourceSpec", { name: "string", weight: "int" });
 const shapePoint = object("UtilizationShapePoint", { utilization: "int", score: "int" });

@@ -1,31 +1,37 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { duplicate, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { Flag } from "@coxswain/apimachinery/flags/types";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import { connectionSettings, schedulingSettings } from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 import { validateArgs } from "./validate-args.ts";
 
-/** Returns all errors, with upstream's field paths and texts. Source: pkg/scheduler/apis/config/validation/validation.go */
-/** @param byVolumeCapacity whether the feature gate VolumeCapacityPriority is on */
+/**
+ * Returns all errors, with upstream's field paths and texts.
+ * @param byVolumeCapacity whether the feature gate VolumeCapacityPriority is on
+ * Source: pkg/scheduler/apis/config/validation/validation.go
+ */
 export function validateConfig(config: SchedulerConfig, byVolumeCapacity: boolean): FieldError[] {
-  const { clientConnection, parallelism, percentageOfNodesToScore: percentage } = config;
   const { podInitialBackoffSeconds: initial, podMaxBackoffSeconds: longest } = config;
-  const errors: FieldError[] = [];
-  if (clientConnection.burst < 0)
-    errors.push(invalidValue("clientConnection.burst", clientConnection.burst, "must be non-negative"));
+  const errors = broken(connectionSettings.burst, config.clientConnection.burst);
   errors.push(...validateLeaderElection(config.leaderElection));
-  if (parallelism <= 0) errors.push(invalidValue("parallelism", parallelism, "should be an integer value greater than zero"));
+  errors.push(...broken(schedulingSettings.parallelism, config.parallelism));
   errors.push(...validateProfiles(config.profiles, byVolumeCapacity));
   for (const field of ["healthzBindAddress", "metricsBindAddress"] as const)
     errors.push(...validateAddress(config[field], field));
-  if (percentage < 0 || percentage > 100)
-    errors.push(invalidValue("percentageOfNodesToScore", percentage, "not in valid range [0-100]"));
-  if (initial <= 0) errors.push(invalidValue("podInitialBackoffSeconds", initial, "must be greater than 0"));
+  errors.push(...broken(schedulingSettings.percentageOfNodesToScore, config.percentageOfNodesToScore));
+  errors.push(...broken(schedulingSettings.podInitialBackoffSeconds, initial));
   if (longest < initial)
     errors.push(invalidValue("podMaxBackoffSeconds", longest, "must be greater than or equal to PodInitialBackoffSeconds"));
   return [...errors, ...validateExtenders(config.extenders)];
+}
+
+function broken<T>(row: Flag<T>, value: T): FieldError[] {
+  const detail = row.must?.problem(value, row);
+  return detail === undefined ? [] : [invalidValue(row.field ?? "", value, detail)];
 }
 
 /** Source: k8s.io/component-base/config/validation ValidateLeaderElectionConfiguration */

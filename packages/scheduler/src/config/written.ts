@@ -1,5 +1,13 @@
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { fieldsOf } from "@coxswain/apimachinery/flags/settings";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import {
+  connectionSettings,
+  insecureAddressSettings,
+  leaderElectionSettings,
+  profilingSettings,
+  schedulingSettings,
+} from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { PluginArgs } from "./plugin-args.ts";
 import { type PluginSet, pluginNames, pluginPoints } from "./plugin-sets.ts";
@@ -12,29 +20,16 @@ export function asYaml(config: SchedulerConfig): string {
 
 /** The effective configuration as JSON of its versioned type, with all defaults. Source: the versioned types' JSON */
 export function asWritten(config: SchedulerConfig): Record<string, unknown> {
-  const { version, leaderElection, extenders } = config;
+  const { version, extenders } = config;
   const apiVersion = `kubescheduler.config.k8s.io/${version}`;
-  const addresses = { healthzBindAddress: config.healthzBindAddress, metricsBindAddress: config.metricsBindAddress };
   return {
     apiVersion,
     kind: "KubeSchedulerConfiguration",
-    clientConnection: config.clientConnection,
-    enableContentionProfiling: config.enableContentionProfiling,
-    enableProfiling: config.enableProfiling,
-    ...(version === "v1beta2" ? addresses : {}),
-    leaderElection: {
-      leaderElect: leaderElection.enabled,
-      leaseDuration: formatDuration(leaderElection.leaseDurationMs),
-      renewDeadline: formatDuration(leaderElection.renewDeadlineMs),
-      retryPeriod: formatDuration(leaderElection.retryPeriodMs),
-      resourceLock: leaderElection.resourceLock,
-      resourceName: leaderElection.resourceName,
-      resourceNamespace: leaderElection.resourceNamespace,
-    },
-    parallelism: config.parallelism,
-    percentageOfNodesToScore: config.percentageOfNodesToScore,
-    podInitialBackoffSeconds: config.podInitialBackoffSeconds,
-    podMaxBackoffSeconds: config.podMaxBackoffSeconds,
+    ...fieldsOf(connectionSettings, config.clientConnection),
+    ...fieldsOf(profilingSettings, config),
+    ...(version === "v1beta2" ? fieldsOf(insecureAddressSettings, config) : {}),
+    ...fieldsOf(leaderElectionSettings, config.leaderElection),
+    ...fieldsOf(schedulingSettings, config),
     profiles: config.profiles.map((profile) => writtenProfile(profile, apiVersion)),
     ...(extenders.length === 0 ? {} : { extenders: extenders.map(writtenExtender) }),
   };
