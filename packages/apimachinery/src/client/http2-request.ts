@@ -1,97 +1,165 @@
-import http2 from "node:http2";
-import type { Clock, Timer } from "../clock/clock.ts";
+import { Readable } from "node:stream";
+import type { ClientConnection } from "../http2/client/connection.ts";
+import type { ClientStream, Fields, StreamEnd, StreamHandlers } from "../http2/client/stream.ts";
+import { errorCodes } from "../http2/wire/connection-error.ts";
+import { encodeFields } from "../http2/wire/hpack-encoder.ts";
 import { asError, ConnectionLost, NotProcessed } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
-
-export interface PingOptions {
-  readonly clock: Clock;
-  readonly pingIntervalMs?: number;
-  readonly pingTimeoutMs?: number;
-}
-
-/** Sends periodic pings and destroys a session whose server does not respond, so that watches end instead of hanging. */
-export function keepAsking(session: http2.ClientHttp2Session, options: PingOptions): Timer {
-  const { clock, pingIntervalMs = 30_000, pingTimeoutMs = 15_000 } = options;
-  let waiting: Timer | undefined;
-  const asking = clock.every(pingIntervalMs, () => {
-    if (waiting !== undefined || session.destroyed) return;
-    waiting = clock.after(pingTimeoutMs, () => session.destroy(new ConnectionLost("the server does not answer pings")));
-    session.ping(() => {
-      waiting?.cancel();
-      waiting = undefined;
-    });
-  });
-  return {
-    cancel() {
-      asking.cancel();
-      waiting?.cancel();
-    },
-  };
-}
 
 /**
  * Sends a request over HTTP/2. Resolves with the head of the response; rejects with NotProcessed if it is safe to retry.
  * @param release called once, when the stream is closed
  */
 export function requestOverHttp2(
-  session: http2.ClientHttp2Session,
+  connection: ClientConnection,
   url: URL,
   request: TransportRequest,
   release: () => void,
 ): Promise<TransportResponse> {
-  return new Promise((resolve, reject) => {
-    const { body, signal } = request;
-    let stream: http2.ClientHttp2Stream;
+  const { promise, resolve, reject } = Promise.withResolvers<TransportResponse>();
+  const answer = new Http2Answer(request, { resolve, reject, release });
+  try {
+    request.signal?.throwIfAborted();
+    answer.begin(connection, url);
+  } catch (err) {
+    release();
+    reject(err);
+  }
+  return promise;
+}
+
+interface Outcome {
+  resolve(response: TransportResponse): void;
+  reject(err: unknown): void;
+  release(): void;
+}
+
+/** The response of one request, whose body holds back the server when it is read slowly. */
+class Http2Answer implements StreamHandlers {
+  readonly isPaced = true;
+  readonly #request: TransportRequest;
+  readonly #outcome: Outcome;
+  #stream: ClientStream | undefined;
+  /** Undefined before the head of the response. */
+  #body: AnswerBody | undefined;
+  /** Bytes that the body still lacks, as its content-length says. */
+  #missing: number | undefined;
+  #isOver = false;
+
+  constructor(request: TransportRequest, outcome: Outcome) {
+    this.#request = request;
+    this.#outcome = outcome;
+  }
+
+  /** @throws NotProcessed; TypeError for an invalid header field */
+  begin(connection: ClientConnection, url: URL): void {
+    const { body, signal } = this.#request;
+    const bytes = typeof body === "string" ? Buffer.from(body) : (body ?? noBytes);
+    const block = encodeFields(fieldsOf(this.#request, url, body === undefined ? undefined : bytes.length));
     try {
-      signal?.throwIfAborted();
-      stream = openStream(session, url, request);
+      this.#stream = connection.request(block, bytes, true, this);
     } catch (err) {
-      release();
-      return reject(err);
+      throw new NotProcessed("the connection was closed before the request was sent", { cause: err });
     }
-    let answered = false;
-    const onAbort = (): void => {
-      reject(signal?.reason);
-      stream.close(http2.constants.NGHTTP2_CANCEL);
-      stream.destroy(asError(signal?.reason));
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    stream.once("response", (received) => {
-      answered = true;
-      resolve({ status: Number(received[":status"]), headers: received, body: stream });
-    });
-    stream.on("error", (err) => {
-      if (!answered) reject(refused(stream) ? new NotProcessed("the server refused the stream", { cause: err }) : err);
-    });
-    stream.once("close", () => {
-      release();
-      signal?.removeEventListener("abort", onAbort);
-      if (answered) return;
-      reject(
-        refused(stream)
-          ? new NotProcessed("the server refused the stream")
-          : new ConnectionLost("the connection was closed before the answer"),
-      );
-    });
-    if (body !== undefined) stream.end(body);
-  });
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  fields(fields: Fields): void {
+    if (this.#body !== undefined) return; // trailers
+    const status = Number(fields.get(":status"));
+    const length = fields.get("content-length");
+    const hasBody = this.#request.method !== "HEAD" && status !== 204 && status !== 304;
+    if (length !== undefined && hasBody) this.#missing = Number(length);
+    this.#body = new AnswerBody(this.#stream as ClientStream, () => this.#settle());
+    this.#outcome.resolve({ status, headers: Object.fromEntries(fields), body: this.#body });
+  }
+
+  data(bytes: Buffer): void {
+    if (this.#missing !== undefined) this.#missing -= bytes.length;
+    this.#body?.receive(bytes);
+  }
+
+  closed(end: StreamEnd): void {
+    this.#settle();
+    const body = this.#body;
+    if (body === undefined)
+      this.#outcome.reject(end.type === "ended" ? new ConnectionLost("the answer has no head") : errorOf(end));
+    else if (end.type !== "ended") body.destroy(errorOf(end));
+    else if ((this.#missing ?? 0) !== 0) body.destroy(new ConnectionLost("the answer was cut off"));
+    else body.push(null);
+  }
+
+  readonly #onAbort = (): void => {
+    const reason = this.#request.signal?.reason;
+    this.#stream?.cancel();
+    this.#settle();
+    this.#outcome.reject(reason);
+    this.#body?.destroy(asError(reason));
+  };
+
+  /** The stream is over. */
+  #settle(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#request.signal?.removeEventListener("abort", this.#onAbort);
+    this.#outcome.release();
+  }
 }
 
-function openStream(session: http2.ClientHttp2Session, url: URL, request: TransportRequest): http2.ClientHttp2Stream {
-  if (session.closed || session.destroyed) throw new NotProcessed("the connection was closed before the request was sent");
-  const { method, path, headers, body } = request;
-  return session.request(
-    {
-      ...(headers as http2.OutgoingHttpHeaders),
-      ":method": method,
-      ":path": path,
-      ":authority": url.host,
-      ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
-    },
-    { endStream: body === undefined },
-  );
+class AnswerBody extends Readable {
+  readonly #stream: ClientStream;
+  readonly #onDestroyed: () => void;
+  /** Bytes that are not yet returned to the stream's window. */
+  #owed = 0;
+
+  /** @param onDestroyed called when no more is read */
+  constructor(stream: ClientStream, onDestroyed: () => void) {
+    super();
+    this.#stream = stream;
+    this.#onDestroyed = onDestroyed;
+  }
+
+  receive(bytes: Buffer): void {
+    this.#owed += bytes.length;
+    this.push(bytes);
+  }
+
+  /** Called when what was received before is read, up to the high-water mark. */
+  override _read(): void {
+    const owed = this.#owed;
+    this.#owed = 0;
+    if (owed > 0) this.#stream.consumed(owed);
+  }
+
+  override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
+    this.#stream.cancel();
+    this.#onDestroyed();
+    done(err);
+  }
 }
 
-function refused(stream: http2.ClientHttp2Stream): boolean {
-  return stream.rstCode === http2.constants.NGHTTP2_REFUSED_STREAM;
+const noBytes = Buffer.alloc(0);
+/** Source: RFC 9113, section 8.2.1 */
+const forbidden = /[\0\r\n]/;
+
+/** @throws TypeError for a value that could end a field */
+function fieldsOf({ method, path, headers }: TransportRequest, url: URL, length: number | undefined): string[] {
+  const fields = [":method", method, ":scheme", "https", ":authority", url.host, ":path", path];
+  for (const name in headers) {
+    const value = headers[name] as string | readonly string[] | undefined;
+    if (typeof value === "string") fields.push(name.toLowerCase(), value);
+    else for (const one of value ?? []) fields.push(name.toLowerCase(), one);
+  }
+  if (length !== undefined) fields.push("content-length", String(length));
+  for (const text of fields) {
+    if (forbidden.test(text)) throw new TypeError(`Invalid character in header content ${JSON.stringify(text)}`);
+  }
+  return fields;
+}
+
+function errorOf(end: Exclude<StreamEnd, { type: "ended" }>): Error {
+  if (end.type === "refused") return new NotProcessed("the server refused the stream");
+  const { code = errorCodes.none, reason } = end;
+  if (code === errorCodes.none || code === errorCodes.cancel) return new ConnectionLost(reason);
+  return Object.assign(new Error(`Stream closed with error code ${code}`), { code: "ERR_HTTP2_STREAM_ERROR" });
 }

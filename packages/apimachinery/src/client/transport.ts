@@ -1,17 +1,18 @@
 import http from "node:http";
-import http2 from "node:http2";
 import https from "node:https";
 import type { Readable } from "node:stream";
 import type tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
+import type { ClientConnection } from "../http2/client/connection.ts";
 import type { ClientConfig } from "./config.ts";
 import { type Connect, connectingOver, ownExpiry } from "./connect.ts";
 import { connectHost, pem, tlsOptions } from "./dial.ts";
 import { requestOverHttp1 } from "./http1-request.ts";
-import { keepAsking, requestOverHttp2 } from "./http2-request.ts";
+import { requestOverHttp2 } from "./http2-request.ts";
+import { openSession } from "./http2-session.ts";
 import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
 import { newStreamPool, type PoolEvents, type PoolObserver } from "./stream-pool.ts";
-import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
+import { ConnectionLost } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 
 /**
@@ -127,7 +128,7 @@ function over<A extends http.Agent>(agent: A, connect: Connect | undefined, isSe
 
 /** The result of a TLS dial: an HTTP/2 session, or an agent for HTTP/1.1 connections. */
 interface Connection {
-  readonly use: { readonly session: http2.ClientHttp2Session } | { readonly agent: https.Agent };
+  readonly use: { readonly session: ClientConnection } | { readonly agent: https.Agent };
   maxStreams(): number;
   close(): void;
   destroy(): void;
@@ -142,9 +143,8 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
     shown = secure.cert;
     const socket = await connectHost(url, secure, options.connect);
     if (socket.alpnProtocol === "h2") {
-      const session = await openSession(url, socket, options, events);
-      if (!session.destroyed) whileOpen(session, watchFiles(secure));
-      return sessionConnection(session);
+      const watching = watchFiles(secure);
+      return sessionConnection(await openSession(socket, options, events, () => watching.cancel()));
     }
     socket.destroy();
     const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
@@ -191,53 +191,11 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
   };
 }
 
-function sessionConnection(session: http2.ClientHttp2Session): Connection {
+function sessionConnection(session: ClientConnection): Connection {
   return {
     use: { session },
-    maxStreams: () => (session.closed || session.destroyed ? 0 : (session.remoteSettings.maxConcurrentStreams ?? 0)),
+    maxStreams: () => session.maxStreams,
     close: () => session.close(),
-    destroy: () => session.destroy(),
+    destroy: () => session.destroy(new Error("the client is closed")),
   };
-}
-
-/** Large windows, so that one slow watch does not block others on its connection. Source: golang.org/x/net/http2 transport.go */
-const streamWindowBytes = 4 << 20;
-const connectionWindowBytes = 1 << 30;
-
-/** Opens a session. Resolves after the server's SETTINGS, which contain its stream limit. */
-async function openSession(
-  url: URL,
-  socket: tls.TLSSocket,
-  options: TransportOptions,
-  events: PoolEvents,
-): Promise<http2.ClientHttp2Session> {
-  const session = http2.connect(url.origin, {
-    createConnection: () => socket,
-    maxSessionMemory: 1000,
-    settings: { initialWindowSize: streamWindowBytes, enablePush: false },
-  });
-  session.setLocalWindowSize(connectionWindowBytes);
-  whileOpen(session, keepAsking(session, options));
-  session.on("goaway", events.draining);
-  session.on("remoteSettings", events.changed);
-  session.on("close", events.ended);
-  await new Promise<void>((resolve, reject) => {
-    const deadline = setTimeout(() => session.destroy(new ConnectionLost("the server sends no settings")), settingsTimeoutMs);
-    session.once("remoteSettings", () => {
-      clearTimeout(deadline);
-      resolve();
-    });
-    session.on("error", reject); // later errors are reported on the requests' streams
-    session.once("close", () => {
-      clearTimeout(deadline);
-      reject(new NotProcessed("the connection was closed before it was used"));
-    });
-  });
-  return session;
-}
-
-const settingsTimeoutMs = 30_000;
-
-function whileOpen(session: http2.ClientHttp2Session, timer: Timer): void {
-  session.once("close", () => timer.cancel());
 }

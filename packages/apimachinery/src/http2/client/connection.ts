@@ -128,7 +128,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   /** Accepts no more requests and closes the connection when the open streams are done. */
   close(): void {
-    this.#leave();
+    this.#refuseMore();
     this.#endIfDone();
   }
 
@@ -295,10 +295,16 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     return !this.#isClosed && !this.#isLeaving && !this.#socket.destroyed;
   }
 
+  /** The connection ends after the open streams, and not because the client wanted it. */
   #leave(): void {
     if (this.#isLeaving) return;
     this.#isLeaving = true;
     this.#events.leaving();
+    this.#refuseMore();
+  }
+
+  #refuseMore(): void {
+    this.#isLeaving = true;
     for (const stream of this.#waiting.splice(0)) stream.finish(goneAway);
   }
 

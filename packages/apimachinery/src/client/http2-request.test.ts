@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { aPipe, type ClientPipe, pipeOver } from "../http2/testing/client-pipe.ts";
+import { errorCodes } from "../http2/wire/connection-error.ts";
+import { flags, frame, frameTypes, numberFrame, settings } from "../http2/wire/frames.ts";
+import { encodeFields } from "../http2/wire/hpack-encoder.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import { requestOverHttp2 } from "./http2-request.ts";
+import { readBody } from "./transport.ts";
+import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
+import type { TransportRequest } from "./transport-messages.ts";
+
+const url = new URL("https://api:6443");
+const head = (id: number, ...fields: string[]): Buffer =>
+  frame(frameTypes.headers, flags.endHeaders, id, encodeFields([":status", "200", ...fields]));
+const data = (id: number, text: string, flag = 0): Buffer => frame(frameTypes.data, flag, id, Buffer.from(text));
+const end = (id: number): Buffer => data(id, "", flags.endStream);
+const reset = (code: number): Buffer => numberFrame(frameTypes.resetStream, 1, code);
+
+function send(pipe: ClientPipe, request: Partial<TransportRequest> = {}) {
+  const seen = { released: 0 };
+  const response = requestOverHttp2(pipe.made, url, { method: "GET", path: "/x", headers: {}, ...request }, () => {
+    seen.released++;
+  });
+  response.catch(() => {});
+  return { response, seen };
+}
+
+async function begun(t: TestContext, request: Partial<TransportRequest> = {}) {
+  const pipe = aPipe(t);
+  await pipe.begin();
+  const sent = send(pipe, request);
+  return { pipe, ...sent, first: await pipe.turn() };
+}
+
+test("a request without a body is one frame, one with a body says its length", async (t) => {
+  const { first, pipe } = await begun(t);
+  assert.match(first.join(), /^headers 1 \d+ end$/);
+  send(pipe, { method: "POST", body: "äb" });
+  assert.match((await pipe.turn()).join(), /^headers 3 \d+,data 3 3 end$/);
+});
+
+test("a response has its head, its fields and its body; trailers are not its fields", async (t) => {
+  const { pipe, response, seen } = await begun(t);
+  await pipe.says(head(1, "content-type", "text/plain", "retry-after", "1"), data(1, "one "));
+  const { status, headers, body } = await response;
+  assert.deepEqual([status, headers["content-type"], headers["retry-after"], seen.released], [200, "text/plain", "1", 0]);
+  const trailers = frame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, encodeFields(["retry-after", "2"]));
+  await pipe.says(data(1, "two"), trailers);
+  assert.deepEqual([(await readBody(body)).toString(), headers["retry-after"], seen.released], ["one two", "1", 1]);
+});
+
+for (const { name, says, want } of [
+  { name: "refused", says: reset(errorCodes.refusedStream), want: wasNotProcessed },
+  { name: "reset without a reason", says: reset(errorCodes.cancel), want: isConnectionLost },
+  { name: "ended without a head", says: end(1), want: (err: unknown) => /protocol/.test(String(err)) },
+  { name: "reset for an error", says: reset(errorCodes.internal), want: (err: unknown) => !isConnectionLost(err) },
+]) {
+  test(`a request that is ${name} fails as such, and gives its stream back`, async (t) => {
+    const { pipe, response, seen } = await begun(t);
+    await pipe.says(says);
+    await assert.rejects(response, want);
+    assert.equal(seen.released, 1);
+  });
+}
+
+for (const { name, says, want } of [
+  { name: "the server resets it", says: reset(errorCodes.internal), want: /Stream closed with error code 2/ },
+  { name: "the server ends it early", says: end(1), want: /the answer was cut off/ },
+  { name: "the server sends more than it said", says: data(1, "56789", flags.endStream), want: /the answer was cut off/ },
+]) {
+  test(`a body fails when ${name}`, async (t) => {
+    const { pipe, response, seen } = await begun(t);
+    await pipe.says(head(1, "content-length", "8"), data(1, "1234"));
+    const reading = assert.rejects(readBody((await response).body), want);
+    await pipe.says(says);
+    await reading;
+    assert.equal(seen.released, 1);
+  });
+}
+
+test("a body fails when the connection is lost, and the next request was not processed", async (t) => {
+  const { pipe, response, seen } = await begun(t);
+  await pipe.says(head(1), data(1, "1"));
+  const reading = assert.rejects(readBody((await response).body), isConnectionLost);
+  pipe.way.destroy(new Error("read ECONNRESET"));
+  await reading;
+  assert.equal(seen.released, 1);
+  await assert.rejects(send(pipe).response, wasNotProcessed);
+});
+
+test("of a server that goes away the requests that it has not seen were not processed, the others end", async (t) => {
+  const { pipe, response } = await begun(t);
+  const second = send(pipe);
+  await pipe.says(head(1), frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, 1, 0, 0, 0, 0])));
+  await assert.rejects(second.response, wasNotProcessed);
+  await pipe.says(data(1, "whole"), end(1));
+  assert.equal((await readBody((await response).body)).toString(), "whole");
+});
+
+test("the response to HEAD has a length and no body", async (t) => {
+  const { pipe, response } = await begun(t, { method: "HEAD" });
+  await pipe.says(
+    frame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, encodeFields([":status", "200", "content-length", "8"])),
+  );
+  assert.equal((await readBody((await response).body)).length, 0);
+});
+
+for (const { name, before } of [
+  { name: "before its head", before: [] },
+  { name: "while its body is read", before: [head(1), data(1, "1")] },
+]) {
+  test(`a request that is given up ${name} is reset, with the caller's reason`, async (t) => {
+    const stop = new AbortController();
+    const { pipe, response, seen } = await begun(t, { signal: stop.signal });
+    await pipe.says(...before);
+    const failed = assert.rejects(async () => readBody((await response).body), /never mind/);
+    await pipe.turn();
+    stop.abort(new Error("never mind"));
+    await failed;
+    assert.deepEqual(await pipe.turn(), [`resetStream 1 ${errorCodes.cancel}`]);
+    assert.equal(seen.released, 1);
+  });
+}
+
+test("a request that is given up before it is sent sends nothing", async (t) => {
+  const pipe = aPipe(t);
+  await pipe.begin();
+  const { response, seen } = send(pipe, { signal: AbortSignal.abort(new Error("never mind")) });
+  await assert.rejects(response, /never mind/);
+  assert.deepEqual([await pipe.turn(), seen.released], [[], 1]);
+});
+
+test("a body that is destroyed resets its stream; one that was read does not", async (t) => {
+  const { pipe, response, seen } = await begun(t);
+  await pipe.says(head(1), data(1, "1"));
+  (await response).body.destroy();
+  assert.deepEqual([await pipe.turn(), seen.released], [[`resetStream 1 ${errorCodes.cancel}`], 1]);
+  const second = send(pipe);
+  await pipe.turn();
+  await pipe.says(head(3), end(3));
+  await readBody((await second.response).body);
+  assert.deepEqual([await pipe.turn(), second.seen.released], [[], 1]);
+});
+
+test("a field cannot end where its value says so", async (t) => {
+  const pipe = aPipe(t);
+  await pipe.begin();
+  const wrong: TransportRequest["headers"][] = [
+    { "user-agent": "a\r\nauthorization: b" },
+    { "x\0": "1" },
+    { accept: ["a", "b\n"] },
+  ];
+  for (const headers of wrong) {
+    const { response, seen } = send(pipe, { headers });
+    await assert.rejects(response, /Invalid character in header content/);
+    assert.equal(seen.released, 1);
+  }
+  await assert.rejects(send(pipe, { path: "/x\r\n" }).response, TypeError);
+  assert.deepEqual(await pipe.turn(), []);
+});
+
+test("who reads slowly holds back the server, and nobody else on the connection", async (t) => {
+  const pipe = pipeOver(t, { streamWindowBytes: 300_000, connectionWindowBytes: 1 << 30 });
+  await pipe.begin();
+  const [slow, other] = [send(pipe), send(pipe)];
+  await pipe.turn();
+  const full = "x".repeat(16_000);
+  const frames = (id: number, count: number): Buffer[] => Array.from({ length: count }, () => data(id, full));
+  assert.deepEqual(await pipe.says(head(1), ...frames(1, 18)), [], "nothing is returned unread");
+  await pipe.says(head(3), data(3, "quick"), end(3));
+  assert.equal((await readBody((await other.response).body)).toString(), "quick");
+  const { body } = await slow.response;
+  let got = 0;
+  body.on("data", (chunk: Buffer) => (got += chunk.length));
+  await waitFor(async () => (await pipe.turn()).includes("windowUpdate 1 288000"), { what: "the window" });
+  await pipe.says(...frames(1, 18), end(1));
+  await waitFor(() => got === 36 * 16_000, { what: "the body" });
+});
+
+test("a server that answers before it has read the body stops it", async (t) => {
+  const pipe = aPipe(t, [settings.initialWindowSize, 10]);
+  await pipe.begin();
+  const { response } = send(pipe, { method: "POST", body: "x".repeat(100) });
+  await pipe.turn();
+  const early = [
+    frame(frameTypes.headers, flags.endHeaders, 1, encodeFields([":status", "413"])),
+    end(1),
+    reset(errorCodes.none),
+  ];
+  assert.deepEqual(await pipe.says(...early), [`resetStream 1 ${errorCodes.cancel}`]);
+  const { status, body } = await response;
+  assert.deepEqual([status, (await readBody(body)).length], [413, 0]);
+});
