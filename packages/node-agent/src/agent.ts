@@ -29,9 +29,11 @@ import { readMachineTopology } from "./resources/topology/machine-topology.ts";
 import { pendingPods } from "./run-once.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import { newLifecycleEvents } from "./runtime/lifecycle-events.ts";
+import { podLogDirectory } from "./runtime/pod-logs.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
 import { openServers } from "./server/open-servers.ts";
+import { newLogMetrics, newPodTimes, timedCgroups } from "./server/pod-metrics.ts";
 import { newVolumeMetrics } from "./server/volume-metrics.ts";
 import { openNodeShutdown } from "./shutdown/open-node-shutdown.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
@@ -132,6 +134,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     devices: () => opened?.devices.amounts(),
     volumesInUse: () => volumesInUse(openedVolumes),
     tell,
+    metrics,
   });
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
   const openedVolumes = await openVolumes({
@@ -174,13 +177,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { managers, cpu, memory, devices } = opened;
 
   // ---- dependencies of Pods
-  const cgroups = await startCgroups({
+  const started = await startCgroups({
     ...basics,
     ...identity,
     capacity,
     tell,
     signal,
   });
+  const cgroups = timedCgroups(started, metrics, clock);
+  const times = newPodTimes(metrics, clock);
   const { status, mirrors } = openStatuses({ api, node, clock, log });
   const probes = newProbeManager({
     ...basics,
@@ -218,10 +223,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     ...basics,
     runner,
     syncFrequencyMs: config.syncFrequencyMs,
-    onSynced: (ms) => agentMetrics.syncPod.labels("sync").observe(ms / 1000),
+    onStarted: times.started,
+    onWorked(pod, work, ms) {
+      times.worked(work, ms);
+      times.synced(pod, status.get(pod.metadata.uid)?.phase);
+    },
     onFailure: (pod, err) =>
       tell.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
     onGone: async (pod, { runtimeOnly, wantedAgain }) => {
+      times.gone(pod.metadata.uid);
       if (runtimeOnly) return;
       // the new Pod has the same UID and must not start from the old status
       if (wantedAgain) return status.forget(pod.metadata.uid);
@@ -255,6 +265,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     log,
   });
   newVolumeMetrics(metrics, { pods: sources.list, usages });
+  newLogMetrics(metrics, sources.list, (pod) => podLogDirectory(podLogsDir, pod));
 
   // ---- start
   node.watchRuntime(background);
@@ -265,6 +276,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     managers: { cpu, memory, devices },
     csiHandler: csi?.handler,
     activePods,
+    metrics,
     onResourcesRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
   });
   await shutdown?.start(signal).catch((err) => log.error("Failed to start node shutdown manager", err));
@@ -315,7 +327,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     usages,
     quotas,
     onLook: agentMetrics.running,
-    onEvicted: (signal) => agentMetrics.evictions.labels(signal).inc(),
+    onEvicted: agentMetrics.evicted,
     onPressureChange: node.setPressure,
   });
   log.info("Started kubelet", { node: nodeName, port: servers.port });

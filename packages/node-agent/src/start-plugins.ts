@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
 import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";
@@ -15,6 +16,7 @@ export interface PluginsOptions extends Pick<PluginRegistryOptions, "clock" | "l
   /** Handler of CSI drivers; undefined in standalone mode. */
   readonly csiHandler: PluginHandler | undefined;
   readonly activePods: () => readonly NodePod[];
+  readonly metrics: MetricsRegistry;
   /** Called for each request to the pod resources API. */
   readonly onResourcesRequest: (version: string) => void;
 }
@@ -36,6 +38,17 @@ export async function startPlugins(options: PluginsOptions): Promise<void> {
     handlers: { ...(csiHandler && { CSIPlugin: csiHandler }), ...(takesDevices && { DevicePlugin: devices.handler }) },
     clock,
     log,
+  });
+  options.metrics.gauge({
+    name: "plugin_manager_total_plugins",
+    help: "Number of plugins in Plugin Manager",
+    labels: ["socket_path", "state"],
+    collect(gauge) {
+      gauge.reset();
+      const { present, registered } = registry.sockets();
+      for (const socket of registered) gauge.labels(socket, "actual_state_of_world").set(1);
+      for (const socket of present) gauge.labels(socket, "desired_state_of_world").set(1);
+    },
   });
   background.every(checkMs, "plugins", registry.reconcile);
   if (!featureGates.enabled("KubeletPodResources")) return;

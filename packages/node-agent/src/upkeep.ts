@@ -32,7 +32,8 @@ export interface UpkeepOptions extends HousekeepingOptions {
   quotas: Pick<FolderQuotas, "usage"> | undefined;
   /** Called with the number of Pods in the runtime, and of containers by state. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
-  onEvicted: (signal: string) => void;
+  /** @param ageMs age of the observation that the eviction is for */
+  onEvicted: (signal: string, ageMs: number) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -71,6 +72,7 @@ export function startUpkeep(options: UpkeepOptions): void {
     event: tell.node,
   });
   let imageDir: string | undefined;
+  let observedMs = clock.monotonic();
   const thresholds = parseThresholds({
     hard: config.evictionHard,
     soft: config.evictionSoft,
@@ -87,6 +89,7 @@ export function startUpkeep(options: UpkeepOptions): void {
     observe: async () => {
       imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
       const ofPods = holdsPods ? await cgroups.memoryOfPods().catch(() => undefined) : undefined;
+      observedMs = clock.monotonic();
       return observeNode(config.rootDir, imageDir, ofPods);
     },
     usage: () =>
@@ -105,7 +108,7 @@ export function startUpkeep(options: UpkeepOptions): void {
       await imageGc.removeUnused();
     },
     evict: async (pod, verdict, graceSeconds, signal) => {
-      options.onEvicted(signal);
+      options.onEvicted(signal, clock.monotonic() - observedMs);
       await endPod(pod, verdict, graceSeconds).catch((err) =>
         log.error("Eviction manager: pod failed to evict", err, { pod: describePod(pod) }),
       );

@@ -14,6 +14,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
+import type { CertificateMetrics } from "./certificate-metrics.ts";
 
 export interface CertificateOptions {
   nodeName: string;
@@ -105,6 +106,7 @@ export interface RotationOptions extends CertificateOptions {
   /** SANs of a serving certificate. */
   names?: () => { dnsNames: readonly string[]; ips: readonly string[] };
   onRotated: () => void;
+  metrics?: CertificateMetrics | undefined;
 }
 
 /**
@@ -113,13 +115,15 @@ export interface RotationOptions extends CertificateOptions {
  * Source: k8s.io/client-go util/certificate/certificate_manager.go
  */
 export async function rotateCertificate(client: Client, options: RotationOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log, certDir, purpose } = options;
+  const { clock, log, certDir, purpose, metrics } = options;
   while (!signal.aborted) {
     let waitMs = retryMs;
     try {
-      const dueMs = await dueIn(currentFile(certDir, purpose), clock.now());
+      const { dueMs, from, to } = await dueIn(currentFile(certDir, purpose), clock.now());
+      metrics?.current(to);
       if (dueMs <= 0) {
         await obtainCertificate(client, options, signal);
+        metrics?.rotated(clock.now() - from);
         log.info("rotated a certificate", { purpose, certDir });
         options.onRotated();
         continue;
@@ -127,17 +131,19 @@ export async function rotateCertificate(client: Client, options: RotationOptions
       waitMs = Math.min(dueMs, 3_600_000);
     } catch (err) {
       if (signal.aborted) return;
+      metrics?.renewalFailed();
       log.error("cannot renew a certificate", err, { purpose });
     }
     await clock.sleep(waitMs, signal).catch(() => undefined);
   }
 }
 
-/** Milliseconds until renewal is due; 0 for the self-signed placeholder. */
-async function dueIn(path: string, now: number): Promise<number> {
+/** Validity in ms since the epoch, and ms until renewal is due: 0 for the self-signed placeholder. */
+async function dueIn(path: string, now: number): Promise<{ dueMs: number; from: number; to: number }> {
   const certificate = new X509Certificate(await readFile(path));
-  if ((await readlink(path)).endsWith(placeholder)) return 0;
-  return rotationTime(Date.parse(certificate.validFrom), Date.parse(certificate.validTo)) - now;
+  const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
+  const isPlaceholder = (await readlink(path)).endsWith(placeholder);
+  return { dueMs: isPlaceholder ? 0 : rotationTime(from, to) - now, from, to };
 }
 
 const placeholder = "-self-signed.pem";

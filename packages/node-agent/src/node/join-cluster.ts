@@ -1,10 +1,12 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
 import type { AgentEvents } from "../events.ts";
 import type { ApiConnection } from "./api-connection.ts";
+import { newCertificateMetrics } from "./certificate-metrics.ts";
 import { rotateCertificate } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
 import { newRegistration, type Registration } from "./registration.ts";
@@ -15,6 +17,7 @@ export interface JoinOptions {
   background: Background;
   clock: Clock;
   log: Logger;
+  metrics: MetricsRegistry;
   tell: AgentEvents;
   nodeName: string;
   /** SANs of the serving certificate. */
@@ -50,15 +53,24 @@ export function joinCluster(options: JoinOptions): Registration {
   background.add(registration.run(signal));
   const durationSeconds = config.nodeLeaseDurationSeconds;
   background.add(runNodeLease({ client: api.heartbeat, clock, log, nodeName, durationSeconds, node: () => known }, signal));
+  const metricsOf = (purpose: "client" | "server") => newCertificateMetrics(options.metrics, purpose, clock);
   const certificates = { nodeName, certDir: config.certDir, clock, log };
   if (config.rotateCertificates && api.certFile?.startsWith(config.certDir)) {
     const onRotated = (): void => log.info("New connections use the new client certificate");
-    background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "client", onRotated }, signal));
+    background.add(
+      rotateCertificate(api.heartbeat, { ...certificates, purpose: "client", onRotated, metrics: metricsOf("client") }, signal),
+    );
   }
   if (config.rotateServerCertificates) {
     const onRotated = (): void => log.info("The new serving certificate is shown");
     const names = () => options.names;
-    background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "server", names, onRotated }, signal));
+    background.add(
+      rotateCertificate(
+        api.heartbeat,
+        { ...certificates, purpose: "server", names, onRotated, metrics: metricsOf("server") },
+        signal,
+      ),
+    );
   }
   return registration;
 }

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newBackground } from "../background.ts";
 import { newAgentConfig } from "../config.ts";
@@ -41,6 +42,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
     problems: () => [],
     devices: () => undefined,
     volumesInUse: () => undefined,
+    metrics: newMetricsRegistry(),
     tell: newAgentEvents({ recorder: undefined, nodeName: identity.nodeName, log: discardLogger }),
     clock,
     log: discardLogger,

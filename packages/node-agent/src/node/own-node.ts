@@ -1,5 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
@@ -30,6 +31,7 @@ export interface OwnNodeOptions {
   devices: () => NodeStatusInput["devices"] | undefined;
   volumesInUse: () => readonly string[] | undefined;
   tell: AgentEvents;
+  metrics: MetricsRegistry;
   clock: Clock;
   log: Logger;
 }
@@ -52,7 +54,8 @@ export interface OwnNode {
   join(background: Background): void;
 }
 
-const imageListMs = 60_000;
+/** Source: pkg/kubelet/images/image_gc_manager.go Start */
+const imageListMs = 30_000;
 const runtimeCheckMs = 5_000;
 
 /** Creates the node's state; nothing is sent or polled before `watchRuntime` and `join`. */
@@ -151,6 +154,7 @@ export function newOwnNode(options: OwnNodeOptions): OwnNode {
         background,
         clock,
         log,
+        metrics: options.metrics,
         tell: options.tell,
         nodeName,
         names: { dnsNames: [hostname], ips },

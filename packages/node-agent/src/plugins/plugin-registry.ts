@@ -27,6 +27,8 @@ export interface PluginRegistryOptions {
 export interface PluginRegistry {
   /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
   reconcile(): Promise<void>;
+  /** Paths of the sockets that were there at the last look, and of those whose plugins are registered. */
+  sockets(): { present: readonly string[]; registered: readonly string[] };
 }
 
 interface Registered {
@@ -47,6 +49,7 @@ const retryMaxMs = 122_000;
  */
 export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryOptions): PluginRegistry {
   const registered = new Map<string, Registered>();
+  let seen: readonly string[] = [];
   /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
   const asked = new Set<string>();
   const retries: Backoff = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
@@ -105,6 +108,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
     async reconcile() {
       await makeFolder(dir, 0o750);
       const present = await socketsBelow(dir);
+      seen = [...present.keys()];
       for (const [socket, { identity, handler, name }] of registered) {
         if (present.get(socket) === identity) continue;
         registered.delete(socket);
@@ -125,6 +129,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
       }
       retries.collect();
     },
+    sockets: () => ({ present: seen, registered: [...registered.keys()] }),
   };
 }
 

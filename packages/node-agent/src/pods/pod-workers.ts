@@ -4,6 +4,9 @@ import { describePod, fullName, isStaticPod, type NodePod } from "../pod/pod.ts"
 import type { PodVerdict } from "../pod/pod-verdict.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
+/** What a worker does for its Pod. */
+export type PodWork = "create" | "update" | "sync" | "kill";
+
 export interface PodWorkersOptions {
   runner: PodRunner;
   clock: Clock;
@@ -14,7 +17,10 @@ export interface PodWorkersOptions {
   /** Called when a deleted Pod is cleaned up; `wantedAgain`: a Pod with the same UID is about to start. */
   onGone: (pod: NodePod, info: { runtimeOnly: boolean; wantedAgain: boolean }) => Promise<void>;
   onFailure?: (pod: NodePod, err: unknown) => void;
-  onSynced?: (tookMs: number) => void;
+  /** A Pod's first sync begins, `waitedMs` after the Pod was added. */
+  onStarted?: (pod: NodePod, waitedMs: number) => void;
+  /** A sync has ended (`create`, `update`, `sync`) or a termination (`kill`). */
+  onWorked?: (pod: NodePod, work: PodWork, tookMs: number) => void;
 }
 
 /** One state machine per Pod: see newPodWorkers. */
@@ -46,6 +52,10 @@ interface Worker {
   stage: Stage;
   /** A sync was started: the runtime may have sandboxes or containers of the Pod. */
   started: boolean;
+  /** When the Pod was added, in ms of the monotonic clock. */
+  addedMs: number;
+  /** What the next sync is for. */
+  work: PodWork;
   /** A Pod with the same UID that was added again during termination, e.g. a static Pod's file that was restored. */
   next: NodePod | undefined;
   /** Removed from its source or being deleted: clean up everything. */
@@ -128,9 +138,12 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
           return 0;
         }
         if (!isItsTurn(worker)) return jitter(failureRetryMs);
+        if (!worker.started) options.onStarted?.(worker.pod, started - worker.addedMs);
         worker.started = true;
+        const { work } = worker;
+        worker.work = "sync";
         const outcome = await runner.sync(worker.pod, worker.abort.signal);
-        options.onSynced?.(clock.monotonic() - started);
+        options.onWorked?.(worker.pod, work, clock.monotonic() - started);
         if (outcome.kind === "ended") {
           if (worker.stage === "syncing") worker.stage = "terminating";
           return 0;
@@ -144,11 +157,13 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       case "terminating": {
         const { runtimeOnly, graceSeconds, verdict } = worker;
         worker.killing = true;
+        const started = clock.monotonic();
         try {
           await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
         } finally {
           worker.killing = false;
         }
+        options.onWorked?.(worker.pod, "kill", clock.monotonic() - started);
         worker.stage = "cleaning";
         for (const resolve of worker.stopped.splice(0)) resolve();
         return 0;
@@ -203,6 +218,8 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       pod,
       stage: "syncing",
       started: false,
+      addedMs: clock.monotonic(),
+      work: "create",
       next: undefined,
       deleted: false,
       runtimeOnly,
@@ -229,6 +246,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     }
     const before = graceOf(worker);
     worker.pod = pod;
+    if (worker.started) worker.work = "update";
     worker.runtimeOnly = false;
     if (isDeleted) {
       const now = pod.metadata.deletionGracePeriodSeconds;

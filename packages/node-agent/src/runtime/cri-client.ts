@@ -12,7 +12,7 @@ export interface CriClientOptions {
   /** Deadline of calls that are not known to take longer. */
   requestTimeoutMs: number;
   /** Called for every finished call, for metrics. */
-  onCall?: ((method: string, durationMs: number, err: unknown) => void) | undefined;
+  onCall?: ((method: string, durationMs: number, err: unknown, request: object) => void) | undefined;
 }
 
 const maxMessageBytes = 16 * 1024 * 1024;
@@ -63,12 +63,12 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
           service.version = "v1alpha2";
         }
       }
-      options.onCall?.(method, performance.now() - started, undefined);
+      options.onCall?.(method, performance.now() - started, undefined, request);
       return answer;
     } catch (err) {
       // The runtime may have been replaced by another version: negotiate again.
       if (err instanceof RuntimeError && err.code === "Unimplemented") service.version = undefined;
-      options.onCall?.(method, performance.now() - started, err);
+      options.onCall?.(method, performance.now() - started, err, request);
       throw err;
     }
   }

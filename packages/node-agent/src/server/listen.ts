@@ -1,5 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
@@ -7,6 +8,7 @@ import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { AgentConfig } from "../agent-config.ts";
 import { servingCertificateFile } from "../node/certificates.ts";
 import type { Auth } from "./auth.ts";
+import { countRequests } from "./request-metrics.ts";
 import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
 
 export interface ListenOptions {
@@ -32,6 +34,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, auth, clock, log } = options;
   const context = { ...options.context, log };
   const bindAddress = config.address;
+  const counted = (serverType: "readwrite" | "readonly", all: ServerContext): ExchangeHandler =>
+    countRequests(newKubeletHandler(all), { registry: context.metrics, serverType, clock });
   const open = {
     api: async (): Promise<HttpServer> =>
       startHttpServer({
@@ -40,7 +44,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         tls: await tlsOf(options),
         log,
         metrics: context.metrics,
-        handler: newKubeletHandler({
+        handler: counted("readwrite", {
           ...context,
           auth,
           debuggingHandlers: config.enableDebuggingHandlers,
@@ -54,7 +58,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         bindAddress,
         log,
         metrics: context.metrics,
-        handler: newKubeletHandler({ ...context, auth: undefined, debuggingHandlers: false }),
+        handler: counted("readonly", { ...context, auth: undefined, debuggingHandlers: false }),
       }),
     health: () =>
       startHttpServer({

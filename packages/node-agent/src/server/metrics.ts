@@ -67,6 +67,28 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
   });
+  const sandboxSeconds = registry.histogram({
+    name: "kubelet_run_podsandbox_duration_seconds",
+    help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
+    labels: ["runtime_handler"],
+  });
+  const sandboxErrors = registry.counter({
+    name: "kubelet_run_podsandbox_errors_total",
+    help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+    labels: ["runtime_handler"],
+  });
+  // Nothing is discarded here: a change wakes the pod's worker directly.
+  registry.counter({ name: "kubelet_pleg_discard_events", help: "The number of discard events in PLEG." });
+  const evictions = registry.counter({
+    name: "kubelet_evictions",
+    help: "Cumulative number of pod evictions by eviction signal",
+    labels: ["eviction_signal"],
+  });
+  const statsAge = registry.histogram({
+    name: "kubelet_eviction_stats_age_seconds",
+    help: "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
+    labels: ["eviction_signal"],
+  });
   let lastRelist: number | undefined;
   return {
     started(what: "pod" | ContainerKind, failure?: string): void {
@@ -86,11 +108,10 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       lastRelist = now;
       relistSeen.set(now / 1000);
     },
-    evictions: registry.counter({
-      name: "kubelet_evictions",
-      help: "Cumulative number of pod evictions by eviction signal",
-      labels: ["eviction_signal"],
-    }),
+    evicted(signal: string, ageMs: number): void {
+      evictions.labels(signal).inc();
+      statsAge.labels(signal).observe(ageMs / 1000);
+    },
     preemptions: registry.counter({
       name: "kubelet_preemptions",
       help: "Cumulative number of pod preemptions by preemption resource",
@@ -99,17 +120,18 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     csiCall(driver: string, method: string, code: string, tookMs: number): void {
       csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
     },
-    runtimeCall(method: string, durationMs: number, err: unknown): void {
-      const name = method.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase();
+    /** @param request the request message; `runtimeHandler` of RunPodSandbox is read */
+    runtimeCall(method: string, durationMs: number, err: unknown, request?: object): void {
+      const name = operationName(method);
+      if (method === "RunPodSandbox") {
+        const { runtimeHandler = "" } = (request ?? {}) as { runtimeHandler?: string };
+        sandboxSeconds.labels(runtimeHandler).observe(durationMs / 1000);
+        if (err !== undefined) sandboxErrors.labels(runtimeHandler).inc();
+      }
       operations.labels(name).inc();
       operationSeconds.labels(name).observe(durationMs / 1000);
       if (err !== undefined) operationErrors.labels(name).inc();
     },
-    syncPod: registry.histogram({
-      name: "kubelet_pod_worker_duration_seconds",
-      help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
-      labels: ["operation_type"],
-    }),
     pluginRegistrations: registry.counter({
       name: "kubelet_device_plugin_registration_total",
       help: "Cumulative number of device plugin registrations. Broken down by resource name.",
@@ -127,6 +149,15 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     }),
     nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
   };
+}
+
+/** Pure: the operation of a CRI method as upstream writes it. Source: pkg/kubelet/kuberuntime/instrumented_services.go */
+export function operationName(method: string): string {
+  if (method === "UpdateContainerResources") return "update_container";
+  return method
+    .replace("PodSandbox", "Podsandbox")
+    .replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_")
+    .toLowerCase();
 }
 
 /** Counts probe results. Source: pkg/kubelet/prober/prober_manager.go */

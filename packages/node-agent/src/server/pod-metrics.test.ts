@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newCertificateMetrics } from "../node/certificate-metrics.ts";
+import type { Cgroups } from "../resources/cgroups.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newAgentMetrics, operationName } from "./metrics.ts";
+import { newLogMetrics, newPodTimes, timedCgroups } from "./pod-metrics.ts";
+import { bucketOf, countRequests } from "./request-metrics.ts";
+
+const linesOf = async (registry: ReturnType<typeof newMetricsRegistry>, ...names: string[]): Promise<string[]> =>
+  (await registry.render())
+    .split("\n")
+    .filter((line) => names.some((name) => line.startsWith(`${name}{`) || line.startsWith(`${name} `)));
+
+test("a pod's start is timed from when it was seen, once, and only if it was pending then", async () => {
+  const registry = newMetricsRegistry();
+  const clock = newFakeClock();
+  const times = newPodTimes(registry, clock);
+  const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "b" })] });
+  const running = aNodePod({}, { uid: "uid-2" });
+  running.status = { phase: "Running" };
+  times.started(pod, 500);
+  times.started(running, 0);
+  await clock.advance(1500);
+  for (const phase of [undefined, "Pending", "Running", "Running"]) times.synced(pod, phase);
+  times.synced(running, "Running");
+  times.worked("create", 20);
+  times.worked("kill", 40);
+  assert.deepEqual(
+    await linesOf(
+      registry,
+      "kubelet_pod_start_duration_seconds_sum",
+      "kubelet_pod_start_duration_seconds_count",
+      "kubelet_pod_worker_start_duration_seconds_sum",
+      "kubelet_containers_per_pod_count_sum",
+      "kubelet_pod_worker_duration_seconds_count",
+    ),
+    [
+      "kubelet_pod_start_duration_seconds_sum 2",
+      "kubelet_pod_start_duration_seconds_count 1",
+      "kubelet_pod_worker_start_duration_seconds_sum 0.5",
+      'kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1',
+      'kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1',
+      `kubelet_containers_per_pod_count_sum ${2 + running.spec.containers.length}`,
+    ],
+  );
+});
+
+test("a pod that ends before it runs has no start, nor has one that went", async () => {
+  const registry = newMetricsRegistry();
+  const times = newPodTimes(registry, newFakeClock());
+  times.started(aNodePod(), 0);
+  times.synced(aNodePod(), "Failed");
+  times.started(aNodePod({}, { uid: "uid-2" }), 0);
+  times.gone("uid-2");
+  times.synced(aNodePod({}, { uid: "uid-2" }), "Running");
+  assert.deepEqual(await linesOf(registry, "kubelet_pod_start_duration_seconds_count"), [
+    "kubelet_pod_start_duration_seconds_count 0",
+  ]);
+});
+
+test("a cgroup is created once until it is removed; failures are timed, too", async () => {
+  const registry = newMetricsRegistry();
+  const cgroups = {
+    ensure: async () => {},
+    updateClasses: async () => {},
+    remove: async () => {
+      throw new Error("busy");
+    },
+  } as unknown as Cgroups;
+  const timed = timedCgroups(cgroups, registry, newFakeClock());
+  const pod = aNodePod();
+  await timed.ensure(pod);
+  await timed.ensure(pod);
+  await timed.updateClasses([pod]);
+  await assert.rejects(timed.remove(pod.metadata.uid), { message: "busy" });
+  await timed.ensure(pod);
+  assert.deepEqual(await linesOf(registry, "kubelet_cgroup_manager_duration_seconds_count"), [
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="create"} 2',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="update"} 1',
+    'kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"} 1',
+  ]);
+});
+
+test("the logs of each container that has some are counted, rotated ones included", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-log-metrics-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await mkdir(join(dir, "main"));
+  for (const file of ["0.log", "0.log.20240101-000000"]) await writeFile(join(dir, "main", file), "x".repeat(5000));
+  const registry = newMetricsRegistry();
+  const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "silent" })] });
+  newLogMetrics(
+    registry,
+    () => [pod],
+    () => dir,
+  );
+  const [line = "", ...more] = await linesOf(registry, "kubelet_container_log_filesystem_used_bytes");
+  assert.match(
+    line,
+    /^kubelet_container_log_filesystem_used_bytes\{uid="uid-1",namespace="default",pod="web",container="main"\} \d+$/,
+  );
+  assert.ok(Number(line.split(" ")[1]) >= 10_000);
+  assert.deepEqual(more, []);
+});
+
+for (const { purpose, errors } of [
+  { purpose: "client", errors: "kubelet_certificate_manager_client_expiration_renew_errors" },
+  { purpose: "server", errors: "kubelet_server_expiration_renew_errors" },
+] as const) {
+  test(`the ${purpose} certificate's time to live is without end until there is one`, async () => {
+    const registry = newMetricsRegistry();
+    const clock = newFakeClock();
+    const metrics = newCertificateMetrics(registry, purpose, clock);
+    const ttl = `kubelet_certificate_manager_${purpose}_ttl_seconds`;
+    assert.deepEqual(await linesOf(registry, ttl), [`${ttl} +Inf`]);
+    metrics.current(clock.now() + 10_500);
+    metrics.renewalFailed();
+    metrics.rotated(30_000);
+    assert.deepEqual(await linesOf(registry, ttl, errors), [`${ttl} 10`, `${errors} 1`]);
+    const rotated = purpose === "server" ? ["kubelet_certificate_manager_server_rotation_seconds_sum 30"] : [];
+    assert.deepEqual(await linesOf(registry, "kubelet_certificate_manager_server_rotation_seconds_sum"), rotated);
+  });
+}
+
+for (const { method, want } of [
+  { method: "RunPodSandbox", want: "run_podsandbox" },
+  { method: "ListPodSandbox", want: "list_podsandbox" },
+  { method: "ListPodSandboxStats", want: "list_podsandbox_stats" },
+  { method: "PodSandboxStatus", want: "podsandbox_status" },
+  { method: "UpdateContainerResources", want: "update_container" },
+  { method: "ReopenContainerLog", want: "reopen_container_log" },
+  { method: "ImageFsInfo", want: "image_fs_info" },
+  { method: "Version", want: "version" },
+]) {
+  test(`${method} is the operation ${want}`, () => assert.equal(operationName(method), want));
+}
+
+test("sandboxes are timed and their failures counted by runtime handler", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newAgentMetrics(registry);
+  metrics.runtimeCall("RunPodSandbox", 10, undefined, { runtimeHandler: "kata" });
+  metrics.runtimeCall("RunPodSandbox", 10, new Error("no network"), {});
+  assert.deepEqual(
+    await linesOf(registry, "kubelet_run_podsandbox_duration_seconds_count", "kubelet_run_podsandbox_errors_total"),
+    [
+      'kubelet_run_podsandbox_duration_seconds_count{runtime_handler="kata"} 1',
+      'kubelet_run_podsandbox_duration_seconds_count{runtime_handler=""} 1',
+      'kubelet_run_podsandbox_errors_total{runtime_handler=""} 1',
+    ],
+  );
+});
+
+for (const { url, want } of [
+  { url: "/metrics", want: "metrics" },
+  { url: "/metrics/cadvisor?x=1", want: "metrics/cadvisor" },
+  { url: "/metrics/other", want: "other" },
+  { url: "/containerLogs/default/web/main", want: "containerLogs" },
+  { url: "/", want: "other" },
+  { url: "/nothing", want: "other" },
+]) {
+  test(`requests of ${url} count as ${want}`, () => assert.equal(bucketOf(url), want));
+}
+
+test("requests are counted by method, path and port, also those that fail", async () => {
+  const registry = newMetricsRegistry();
+  const options = { registry, serverType: "readwrite", clock: newFakeClock() } as const;
+  const handler = countRequests(({ url }) => (url === "/pods" ? undefined : Promise.reject(new Error("broken"))), options);
+  const ask = (method: string, url: string) => handler({ method, url } as Parameters<typeof handler>[0]);
+  await ask("GET", "/pods");
+  await assert.rejects(async () => ask("BREW", "/exec/default/web/main"));
+  const labels = 'method="other",path="exec",server_type="readwrite",long_running="true"';
+  assert.deepEqual(await linesOf(registry, "kubelet_http_requests_total", "kubelet_http_inflight_requests"), [
+    'kubelet_http_requests_total{method="GET",path="pods",server_type="readwrite",long_running="false"} 1',
+    `kubelet_http_requests_total{${labels}} 1`,
+    'kubelet_http_inflight_requests{method="GET",path="pods",server_type="readwrite",long_running="false"} 0',
+    `kubelet_http_inflight_requests{${labels}} 0`,
+  ]);
+});

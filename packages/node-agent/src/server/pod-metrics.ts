@@ -1,0 +1,122 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { containersOf, type NodePod } from "../pod/pod.ts";
+import type { PodWork } from "../pods/pod-workers.ts";
+import type { Cgroups } from "../resources/cgroups.ts";
+
+/** Times of pods from when the agent sees them. Source: pkg/kubelet/kubelet.go syncPod, pod_workers.go */
+export interface PodTimes {
+  /** The pod's worker starts for the first time. */
+  started(pod: NodePod, waitedMs: number): void;
+  worked(work: PodWork, tookMs: number): void;
+  /** @param phase after a sync */
+  synced(pod: NodePod, phase: string | undefined): void;
+  gone(uid: string): void;
+}
+
+export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
+  const starts = registry.histogram({
+    name: "kubelet_pod_start_duration_seconds",
+    help: "Duration in seconds for a single pod to go from pending to running.",
+  });
+  const workerStarts = registry.histogram({
+    name: "kubelet_pod_worker_start_duration_seconds",
+    help: "Duration in seconds from seeing a pod to starting a worker.",
+  });
+  const work = registry.histogram({
+    name: "kubelet_pod_worker_duration_seconds",
+    help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
+    labels: ["operation_type"],
+  });
+  const containers = registry.histogram({
+    name: "kubelet_containers_per_pod_count",
+    help: "The number of containers per pod.",
+    buckets: [1, 2, 4, 8, 16],
+  });
+  /** Pods that were pending when they were seen first: the time, in ms of the monotonic clock. */
+  const pending = new Map<string, number>();
+  return {
+    started(pod, waitedMs) {
+      workerStarts.observe(waitedMs / 1000);
+      containers.observe(pod.spec.containers.length);
+      if ((pod.status?.phase ?? "Pending") === "Pending") pending.set(pod.metadata.uid, clock.monotonic() - waitedMs);
+    },
+    worked: (kind, tookMs) => work.labels(kind).observe(tookMs / 1000),
+    synced({ metadata: { uid } }, phase) {
+      const since = pending.get(uid);
+      if (since === undefined || phase === undefined || phase === "Pending") return;
+      pending.delete(uid);
+      if (phase === "Running") starts.observe((clock.monotonic() - since) / 1000);
+    },
+    gone: (uid) => void pending.delete(uid),
+  };
+}
+
+/** Times the operations on pods' cgroups. Source: pkg/kubelet/cm/cgroup_manager_linux.go */
+export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock: Clock): Cgroups {
+  const seconds = registry.histogram({
+    name: "kubelet_cgroup_manager_duration_seconds",
+    help: "Duration in seconds for cgroup manager operations. Broken down by method.",
+    labels: ["operation_type"],
+  });
+  const timed = async <T>(operation: "create" | "update" | "destroy", run: () => Promise<T>): Promise<T> => {
+    const startedMs = clock.monotonic();
+    try {
+      return await run();
+    } finally {
+      seconds.labels(operation).observe((clock.monotonic() - startedMs) / 1000);
+    }
+  };
+  const made = new Set<string>();
+  return {
+    ...cgroups,
+    ensure(pod) {
+      const { uid } = pod.metadata;
+      if (made.has(uid)) return cgroups.ensure(pod);
+      made.add(uid);
+      return timed("create", () => cgroups.ensure(pod));
+    },
+    updateClasses: (pods) => timed("update", () => cgroups.updateClasses(pods)),
+    remove(uid) {
+      made.delete(uid);
+      return timed("destroy", () => cgroups.remove(uid));
+    },
+  };
+}
+
+/**
+ * `kubelet_container_log_filesystem_used_bytes`: size of the log files of each container, rotated ones included.
+ * Source: pkg/kubelet/metrics/collectors/log_metrics.go
+ * @param logsOf folder of a pod's logs, with one folder for each container
+ */
+export function newLogMetrics(registry: MetricsRegistry, pods: () => readonly NodePod[], logsOf: (pod: NodePod) => string): void {
+  registry.gauge({
+    name: "kubelet_container_log_filesystem_used_bytes",
+    help: "Bytes used by the container's logs on the filesystem.",
+    labels: ["uid", "namespace", "pod", "container"],
+    collect(gauge) {
+      gauge.reset();
+      for (const pod of pods()) {
+        const { uid, namespace, name } = pod.metadata;
+        for (const { container } of containersOf(pod)) {
+          const bytes = sizeOf(join(logsOf(pod), container.name));
+          if (bytes !== undefined) gauge.labels(uid, namespace, name, container.name).set(bytes);
+        }
+      }
+    },
+  });
+}
+
+/** Synchronous, as metrics are collected: a folder has a handful of files. @returns undefined for a folder that does not exist */
+function sizeOf(dir: string): number | undefined {
+  try {
+    return readdirSync(dir).reduce(
+      (sum, file) => sum + (statSync(join(dir, file), { throwIfNoEntry: false })?.blocks ?? 0) * 512,
+      0,
+    );
+  } catch {
+    return undefined;
+  }
+}
