@@ -75,6 +75,12 @@ export const flagTable = flags(
     "dns-port": int({ default: 10053, help: "Port for DNS on the node's addresses; the Service has port 53." }),
     "resolv-conf": string({ default: "/etc/resolv.conf", help: "File with the name servers for all other names." }),
   }),
+  section("Local volumes", {
+    "local-volumes-dir": string({
+      default: "/var/lib/coxswain/volumes",
+      help: "Folder in which each volume of the StorageClass local has its own.",
+    }),
+  }),
   section("Metrics API", {
     "kubelet-certificate-authority": string({
       defaultText: "the authority in the kubeconfig",

@@ -1,4 +1,5 @@
 import { dnsRights } from "./dns/rights.ts";
+import { localVolumesRights } from "./local-volumes/rights.ts";
 import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
 
@@ -29,5 +30,12 @@ export const parts: readonly PartDefinition[] = [
     onByDefault: true,
     rights: metricsApiRights,
     load: async () => (await import("./metrics-api/part.ts")).startMetricsApi,
+  },
+  {
+    name: "local-volumes",
+    runs: "node",
+    onByDefault: true,
+    rights: localVolumesRights,
+    load: async () => (await import("./local-volumes/part.ts")).startLocalVolumes,
   },
 ];

@@ -1,0 +1,83 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newPeriodic, type Periodic } from "@coxswain/apimachinery/controller/periodic";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { inGi } from "./controllers.ts";
+import type { Folders, Space } from "./folders.ts";
+
+export interface DiskWatchOptions {
+  readonly nodeName: string;
+  readonly folders: Pick<Folders, "root" | "space">;
+  readonly claims: Pick<Lister<PersistentVolumeClaim>, "get">;
+  readonly volumes: Pick<Lister<PersistentVolume>, "list">;
+  readonly recorder: EventRecorder;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+const periodMs = 30_000;
+/** While the disk is full, events are repeated after this. */
+const repeatMs = 10 * 60_000;
+const fullShare = 0.03;
+
+/** Pure: why there is too little room for volumes to be written to; undefined when there is enough. */
+export function fullness({ totalBytes, freeBytes, totalFiles, freeFiles }: Space): string | undefined {
+  if (freeBytes < totalBytes * fullShare) return `${inGi(freeBytes)} of ${inGi(totalBytes)} are free`;
+  if (totalFiles > 0 && freeFiles < totalFiles * fullShare) return `${freeFiles} of ${totalFiles} files can still be created`;
+  return undefined;
+}
+
+export interface DiskWatch extends Periodic {
+  /** What `fullness` said last. */
+  readonly problem: string | undefined;
+}
+
+/** Tells the claims of this node's volumes when their disk is full, once and then every ten minutes. */
+export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
+  const { nodeName, folders, claims, volumes, recorder, log, clock, metrics } = options;
+  const free = metrics.gauge({
+    name: "coxswain_local_volumes_free_bytes",
+    help: "Space for local volumes on this node that is not used.",
+  });
+  const total = metrics.gauge({
+    name: "coxswain_local_volumes_capacity_bytes",
+    help: "Size of the disk of local volumes on this node.",
+  });
+  let problem: string | undefined;
+  let told = 0;
+  const tell = (text: string): void => {
+    for (const { spec } of volumes.list()) {
+      if (!spec?.local?.path.startsWith(`${folders.root}/`)) continue;
+      const claim = claims.get(`${spec.claimRef?.namespace}/${spec.claimRef?.name}`);
+      if (claim === undefined || claim.metadata.uid !== spec.claimRef?.uid) continue;
+      recorder.event(claim, "Warning", "DiskFull", `the disk of local volumes of node ${nodeName} is full: ${text}`);
+    }
+  };
+  const periodic = newPeriodic({
+    name: "local-volumes-disk",
+    periodMs,
+    log,
+    clock,
+    async work() {
+      const space = await folders.space();
+      free.set(space.freeBytes);
+      total.set(space.totalBytes);
+      const was = problem;
+      problem = fullness(space);
+      if (problem === undefined || (was !== undefined && clock.monotonic() - told < repeatMs)) return;
+      told = clock.monotonic();
+      log.warn("the disk of local volumes is full", { folder: folders.root, state: problem });
+      tell(problem);
+    },
+  });
+  return {
+    run: (signal) => periodic.run(signal),
+    get problem() {
+      return problem;
+    },
+  };
+}

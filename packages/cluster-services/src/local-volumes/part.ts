@@ -1,0 +1,27 @@
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Part, PartContext } from "../part.ts";
+import { newClassKeeper, newDeleter, newProvisioner } from "./controllers.ts";
+import { newDiskWatch } from "./disk-watch.ts";
+import { openFolders } from "./folders.ts";
+
+/** Makes and deletes volumes that are folders of this node. */
+export async function startLocalVolumes(context: PartContext): Promise<Part> {
+  const { informers, signal, flags, fail } = context;
+  const folders = await openFolders(flags["local-volumes-dir"]);
+  const options = { ...context, folders };
+  const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
+  const volumes = informers.for<PersistentVolume>(persistentVolumes);
+  const disk = newDiskWatch({ ...options, claims: claims.lister, volumes: volumes.lister });
+  const all = [newClassKeeper(options), newProvisioner(options), newDeleter(options), disk];
+  const running = Promise.all(all.map((one) => one.run(signal))).catch(fail);
+  await Promise.all([claims, volumes].map((informer) => informer.waitForSync(signal)));
+  return {
+    check() {
+      if (disk.problem !== undefined) throw new Error(`the disk of ${folders.root} is full: ${disk.problem}`);
+    },
+    async stop() {
+      await running;
+    },
+  };
+}
