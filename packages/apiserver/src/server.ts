@@ -47,6 +47,7 @@ import { newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
 import { newGrpcMetrics } from "./server/grpc-metrics.ts";
 import { listen } from "./server/listen.ts";
+import { type MemoryBudget, newMemoryBudget } from "./server/memory-budget.ts";
 import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks.ts";
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
@@ -96,6 +97,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const tracing = tracingOf(flags, runtime.featureGates);
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
+  const memory = newMemoryBudget(metrics);
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = runtime.featureGates.enabled("APIServerTracing") ? passThrough : undefined;
   const tracer = exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced;
@@ -146,7 +148,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
     storage = await openWithRetry(
       config,
-      { clock, log, metrics, turns, signal },
+      { clock, log, metrics, turns, memory, signal },
       runtime.aroundEtcd,
       objectCounts.set,
       tracer,
@@ -174,6 +176,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       log,
       metrics,
       turns,
+      memory,
       signal,
     });
     const service: KubernetesServiceOptions = {
@@ -323,6 +326,7 @@ interface Common {
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly turns: Turns;
+  readonly memory: MemoryBudget;
   readonly signal: AbortSignal;
 }
 
@@ -332,7 +336,7 @@ function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdenti
 
 async function openWithRetry(
   config: ApiserverConfig,
-  { clock, log, metrics, turns, signal }: Common,
+  { clock, log, metrics, turns, memory, signal }: Common,
   around: EtcdOptions["around"],
   counted: (resource: string, count: number) => void,
   tracer: Tracer | undefined,
@@ -368,6 +372,7 @@ async function openWithRetry(
       log: log.named("storage"),
       metrics: newStorageMetrics(metrics, counted),
       turns,
+      memory,
       countPollMs: flags["etcd-count-metric-poll-period"],
       databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
     });

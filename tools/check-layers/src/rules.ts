@@ -14,6 +14,7 @@ const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedMod
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
     "event-loop": "turns of long work on the event loop, worker threads",
+    memory: "shares of the bytes that caches keep",
     clock: "time, and the clock that tests move by hand",
     files: "folders, atomic writes, watched files",
     logging: "log lines in klog's format",

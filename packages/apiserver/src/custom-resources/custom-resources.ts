@@ -15,7 +15,7 @@ import { newServing, type ServingOptions, servedGroupVersions } from "./serving.
 import { newStatusControllers } from "./status-controllers.ts";
 
 export interface CustomResourcesOptions
-  extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "turns" | "builtInGroups" | "converterFor"> {
+  extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "turns" | "memory" | "builtInGroups" | "converterFor"> {
   readonly client: Client;
   readonly informers: InformerFactory;
   /** Called when group versions appear or disappear. */

@@ -13,6 +13,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
+import type { EntryMemory } from "../storage/entry.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "../structural-schema/apply.ts";
@@ -47,6 +48,8 @@ export interface ServedVersionsOptions {
   readonly validationRules: boolean;
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
   readonly turns: Turns;
+  /** Of the entries in the served versions. */
+  readonly memory: EntryMemory;
 }
 
 /** Verbs in discovery, in upstream's order. */
@@ -95,7 +98,12 @@ export function servedVersions(crd: CustomResourceDefinition, options: ServedVer
       convert: options.convert,
       turns,
     });
-    const storage = newVersionStorage(options.base, newObjectCodec(definition, "application/json"), translation, turns);
+    const storage = newVersionStorage(
+      options.base,
+      newObjectCodec(definition, "application/json", options.memory),
+      translation,
+      turns,
+    );
     return {
       definition,
       version: versions[i] as ResourceVersionDefinition,

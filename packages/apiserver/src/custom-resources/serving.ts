@@ -10,6 +10,7 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import type { RegistryStoreOptions } from "../registry/generic/store.ts";
+import type { EntryMemory } from "../storage/entry.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import { compileAhead } from "../structural-schema/rules/rules.ts";
@@ -29,6 +30,8 @@ export interface ServingOptions {
   readonly storage: { for(resource: StoredResource): Storage; release(resource: GroupResource): void };
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
   readonly turns: Turns;
+  /** Of the entries in the served versions. */
+  readonly memory: EntryMemory;
   /** Built-in groups: definitions in these are not served. */
   readonly builtInGroups: ReadonlySet<string>;
   readonly converterFor: (definition: CustomResourceDefinition) => Convert;
@@ -80,6 +83,7 @@ export function newServing(options: ServingOptions): Serving {
           validationRules,
           storeOptions: options.storeOptions,
           turns,
+          memory: options.memory,
         });
         current.set(name, { definition, versions });
         for (const { definition: resource, version, store, served } of versions) {

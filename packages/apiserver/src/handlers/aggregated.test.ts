@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { RequestContext } from "../request/context.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import type { AggregatedApis } from "./env.ts";
@@ -14,6 +15,7 @@ async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{
     resources: newServedResources(),
     services: { now: () => 0, turns: new Turns(), featureEnabled: () => true },
     aggregated,
+    documents: new ByteShare(1_000_000),
     log: discardLogger,
   } as unknown as Parameters<typeof newRouter>[0]);
   const answer = { code: 0, body: "" };

@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
 import type { AdmissionChain } from "../admission/plugin.ts";
@@ -8,6 +9,7 @@ import type { NodeProxy } from "../node-proxy/upstream.ts";
 import type { RegistryServices } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import type { RequestContext } from "../request/context.ts";
+import type { ListBodies } from "./list-body.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 
 /** Dependencies of the handlers, assembled at startup. */
@@ -16,6 +18,9 @@ export interface HandlerEnv {
   readonly admission: AdmissionChain;
   readonly services: RegistryServices;
   readonly nodeProxy: NodeProxy;
+  readonly listBodies: ListBodies;
+  /** Of the encoded OpenAPI documents. */
+  readonly documents: ByteShare;
   readonly log: Logger;
   readonly metrics?: MetricsRegistry;
   readonly clock?: Clock;

@@ -3,11 +3,12 @@ import { describe, test } from "node:test";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
-import { jsonBody, keptBytesLimit, keptListBytes, type ListBody, sharedBody } from "./list-body.ts";
+import { ListBodies, type ListBody } from "./list-body.ts";
 import { jsonType, type Output, protobufType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { writeList } from "./write-list.ts";
@@ -73,19 +74,22 @@ describe("a hundred long lists at once", () => {
 });
 
 describe("the bytes of a list", () => {
+  const share = new ByteShare(64 * 1024 * 1024);
+  const bodies = new ListBodies(share);
+
   test("the second reader's chunks are kept for the third, until the list is another", () => {
     const entries = entriesOf(50, 20_000);
-    const [first, second, third] = [1, 2, 3].map(() => readAll(jsonBody(entries, served)));
+    const [first, second, third] = [1, 2, 3].map(() => readAll(bodies.json(entries, served)));
     assert.ok(first && second && third && first.length > 3);
     assert.deepEqual(Buffer.concat(second), Buffer.concat(first));
     assert.notEqual(second[1], first[1]);
     assert.equal(third[1], second[1]);
-    assert.notEqual(readAll(jsonBody([...entries], served))[1], second[1]);
+    assert.notEqual(readAll(bodies.json([...entries], served))[1], second[1]);
   });
 
   test("what tells the time is shared by those who ask in the same second", () => {
     const entries = entriesOf(5, 100);
-    const bodyAt = (second: number) => sharedBody(entries, "rows", () => () => [Buffer.from(`${second};`)], second);
+    const bodyAt = (second: number) => bodies.shared(entries, "rows", () => () => [Buffer.from(`${second};`)], second);
     const [first, second] = [bodyAt(1), bodyAt(1)];
     assert.equal(second, first);
     assert.equal(readAll(second).toString(), "1;1;1;1;1;");
@@ -99,22 +103,22 @@ describe("the bytes of a list", () => {
       for (const until = performance.now() + inMs.now; performance.now() < until; ); // simulate an item that has to be encoded
       return [Buffer.from(`${entry.key};`)];
     };
-    const body = sharedBody(entries, "slow", () => bytesOf);
+    const body = bodies.shared(entries, "slow", () => bytesOf);
     const slow = readAll(body);
     inMs.now = 0;
-    const fast = readAll(sharedBody(entries, "slow", () => bytesOf));
+    const fast = readAll(bodies.shared(entries, "slow", () => bytesOf));
     assert.equal(slow.length, entries.length);
     assert.deepEqual(fast, slow);
   });
 
   test("what is kept stays within its limit, and what was dropped is made again", () => {
     const lists = Array.from({ length: 12 }, () => entriesOf(8, 1024 * 1024));
-    const before = lists.map((entries) => Buffer.concat(readAll(jsonBody(entries, served))));
-    for (const entries of lists) for (let reader = 0; reader < 2; reader++) readAll(jsonBody(entries, served));
-    assert.ok(keptListBytes() > keptBytesLimit / 2, String(keptListBytes()));
-    assert.ok(keptListBytes() <= keptBytesLimit, String(keptListBytes()));
+    const before = lists.map((entries) => Buffer.concat(readAll(bodies.json(entries, served))));
+    for (const entries of lists) for (let reader = 0; reader < 2; reader++) readAll(bodies.json(entries, served));
+    assert.ok(share.bytes > share.limitBytes / 2, String(share.bytes));
+    assert.ok(share.bytes <= share.limitBytes, String(share.bytes));
     for (const [i, entries] of lists.entries()) {
-      assert.ok(Buffer.concat(readAll(jsonBody(entries, served))).equals(before[i] as Buffer));
+      assert.ok(Buffer.concat(readAll(bodies.json(entries, served))).equals(before[i] as Buffer));
     }
   });
 });
@@ -146,7 +150,10 @@ function aClient(keeps = false) {
   };
   const exchange = { headers: {}, stream: () => response, destroy() {} };
   client.call = {
-    env: { services: { turns: new Turns(), featureEnabled: () => true } },
+    env: {
+      listBodies: new ListBodies(new ByteShare(64 * 1024 * 1024)),
+      services: { turns: new Turns(), featureEnabled: () => true },
+    },
     served,
     ctx: { exchange, signal: new AbortController().signal, query: new URLSearchParams() },
   } as unknown as Call;

@@ -5,6 +5,7 @@
  */
 import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
 import { sliceMs } from "@coxswain/apimachinery/event-loop/turns";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
@@ -24,30 +25,37 @@ export interface ListBody {
 
 /** A chunk ends with the item that reaches this size or half a slice: items may have to be decoded and encoded. */
 const chunkBytes = 128 * 1024;
-/** Bound of all cached chunks of the process, in bytes. */
-export const keptBytesLimit = 64 * 1024 * 1024;
 
 class Body implements ListBody {
   readonly #entries: readonly Entry[];
   readonly #bytesOf: ItemBytes;
   /** Index of the first entry of each chunk. */
   readonly #starts = [0];
-  readonly kept = new KeptChunks();
+  readonly #share: ByteShare | undefined;
+  readonly #chunks: Chunk[] = [];
   readers = 0;
 
-  constructor(entries: readonly Entry[], bytesOf: ItemBytes) {
+  /** @param share undefined: no chunk is cached */
+  constructor(entries: readonly Entry[], bytesOf: ItemBytes, share: ByteShare | undefined) {
     this.#entries = entries;
     this.#bytesOf = bytesOf;
+    this.#share = share;
   }
 
   chunk(index: number): Buffer | undefined {
-    const there = this.kept.get(index);
-    if (there !== undefined) return there;
+    const there = this.#chunks[index];
+    if (there?.bytes !== undefined) {
+      there.used = true;
+      return there.bytes;
+    }
     // Chunks are read in order, so the previous chunk has set the start of this one.
     const start = this.#starts[index] ?? this.#entries.length;
     if (start >= this.#entries.length) return undefined;
     const made = this.#make(start, index);
-    if (this.readers > 1) this.kept.set(index, made);
+    if (this.readers > 1 && this.#share !== undefined) {
+      const chunk = new Chunk(this.#chunks, made);
+      if (this.#share.keep(chunk)) this.#chunks[index] = chunk;
+    }
     return made;
   }
 
@@ -81,86 +89,73 @@ class Body implements ListBody {
   }
 }
 
-/** Separate from the body, so that cached chunks do not keep the entries of an outdated list alive. */
-class KeptChunks {
-  readonly #chunks: (Buffer | undefined)[] = [];
-  #sizeBytes = 0;
+/** A chunk apart from its body, so that cached chunks do not keep the entries of an outdated list alive. */
+class Chunk implements CachedBytes {
+  readonly owner: object;
+  readonly sizeBytes: number;
+  bytes: Buffer | undefined;
+  used = false;
+  since = 0;
 
-  get(index: number): Buffer | undefined {
-    const chunk = this.#chunks[index];
-    if (chunk !== undefined) {
-      recentlyUsed.delete(this);
-      recentlyUsed.add(this);
-    }
-    return chunk;
+  constructor(owner: object, bytes: Buffer) {
+    this.owner = owner;
+    this.sizeBytes = bytes.length;
+    this.bytes = bytes;
   }
 
-  set(index: number, chunk: Buffer): void {
-    // A list larger than the bound is cached only up to it: its own chunks would evict each other.
-    while (keptTotal + chunk.length > keptBytesLimit) {
-      const oldest = recentlyUsed.values().next().value;
-      if (oldest === undefined || oldest === this) return;
-      oldest.#drop();
-    }
-    this.#chunks[index] = chunk;
-    this.#sizeBytes += chunk.length;
-    keptTotal += chunk.length;
-    recentlyUsed.delete(this);
-    recentlyUsed.add(this);
-  }
-
-  #drop(): void {
-    keptTotal -= this.#sizeBytes;
-    this.#sizeBytes = 0;
-    this.#chunks.length = 0;
-    recentlyUsed.delete(this);
+  drop(): void {
+    this.bytes = undefined;
   }
 }
-
-let keptTotal = 0;
-const recentlyUsed = new Set<KeptChunks>();
-
-/** Total bytes of cached chunks in the process; at most `keptBytesLimit`. */
-export const keptListBytes = (): number => keptTotal;
-
-const bodies = new WeakMap<readonly Entry[], Map<unknown, { readonly body: Body; readonly moment: number }>>();
 
 /** A body for a rarely requested form: one reader, never cached. */
 export function ownBody(entries: readonly Entry[], bytesOf: ItemBytes): ListBody {
-  return new Body(entries, bytesOf);
+  return new Body(entries, bytesOf, undefined);
 }
 
-/**
- * A body shared under `slot` while `moment` is the same.
- * @param moment what the bytes depend on besides the entries: the second for which ages are computed
- */
-export function sharedBody(entries: readonly Entry[], slot: unknown, bytesOf: () => ItemBytes, moment = 0): ListBody {
-  let forms = bodies.get(entries);
-  if (forms === undefined) {
-    forms = new Map();
-    bodies.set(entries, forms);
-  }
-  let form = forms.get(slot);
-  if (form?.moment !== moment) {
-    form = { body: new Body(entries, bytesOf()), moment };
-    forms.set(slot, form);
-  }
-  form.body.readers++;
-  return form.body;
-}
+/** The bodies that readers of the same list share. */
+export class ListBodies {
+  readonly #share: ByteShare;
+  readonly #bodies = new WeakMap<readonly Entry[], Map<unknown, { readonly body: Body; readonly moment: number }>>();
 
-/** `{…},{…}`: built-in items without kind and apiVersion, as upstream's lists have them; custom resources keep both. */
-export function jsonBody(entries: readonly Entry[], served: ServedResource): ListBody {
-  // Keyed by identity, since a changed custom resource is a new ServedResource.
-  return sharedBody(entries, served, () => {
-    const prefix = itemPrefix(served);
-    const first = entries[0] === undefined ? undefined : jsonOf(entries[0], served);
-    // One encoder writes all items, so all begin with the prefix when the first one does.
-    if (first === undefined || prefix.length === 0 || !startsWith(first, prefix)) {
-      return (entry, isFirst) => (isFirst ? [jsonOf(entry, served)] : [comma, jsonOf(entry, served)]);
+  /** @param share of the chunks that are cached */
+  constructor(share: ByteShare) {
+    this.#share = share;
+  }
+
+  /**
+   * A body shared under `slot` while `moment` is the same.
+   * @param moment what the bytes depend on besides the entries: the second for which ages are computed
+   */
+  shared(entries: readonly Entry[], slot: unknown, bytesOf: () => ItemBytes, moment = 0): ListBody {
+    const forms = this.#bodies.getOrInsertComputed(entries, () => new Map());
+    let form = forms.get(slot);
+    if (form?.moment !== moment) {
+      form = { body: new Body(entries, bytesOf(), this.#share), moment };
+      forms.set(slot, form);
     }
-    return (entry, isFirst) => [isFirst ? openBrace : commaBrace, jsonOf(entry, served).subarray(prefix.length)];
-  });
+    form.body.readers++;
+    return form.body;
+  }
+
+  /** `{…},{…}`: built-in items without kind and apiVersion, as upstream's lists have them; custom resources keep both. */
+  json(entries: readonly Entry[], served: ServedResource): ListBody {
+    // Keyed by identity, since a changed custom resource is a new ServedResource.
+    return this.shared(entries, served, () => {
+      const prefix = itemPrefix(served);
+      const first = entries[0] === undefined ? undefined : jsonOf(entries[0], served);
+      // One encoder writes all items, so all begin with the prefix when the first one does.
+      if (first === undefined || prefix.length === 0 || !startsWith(first, prefix)) {
+        return (entry, isFirst) => (isFirst ? [jsonOf(entry, served)] : [comma, jsonOf(entry, served)]);
+      }
+      return (entry, isFirst) => [isFirst ? openBrace : commaBrace, jsonOf(entry, served).subarray(prefix.length)];
+    });
+  }
+
+  /** The items of a protobuf list. */
+  protobuf(entries: readonly Entry[], served: ServedResource, items: ProtobufItems): ListBody {
+    return this.shared(entries, served.kind, () => protobufBytes(items));
+  }
 }
 
 const comma = Buffer.from(",");
@@ -175,11 +170,6 @@ function startsWith(bytes: Buffer, prefix: Buffer): boolean {
 export interface ProtobufItems {
   readonly slot: string;
   readonly make: (object: KubeObject) => Buffer;
-}
-
-/** The items of a protobuf list, shared by all readers of the same list. */
-export function protobufBody(entries: readonly Entry[], served: ServedResource, items: ProtobufItems): ListBody {
-  return sharedBody(entries, served.kind, () => protobufBytes(items));
 }
 
 export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {

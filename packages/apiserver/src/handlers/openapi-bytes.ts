@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
 import type { RequestContext } from "../request/context.ts";
 import { acceptsGzip } from "./response.ts";
 
@@ -25,25 +26,42 @@ interface Made {
   packed?: Promise<Buffer>;
 }
 
+/** A form that is kept. */
+class KeptForm implements CachedBytes {
+  readonly sizeBytes: number;
+  readonly drop: () => void;
+  used = false;
+  since = 0;
+
+  constructor(sizeBytes: number, drop: () => void) {
+    this.sizeBytes = sizeBytes;
+    this.drop = drop;
+  }
+}
+
 /** Serves one document; forms are encoded on first request. */
 export class OpenApiBytes {
   readonly #forms: readonly DocumentForm[];
   readonly #modified: number;
   readonly #turns: Turns;
   readonly #building: (work: Promise<unknown>) => void;
+  readonly #share: ByteShare;
   readonly #made = new Map<DocumentForm, Promise<Made>>();
+  readonly #kept = new Map<DocumentForm, KeptForm>();
 
   /**
    * @param forms the first one is the default
    * @param modified milliseconds since the epoch
+   * @param share of the encoded forms; the compressed ones are a tenth of them and are not counted
    * @param building called with each encoding when it begins
    */
   constructor(
     forms: readonly DocumentForm[],
     modified: number,
-    turns: Turns,
+    { turns, share }: { readonly turns: Turns; readonly share: ByteShare },
     building: (work: Promise<unknown>) => void = () => {},
   ) {
+    this.#share = share;
     this.#turns = turns;
     this.#forms = forms;
     this.#modified = modified;
@@ -78,13 +96,28 @@ export class OpenApiBytes {
   /** Encodes a form once, for concurrent requests, too. */
   #make(form: DocumentForm): Promise<Made> {
     let made = this.#made.get(form);
+    const kept = this.#kept.get(form);
+    if (kept !== undefined) kept.used = true;
     if (made === undefined) {
       made = (async () => this.#turns.run(taggedSteps(form)))();
-      made.catch(() => this.#made.delete(form));
+      made.then(
+        ({ bytes }) => this.#keep(form, bytes.length),
+        () => this.#made.delete(form),
+      );
       this.#building(made);
       this.#made.set(form, made);
     }
     return made;
+  }
+
+  #keep(form: DocumentForm, sizeBytes: number): void {
+    const drop = (): void => {
+      this.#made.delete(form);
+      this.#kept.delete(form);
+    };
+    const kept = new KeptForm(sizeBytes, drop);
+    if (this.#share.keep(kept)) this.#kept.set(form, kept);
+    else drop();
   }
 
   #formOf(accept: string | undefined): DocumentForm | undefined {

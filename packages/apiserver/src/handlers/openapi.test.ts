@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/schema/openapi/v2";
 import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema/openapi/v3";
@@ -217,7 +218,10 @@ test("documents of 300 definitions are made in steps, and once for all who ask",
     return yield* encodeOpenApi(yield* openApiV2Steps(resources));
   }
   const longest = await longestTurnOf(100, async (round) => {
-    const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0, new Turns());
+    const bytes = new OpenApiBytes([{ mediaType: "a/b", contentType: "a/b", make: steps }], 0, {
+      turns: new Turns(),
+      share: new ByteShare(1_000_000),
+    });
     const answers: number[] = [];
     const exchange = { method: "GET", headers: {}, respond: (_: number, __: object, body: Buffer) => answers.push(body.length) };
     const { signal } = new AbortController();

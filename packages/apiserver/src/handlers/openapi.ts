@@ -108,7 +108,8 @@ async function newDocuments(env: HandlerEnv, building: (work: Promise<unknown>) 
   function* protobufV2Steps(): Steps<Buffer> {
     return yield* encodeOpenApi(yield* v2());
   }
-  const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified, env.services.turns, building);
+  const bytes = (forms: readonly DocumentForm[]): OpenApiBytes =>
+    new OpenApiBytes(forms, modified, { turns: env.services.turns, share: env.documents }, building);
   const v3 = openApiV3(resources, options);
   return {
     v2: bytes([jsonForm(v2), { mediaType: protobufV2, contentType: "application/octet-stream", make: protobufV2Steps }]),

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tableOf, text } from "../registry/cells.ts";
 import { newEntry } from "../storage/entry.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { rowJson, type TableOptions } from "./transform.ts";
@@ -12,6 +13,7 @@ const codec = {
   fromStored: (bytes: Buffer) => JSON.parse(bytes.toString()),
   fromJson: (bytes: Buffer) => JSON.parse(bytes.toString()),
   fieldsOf: () => ({}),
+  memory: unlimitedEntries(),
 };
 
 interface Thing {

@@ -11,16 +11,13 @@ import type { Call } from "./env.ts";
 import {
   fieldHead,
   type ItemBytes,
-  jsonBody,
   type ListBody,
   ownBody,
   type ProtobufItems,
-  protobufBody,
   protobufBytes,
   protobufItems,
   protobufMetadataItems,
   protobufSize,
-  sharedBody,
   varint,
 } from "./list-body.ts";
 import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
@@ -52,7 +49,8 @@ interface ListParts {
 
 async function listParts(call: Call, result: LinkedResult, output: Output): Promise<ListParts> {
   const { served } = call;
-  const { turns } = call.env.services;
+  const { listBodies, services } = call.env;
+  const { turns } = services;
   const { entries } = result;
   switch (output.as) {
     case "Table":
@@ -73,11 +71,11 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
   const kind = { ...served.kind, kind: served.definition.listKind };
   if (output.mediaType === protobufType) {
     const items = protobufItems(served);
-    return protobufList(turns, kind, result, items, protobufBody(entries, served, items));
+    return protobufList(turns, kind, result, items, listBodies.protobuf(entries, served, items));
   }
   const form = formOf(output);
   const frame = textList(form, emptyList(kind, result, served.definition.custom), (entry) => itemOf(entry, served));
-  return { ...frame, body: form === "compact" ? jsonBody(entries, served) : ownBody(entries, frame.bytesOf) };
+  return { ...frame, body: form === "compact" ? listBodies.json(entries, served) : ownBody(entries, frame.bytesOf) };
 }
 
 function formOf({ mediaType, indent }: Output): TextForm {
@@ -117,7 +115,7 @@ function tableList(call: Call, result: LinkedResult, output: Output): ListParts 
   const frame = textList(form, head, (entry) => Buffer.concat(row(entry)));
   if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(entries, frame.bytesOf) };
   const rows: ItemBytes = (entry, first) => (first ? row(entry) : [comma, ...row(entry)]);
-  return { ...frame, body: sharedBody(entries, slot, () => rows, Math.floor(options.now / 1000)) };
+  return { ...frame, body: call.env.listBodies.shared(entries, slot, () => rows, Math.floor(options.now / 1000)) };
 }
 
 const comma = Buffer.from(",");

@@ -44,6 +44,7 @@ import type { Drain } from "../filters/drain.ts";
 import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
+import { ListBodies } from "../handlers/list-body.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
 import { newServedResources, type ServedResource, type ServedResources } from "../handlers/served-resources.ts";
@@ -57,6 +58,7 @@ import { newRegistryStore } from "../registry/generic/store.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 import { storeGetter, tokenIssuer } from "./service-accounts.ts";
 import { withStorageVersionBarrier } from "./storage-version-barrier.ts";
 import { newWebhookMetrics } from "./webhook-metrics.ts";
@@ -84,6 +86,7 @@ export interface RoomOptions {
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly turns: Turns;
+  readonly memory: MemoryBudget;
   /** Aborted when the server has stopped. */
   readonly signal: AbortSignal;
 }
@@ -190,6 +193,7 @@ export function connectRooms(options: RoomOptions): Rooms {
         storage: options.storage,
         storeOptions: storeOptionsOf(config),
         turns,
+        memory: options.memory.entries,
         builtInGroups: new Set(resources.groups()),
         converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
         groupVersions: aggregator.autoregistration,
@@ -261,6 +265,8 @@ export function connectRooms(options: RoomOptions): Rooms {
     aggregated: aggregator,
     admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(turns, admission) : admission,
     services,
+    listBodies: new ListBodies(options.memory.lists),
+    documents: options.memory.documents,
     nodeProxy: newNodeProxy({
       get clientCertificate() {
         return options.kubeletCertificate.current;

@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ByteShare, idleMs } from "@coxswain/apimachinery/memory/byte-share";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry } from "./entry.ts";
+import { type EntryCodec, EntryMemory, newEntry } from "./entry.ts";
+
+const limit = 128 * 1024 * 1024;
+const encodings = new ByteShare(limit);
 
 const codec: EntryCodec = {
   toJson: (object) => JSON.stringify(object),
   fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fieldsOf: () => ({}),
+  memory: new EntryMemory(encodings),
 };
 
 const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
@@ -37,9 +42,9 @@ test("kept bytes stay within their limit, those that are used the longest; a siz
     const before = made;
     often.kept("x", make);
     assert.ok(made === before || entry === entries[0], "what is used again and again is not dropped");
-    assert.ok(keptEncodingBytes() <= keptBytesLimit, String(keptEncodingBytes()));
+    assert.ok(encodings.bytes <= limit, String(encodings.bytes));
   }
-  assert.ok(keptEncodingBytes() > keptBytesLimit / 2);
+  assert.ok(encodings.bytes > limit / 2);
   const before = made;
   for (const entry of entries) assert.equal(entry.keptSize("x", make), size);
   assert.equal(made, before);
@@ -94,10 +99,10 @@ test("kept bytes that nobody asks for any more go when others come, those in use
   const [left, used, other] = [anEntry("left"), anEntry("used"), anEntry("other")];
   for (const entry of [left, used]) entry.kept("x", make);
   used.kept("x", make);
-  const before = keptEncodingBytes();
-  now += keptIdleMs + 1;
+  const before = encodings.bytes;
+  now += idleMs + 1;
   other.kept("x", make);
-  assert.ok(keptEncodingBytes() <= before, "one went and one came");
+  assert.ok(encodings.bytes <= before, "one went and one came");
   assert.equal(made, 3);
   used.kept("x", make);
   assert.equal(made, 3);

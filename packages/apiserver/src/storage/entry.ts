@@ -1,4 +1,5 @@
 import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /** Conversions between the forms that an entry has in memory, and the fields that selectors match. */
@@ -8,92 +9,64 @@ export interface EntryCodec {
   toJson(object: KubeObject): string;
   fromJson(bytes: Buffer): KubeObject;
   fieldsOf(object: KubeObject): Record<string, string>;
+  /** Of all entries of the program; undefined: entries that do not outlive a request. */
+  readonly memory?: EntryMemory;
 }
 
 const storedSlot = "stored";
 
 const noLabels: Readonly<Record<string, string>> = Object.freeze({});
+/** Entries that hold their decoded object. */
 const hotEntries = 4096;
-const hot: (Entry | undefined)[] = new Array(hotEntries).fill(undefined);
-let hand = 0;
 
-function keepHot(entry: Entry): void {
-  for (let tries = 0; tries < hotEntries; tries++) {
-    const resident = hot[hand];
-    if (resident?.used) {
-      resident.used = false;
-      hand = (hand + 1) % hotEntries;
-      continue;
-    }
-    resident?.cool();
-    break;
+/** The memory that entries share beyond their JSON: decoded objects and other encodings. */
+export class EntryMemory {
+  /** Of encodings besides JSON. */
+  readonly encodings: ByteShare;
+  readonly #hot: (Entry | undefined)[] = new Array(hotEntries).fill(undefined);
+  #hand = 0;
+
+  constructor(encodings: ByteShare) {
+    this.encodings = encodings;
   }
-  hot[hand] = entry;
-  hand = (hand + 1) % hotEntries;
+
+  /** Adds an entry that was decoded, and cools another one. */
+  keepHot(entry: Entry): void {
+    const hot = this.#hot;
+    for (let tries = 0; tries < hotEntries; tries++) {
+      const resident = hot[this.#hand];
+      if (resident?.used) {
+        resident.used = false;
+        this.#hand = (this.#hand + 1) % hotEntries;
+        continue;
+      }
+      resident?.cool();
+      break;
+    }
+    hot[this.#hand] = entry;
+    this.#hand = (this.#hand + 1) % hotEntries;
+  }
 }
 
-/** Encoded bytes, held apart from their entry so that the eviction queue does not keep dead entries alive. */
-interface KeptBytes {
+/** One encoding of an entry. */
+class Encoding implements CachedBytes {
   readonly slot: string;
+  readonly next: Encoding | undefined;
   /** undefined: evicted, or not encoded yet. */
   bytes: Buffer | undefined;
   /** 0: never encoded. */
-  sizeBytes: number;
-  /** Used since it was last at the head of the queue. */
-  used: boolean;
-  /** When it was queued, monotonic ms. */
-  since: number;
-  readonly next: KeptBytes | undefined;
-}
+  sizeBytes = 0;
+  used = false;
+  since = 0;
 
-/** Bound on all kept encodings of the process, in bytes. */
-export const keptBytesLimit = 128 * 1024 * 1024;
-/** Encodings unused for this long are dropped when others are added; many of them belong to entries that were replaced. */
-export const keptIdleMs = 5 * 60_000;
-let keptTotal = 0;
-/** Eviction order; the head is at `keptFrom`. */
-let keptQueue: KeptBytes[] = [];
-let keptFrom = 0;
-
-/** Total bytes of kept encodings in the process; at most `keptBytesLimit`. */
-export const keptEncodingBytes = (): number => keptTotal;
-
-function keepBytes(kept: KeptBytes, bytes: Buffer): void {
-  kept.sizeBytes = bytes.length;
-  if (bytes.length > keptBytesLimit / 8) return;
-  const now = performance.now();
-  dropIdle(now);
-  // Second chance for encodings used since they were last at the head, at most 100 times per call so that the loop ends.
-  for (let chances = 100; keptTotal + bytes.length > keptBytesLimit; ) {
-    if (takeTurn(now, chances > 0)) chances--;
+  constructor(slot: string, next: Encoding | undefined) {
+    this.slot = slot;
+    this.next = next;
   }
-  if (keptFrom > 1000 && keptFrom * 2 > keptQueue.length) {
-    keptQueue = keptQueue.slice(keptFrom);
-    keptFrom = 0;
-  }
-  kept.bytes = bytes;
-  kept.used = false;
-  kept.since = now;
-  keptTotal += bytes.length;
-  keptQueue.push(kept);
-}
 
-function dropIdle(now: number): void {
-  while (keptFrom < keptQueue.length && now - (keptQueue[keptFrom] as KeptBytes).since > keptIdleMs) takeTurn(now, true);
-}
-
-/** Evicts the head of the queue, or requeues it when it was used and `mayStay`. @returns whether it was requeued */
-function takeTurn(now: number, mayStay: boolean): boolean {
-  const oldest = keptQueue[keptFrom++] as KeptBytes;
-  if (oldest.used && mayStay) {
-    oldest.used = false;
-    oldest.since = now;
-    keptQueue.push(oldest);
-    return true;
+  drop(): void {
+    this.bytes = undefined;
   }
-  keptTotal -= oldest.sizeBytes;
-  oldest.bytes = undefined;
-  return false;
 }
 
 /** The JSON in a buffer of its own that has a newline behind it, so that a GET response with the newline needs no copy. */
@@ -107,7 +80,7 @@ function beforeNewline(json: string): Buffer {
 
 /**
  * One object with its encodings; immutable from outside. It holds the decoded object while it is hot, and only bytes otherwise:
- * JSON or the stored form. At most `hotEntries` entries of the process are decoded at a time, which bounds the heap. Eviction is
+ * JSON or the stored form. At most `hotEntries` entries are decoded at a time, which bounds the heap. Eviction is
  * second chance (CLOCK): an entry used since the hand last passed it is kept for another round.
  */
 export class Entry {
@@ -129,7 +102,7 @@ export class Entry {
   /** Set only while `#json` is not. */
   #stored: Buffer | undefined;
   #memo: Map<string, unknown> | undefined;
-  #kept: KeptBytes | undefined;
+  #kept: Encoding | undefined;
 
   constructor(
     codec: EntryCodec,
@@ -204,21 +177,22 @@ export class Entry {
     return kept.sizeBytes;
   }
 
-  #keptIn(slot: string): KeptBytes {
+  #keptIn(slot: string): Encoding {
     // An entry mostly has one slot; a linked list saves the memory of a map.
     for (let kept = this.#kept; kept !== undefined; kept = kept.next) {
       if (kept.slot !== slot) continue;
       kept.used = true;
       return kept;
     }
-    this.#kept = { slot, bytes: undefined, sizeBytes: 0, used: false, since: 0, next: this.#kept };
+    this.#kept = new Encoding(slot, this.#kept);
     return this.#kept;
   }
 
   /** Does not mark the entry hot: a list that encodes thousands of entries does not need their objects again. */
-  #keep(kept: KeptBytes, make: (object: KubeObject) => Buffer): Buffer {
+  #keep(kept: Encoding, make: (object: KubeObject) => Buffer): Buffer {
     const bytes = ownMemory(make(this.#object ?? this.#decoded()));
-    keepBytes(kept, bytes);
+    kept.sizeBytes = bytes.length;
+    if (this.#codec.memory?.encodings.keep(kept) === true) kept.bytes = bytes;
     return bytes;
   }
 
@@ -267,7 +241,7 @@ export class Entry {
     this.used = true;
     if (this.#isHot) return;
     this.#isHot = true;
-    keepHot(this);
+    this.#codec.memory?.keepHot(this);
   }
 
   /** Estimated bytes that the entry holds; used to bound histories. */

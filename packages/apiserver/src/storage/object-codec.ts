@@ -4,7 +4,7 @@ import { decodeProtobufAfter, type EncodedObject } from "@coxswain/apimachinery/
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { EntryCodec } from "./entry.ts";
+import type { EntryCodec, EntryMemory } from "./entry.ts";
 
 interface StoredVersion {
   readonly version: string;
@@ -45,7 +45,7 @@ export interface ObjectCodec extends EntryCodec {
 const protobufMagic = Buffer.from("k8s\0");
 
 /** @param mediaType --storage-media-type; kinds without a protobuf form (custom resources) are always stored as JSON */
-export function newObjectCodec(resource: StoredResource, mediaType: string): ObjectCodec {
+export function newObjectCodec(resource: StoredResource, mediaType: string, memory: EntryMemory): ObjectCodec {
   const hub: GroupVersionKind = { group: resource.hubGroup ?? resource.group, version: resource.hub, kind: resource.kind };
   const stored: GroupVersionKind = resource.storage === undefined ? hub : { ...resource.storage, kind: resource.kind };
   const hubApiVersion = formatGroupVersion(hub);
@@ -76,6 +76,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
 
   return {
     resource,
+    memory,
     toStored(object) {
       const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
       if (resource.keepsVersions) return encodeJson({ ...object, metadata });

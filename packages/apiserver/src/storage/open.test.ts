@@ -11,6 +11,7 @@ import type { StorageMetrics } from "./metrics.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { openStorage, type StorageOptions, type StorageSet } from "./open.ts";
 import { aConfigMap, suiteResource } from "./suite.ts";
+import { unlimitedEntries } from "./testing.ts";
 
 let prefixes = 0;
 
@@ -152,7 +153,7 @@ test("a cache of 10,000 objects is filled in pages of one revision, and meanwhil
   const etcd = await startEtcd();
   const prefix = `/open-test-${prefixes++}`;
   const big = { ...suiteResource, resource: "bigmaps" };
-  const codec = newObjectCodec(big, "application/json");
+  const codec = newObjectCodec(big, "application/json", unlimitedEntries());
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
   for (let first = 0; first < 10_000; first += 100) {

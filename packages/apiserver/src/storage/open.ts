@@ -1,10 +1,13 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { type BookmarkClock, newBookmarkClock } from "../watch/bookmarks.ts";
+import { HistoryMemory } from "../watch/history-memory.ts";
 import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type Cluster, type EtcdOptions, openCluster } from "./cluster.ts";
+import { EntryMemory } from "./entry.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
@@ -33,6 +36,12 @@ export interface StorageSet {
   stop(): void;
 }
 
+/** The memory that storages of all resources share. */
+export interface StorageMemory {
+  readonly entries: EntryMemory;
+  readonly histories: HistoryMemory;
+}
+
 export interface StorageOptions {
   etcd: EtcdOptions;
   /** Resources whose caches are filled at startup; `for` accepts others too. */
@@ -54,6 +63,8 @@ export interface StorageOptions {
   metrics?: StorageMetrics;
   /** Those of the program; default: turns of this storage only. */
   turns?: Turns;
+  /** That of the program; default: unlimited. */
+  memory?: StorageMemory;
   /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
   readPatienceMs?: number;
   /** --etcd-count-metric-poll-period; 0 or less: never. */
@@ -96,6 +107,7 @@ class OpenStorage implements StorageSet {
   readonly #health: () => Promise<void>;
   readonly #healthTimeoutMs: number;
   readonly #turns: Turns;
+  readonly #memory: StorageMemory;
   #timers: readonly { cancel(): void }[] = [];
   #caughtUp: Promise<void> | undefined;
 
@@ -105,6 +117,10 @@ class OpenStorage implements StorageSet {
     this.#clusters = clusters;
     this.#bookmarks = newBookmarkClock(options.clock);
     this.#turns = options.turns ?? new Turns();
+    this.#memory = options.memory ?? {
+      entries: new EntryMemory(new ByteShare(Number.POSITIVE_INFINITY)),
+      histories: new HistoryMemory(Number.POSITIVE_INFINITY),
+    };
     this.#healthTimeoutMs = options.etcd.healthTimeoutMs ?? 2_000;
     this.#health = newEtcdHealth(clusters.clients(), prefix, this.#healthTimeoutMs);
   }
@@ -168,7 +184,7 @@ class OpenStorage implements StorageSet {
     const transformer = transformerFor?.(home);
     const store = newEtcdStore({
       client,
-      codec: newObjectCodec(resource, mediaType ?? defaultMediaType),
+      codec: newObjectCodec(resource, mediaType ?? defaultMediaType, this.#memory.entries),
       leases,
       etcdPrefix: this.#prefix,
       ...(transformer !== undefined && { transformer }),
@@ -191,6 +207,7 @@ class OpenStorage implements StorageSet {
       log,
       metrics,
       turns: this.#turns,
+      histories: this.#memory.histories,
     });
     return { storage: cache, cache };
   }

@@ -4,10 +4,11 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type Entry, newEntry } from "./entry.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { OwnWrite, OwnWrites } from "./own-writes.ts";
+import { unlimitedEntries } from "./testing.ts";
 
 const resource = { group: "", resource: "pods", kind: "Pod", namespaced: true, hub: "v1", versions: [{ version: "v1" }] };
 const counted = { decodes: 0 };
-const plain = newObjectCodec(resource, "application/json");
+const plain = newObjectCodec(resource, "application/json", unlimitedEntries());
 const codec = {
   ...plain,
   fromStored(bytes: Buffer) {

@@ -5,6 +5,7 @@ import type { Entry, ListRequest, ListResult, Selection } from "../storage/stora
 import { Change } from "./change.ts";
 import { newFieldIndex } from "./field-index.ts";
 import { History } from "./history.ts";
+import type { HistoryMemory } from "./history-memory.ts";
 import { picked } from "./picked.ts";
 import { byKeyOrder, isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
 
@@ -15,6 +16,7 @@ export interface CacheStateOptions {
   /** Selectable fields that objects are indexed by. */
   readonly indexes: readonly string[];
   readonly clock: Clock;
+  readonly memory: HistoryMemory;
   /** See History. */
   resized?(capacity: number, before: number): void;
 }
@@ -28,9 +30,9 @@ export class CacheState {
   #unreadable: Set<string> = new Set();
   #listed = 0;
 
-  constructor({ indexes, clock, resized }: CacheStateOptions) {
+  constructor({ indexes, clock, memory, resized }: CacheStateOptions) {
     this.#index = newFieldIndex(indexes);
-    this.history = new History(clock, 0, resized);
+    this.history = new History(clock, memory, 0, resized);
   }
 
   /** Revision of the list that the state was loaded from; 0: none yet. */

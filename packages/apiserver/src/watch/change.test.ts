@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
 import { Change } from "./change.ts";
 
 test("a deletion's event lets go of its object in its turn, and is only bytes then", () => {
@@ -14,6 +15,7 @@ test("a deletion's event lets go of its object in its turn, and is only bytes th
     fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
     fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
     fieldsOf: () => ({}),
+    memory: unlimitedEntries(),
   };
   const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
   const change = new Change("gone", 5, anEntry("gone"), undefined);

@@ -9,14 +9,17 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type { OwnWrite } from "../storage/own-writes.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import type { CacheConsumer, PastChange } from "./change-source.ts";
+import { HistoryMemory } from "./history-memory.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 
 const codec = {
   fieldsOf: () => ({}),
+  memory: unlimitedEntries(),
   toJson: JSON.stringify,
   fromJson: (bytes: Buffer) => JSON.parse(String(bytes)),
 } as unknown as EntryCodec;
@@ -109,6 +112,7 @@ function aCache(t: TestContext) {
   t.after(() => bookmarks.stop());
   const cache = newWatchCache({
     turns: new Turns(),
+    histories: new HistoryMemory(Number.POSITIVE_INFINITY),
     ...{ store, multiplexer: multiplexer as unknown as WatchMultiplexer, folder: "configmaps", resource: "configmaps" },
     ...{ bookmarks, clock, log },
   });

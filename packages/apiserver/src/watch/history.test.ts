@@ -4,18 +4,22 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Entry } from "../storage/storage.ts";
 import { Change } from "./change.ts";
 import { History } from "./history.ts";
+import { HistoryMemory } from "./history-memory.ts";
 
 function aClock(): Clock & { ms: number } {
   const clock = { ms: 0, monotonic: (): number => clock.ms };
   return clock as unknown as Clock & { ms: number };
 }
 
+const megabyte = 1024 * 1024;
+const memory = () => new HistoryMemory(32 * megabyte);
+
 const entry = (key: string, revision: number, sizeBytes = 10): Entry => ({ key, revision, sizeBytes }) as unknown as Entry;
 const change = (key: string, revision: number, previous?: Entry): Change =>
   new Change(key, revision, previous, entry(key, revision));
 
 test("after a revision come the later changes, before the start nothing is known", () => {
-  const history = new History(aClock(), 10);
+  const history = new History(aClock(), memory(), 10);
   for (const revision of [11, 12, 12, 15]) history.push(change("a", revision));
   assert.deepEqual(
     history.after(12)?.map((c) => c.revision),
@@ -31,7 +35,7 @@ test("after a revision come the later changes, before the start nothing is known
 });
 
 test("states of the past are those before the first later change", () => {
-  const history = new History(aClock(), 10);
+  const history = new History(aClock(), memory(), 10);
   history.push(change("a", 11));
   history.push(change("a", 12, entry("a", 11)));
   history.push(change("b", 13, entry("b", 5)));
@@ -54,7 +58,7 @@ test("states of the past are those before the first later change", () => {
 
 test("what is old is dropped, but never the last hundred", () => {
   const clock = aClock();
-  const history = new History(clock, 0);
+  const history = new History(clock, memory(), 0);
   for (let revision = 1; revision <= 150; revision++) history.push(change("a", revision));
   assert.equal(history.length, 150);
   clock.ms = 6 * 60_000;
@@ -66,15 +70,14 @@ test("what is old is dropped, but never the last hundred", () => {
 });
 
 test("it stays bounded however much happens", () => {
-  const history = new History(aClock(), 0);
+  const history = new History(aClock(), memory(), 0);
   for (let revision = 1; revision <= 50_000; revision++) history.push(change("a", revision));
   assert.equal(history.length, 20_000);
   assert.equal(history.start, 30_000);
 });
 
 test("what deleted objects hold counts, what is there anyway does not", () => {
-  const megabyte = 1024 * 1024;
-  const history = new History(aClock(), 0);
+  const history = new History(aClock(), memory(), 0);
   for (let revision = 1; revision <= 500; revision++) {
     history.push(new Change(`a${revision}`, revision, undefined, entry(`a${revision}`, revision, megabyte)));
   }
@@ -85,8 +88,34 @@ test("what deleted objects hold counts, what is there anyway does not", () => {
   assert.equal(history.length, 100);
 });
 
+test("histories share their memory: the largest gives up its oldest changes, each keeps a hundred", () => {
+  const shared = new HistoryMemory(32 * megabyte);
+  const [busy, idle, large] = [1, 2, 3].map(() => new History(aClock(), shared, 0)) as [History, History, History];
+  const push = (history: History, count: number, bytes: number): void => {
+    for (let i = 0; i < count; i++) {
+      const revision = history.start + history.length + 1;
+      history.push(new Change("a", revision, entry("a", revision - 1, bytes), undefined));
+    }
+  };
+  push(idle, 500, 1000);
+  push(large, 1000, 30_000);
+  push(busy, 200, 60_000);
+  assert.ok(shared.bytes <= shared.limitBytes, String(shared.bytes));
+  assert.deepEqual([busy.length, idle.length], [200, 500]);
+  assert.ok(large.length < 1000 && large.length > 100, String(large.length));
+  assert.equal(shared.bytes, busy.sizeBytes + idle.sizeBytes + large.sizeBytes);
+  push(busy, 300, megabyte);
+  assert.deepEqual(
+    [busy.length, idle.length, large.length],
+    [100, 100, 100],
+    "what each keeps in any case is more than the limit",
+  );
+  for (const history of [busy, large]) history.reset(9);
+  assert.equal(shared.bytes, idle.sizeBytes);
+});
+
 test("the past can be put in front", () => {
-  const history = new History(aClock(), 10);
+  const history = new History(aClock(), memory(), 10);
   history.push(change("a", 11, entry("a", 8)));
   history.prepend(5, [change("b", 7), change("a", 8)]);
   assert.deepEqual(
@@ -100,7 +129,7 @@ test("the past can be put in front", () => {
 test("its capacity doubles when it is full, halves when it is three quarters empty, and both are reported", () => {
   const clock = aClock();
   const resized: string[] = [];
-  const history = new History(clock, 0, (capacity, before) => resized.push(`${before} to ${capacity}`));
+  const history = new History(clock, memory(), 0, (capacity, before) => resized.push(`${before} to ${capacity}`));
   let revision = 0;
   for (let i = 0; i < 401; i++) history.push(change("a", ++revision));
   assert.deepEqual([resized, history.capacity], [["0 to 100", "100 to 200", "200 to 400", "400 to 800"], 800]);

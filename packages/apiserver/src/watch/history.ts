@@ -1,19 +1,20 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Entry } from "../storage/storage.ts";
 import type { Change } from "./change.ts";
+import type { HistoryMemory } from "./history-memory.ts";
 
 const fewest = 100;
 const most = 20_000;
-const mostBytes = 32 * 1024 * 1024;
 /** etcd's default compaction interval. */
 const longestAgeMs = 5 * 60_000;
 
 /**
  * The recent changes of one resource, for watches that resume and lists at a recent revision. The capacity adapts to use:
- * changes younger than `longestAgeMs` are kept within the bounds above, and always the last `fewest`.
+ * changes younger than `longestAgeMs` are kept within the bounds above and the memory of all histories, and always the last `fewest`.
  */
 export class History {
   readonly #clock: Clock;
+  readonly #memory: HistoryMemory;
   readonly #resized: (capacity: number, before: number) => void;
   // An array with a moving head: shift() is linear, and a ring buffer has to be sized in advance.
   #changes: (Change | undefined)[] = [];
@@ -24,8 +25,9 @@ export class History {
   #capacity = fewest;
 
   /** @param resized called on each change of the capacity; `before` is 0 for the first call */
-  constructor(clock: Clock, start = 0, resized: (capacity: number, before: number) => void = () => {}) {
+  constructor(clock: Clock, memory: HistoryMemory, start = 0, resized: (capacity: number, before: number) => void = () => {}) {
     this.#clock = clock;
+    this.#memory = memory;
     this.#start = start;
     this.#resized = resized;
     resized(this.#capacity, 0);
@@ -34,6 +36,11 @@ export class History {
   /** All changes after this revision are held. */
   get start(): number {
     return this.#start;
+  }
+
+  /** Estimated bytes that it keeps alive. */
+  get sizeBytes(): number {
+    return this.#bytes;
   }
 
   get length(): number {
@@ -49,8 +56,9 @@ export class History {
     const now = this.#clock.monotonic();
     this.#changes.push(change);
     this.#times.push(now);
-    this.#bytes += weight(change);
+    this.#count(weight(change));
     while (this.length > fewest && this.#isOldestExcess(now)) this.#dropOldest();
+    this.#memory.makeRoom();
     this.#fit();
   }
 
@@ -80,8 +88,9 @@ export class History {
     this.#changes = [...older, ...this.#changes.slice(this.#head)];
     this.#times = [...older.map(() => now), ...this.#times.slice(this.#head)];
     this.#head = 0;
-    for (const change of older) this.#bytes += weight(change);
+    for (const change of older) this.#count(weight(change));
     this.#start = start;
+    this.#memory.makeRoom();
     this.#fit();
   }
 
@@ -90,19 +99,34 @@ export class History {
     this.#changes = [];
     this.#times = [];
     this.#head = 0;
-    this.#bytes = 0;
+    this.#count(-this.#bytes);
     this.#start = start;
     this.#fit();
   }
 
+  get isShortest(): boolean {
+    return this.length <= fewest;
+  }
+
+  /** Gives memory back to others. */
+  dropOldest(): void {
+    this.#dropOldest();
+    this.#fit();
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#memory.count(this, bytes);
+  }
+
   #isOldestExcess(now: number): boolean {
-    return this.length > most || this.#bytes > mostBytes || now - (this.#times[this.#head] as number) > longestAgeMs;
+    return this.length > most || now - (this.#times[this.#head] as number) > longestAgeMs;
   }
 
   #dropOldest(): void {
     const oldest = this.#changes[this.#head] as Change;
     this.#start = oldest.revision;
-    this.#bytes -= weight(oldest);
+    this.#count(-weight(oldest));
     this.#changes[this.#head] = undefined;
     this.#head++;
     if (this.#head > 1_000 && this.#head * 2 > this.#changes.length) {

@@ -13,8 +13,10 @@ import { newEtcdStore } from "../storage/etcd/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import { openStorage } from "../storage/open.ts";
 import { aConfigMap, follow, runStorageSuite, shapes, suiteResource, withData } from "../storage/suite.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import type { CacheConsumer } from "./change-source.ts";
+import { HistoryMemory } from "./history-memory.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 
@@ -40,7 +42,7 @@ async function openCache(t: { after(fn: () => void): void }) {
   const behind = newEtcdStore({
     turns: new Turns(),
     client,
-    codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf"),
+    codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),
     leases: newLeases({ client, clock: realClock }),
     etcdPrefix: prefix,
     clock: realClock,
@@ -111,6 +113,7 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
   const bookmarks = newBookmarkClock(clock);
   const cache = newWatchCache({
     turns: new Turns(),
+    histories: new HistoryMemory(Number.POSITIVE_INFINITY),
     store,
     multiplexer,
     bookmarks,

@@ -24,6 +24,7 @@ import { CacheState, type PageRequest, retirePrevious } from "./cache-state.ts";
 import { Change } from "./change.ts";
 import type { PastChange } from "./change-source.ts";
 import { Freshness } from "./freshness.ts";
+import type { HistoryMemory } from "./history-memory.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 
 /**
@@ -65,6 +66,7 @@ export interface WatchCacheOptions {
   log: Logger;
   metrics?: StorageMetrics | undefined;
   turns: Turns;
+  histories: HistoryMemory;
 }
 
 const defaultPatienceMs = 3_000;
@@ -95,6 +97,7 @@ class FilledCache implements WatchCache {
     this.#options = options;
     const state = new CacheState({
       indexes: options.indexes ?? [],
+      memory: options.histories,
       clock,
       resized: (capacity, before) => metrics?.cacheCapacity(resource, capacity, before),
     });

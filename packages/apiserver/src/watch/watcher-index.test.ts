@@ -6,12 +6,14 @@ import fc from "fast-check";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { transition } from "../storage/selection.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { Change } from "./change.ts";
 import { CacheWatcher, groupName } from "./watcher-group.ts";
 import { newWatcherIndex } from "./watcher-index.ts";
 
 const codec = {
+  memory: unlimitedEntries(),
   fieldsOf: ({ metadata, spec }: { metadata: { name: string }; spec: { nodeName: string } }) => ({
     "metadata.name": metadata.name,
     "spec.nodeName": spec.nodeName,

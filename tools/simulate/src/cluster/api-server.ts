@@ -15,6 +15,7 @@ import { Drain } from "@coxswain/apiserver/filters/drain";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { newObjectCounts } from "@coxswain/apiserver/flow-control/object-counts";
 import { newEdge } from "@coxswain/apiserver/server/edge";
+import { newMemoryBudget } from "@coxswain/apiserver/server/memory-budget";
 import { connectRooms } from "@coxswain/apiserver/server/rooms";
 import { openStorage } from "@coxswain/apiserver/storage/open";
 import { type EtcdNetwork, newSimulatedEtcdClient } from "../store/etcd-client.ts";
@@ -99,10 +100,12 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
   const featureGates = newFeatureGates(kubeApiserver.name, {});
   const metrics = newMetricsRegistry();
   const turns = new Turns();
+  const memory = newMemoryBudget(metrics);
   const storage = await openStorage({
     etcd: { servers: ["http://etcd:2379"], compactionIntervalMs: 0, around: () => client },
     mediaType: "application/json",
     turns,
+    memory,
     clock,
     log,
   });
@@ -127,6 +130,7 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     log,
     metrics,
     turns,
+    memory,
     signal,
   });
   rooms.informers.start(signal);

@@ -10,6 +10,7 @@ import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
 import { newObjectCodec } from "../object-codec.ts";
 import { aConfigMap, suiteResource } from "../suite.ts";
+import { unlimitedEntries } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { parseEncryptionConfig, readEncryptionConfig } from "./encryption-config.ts";
 import { newLeases } from "./leases.ts";
@@ -167,7 +168,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
   const open = (providers: object[]) =>
     newEtcdStore({
       client,
-      codec: newObjectCodec(suiteResource, "application/json"),
+      codec: newObjectCodec(suiteResource, "application/json", unlimitedEntries()),
       leases: newLeases({ client, clock: realClock }),
       etcdPrefix: prefix,
       transformer: parseEncryptionConfig(configOf(providers, ["configmaps"])).transformerFor({

@@ -9,6 +9,7 @@ import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";
 import { aConfigMap, follow, runStorageSuite, suiteResource, withData } from "../suite.ts";
+import { unlimitedEntries } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { newLeases } from "./leases.ts";
 import { newEtcdStore } from "./store.ts";
@@ -22,7 +23,7 @@ async function openStore(t: { after(fn: () => void): void }, mediaType = "applic
   const storage = newEtcdStore({
     turns: new Turns(),
     client,
-    codec: newObjectCodec(suiteResource, mediaType),
+    codec: newObjectCodec(suiteResource, mediaType, unlimitedEntries()),
     leases: newLeases({ client, clock: realClock }),
     etcdPrefix: `/store-test-${prefixes++}`,
     clock: realClock,
@@ -95,7 +96,7 @@ test("an etcd without space refuses writes with 500 and its reason, goes on with
   const storage = newEtcdStore({
     turns: new Turns(),
     client,
-    codec: newObjectCodec(suiteResource, "application/json"),
+    codec: newObjectCodec(suiteResource, "application/json", unlimitedEntries()),
     leases: newLeases({ client, clock: realClock }),
     etcdPrefix: "/full",
     clock: realClock,

@@ -1,0 +1,79 @@
+/** Bytes in a cache, which can be made again. Kept apart from what they are made of, so that the share does not keep that alive. */
+export interface CachedBytes {
+  readonly sizeBytes: number;
+  /** Set by readers; cleared when the bytes are passed over once. */
+  used: boolean;
+  /** When they were last passed over, as `performance.now()`. Set by the share. */
+  since: number;
+  /** Bytes of one owner do not evict each other: those of a list that is larger than the share would, from one reader to the next. */
+  readonly owner?: object;
+  /** Forgets the bytes. `sizeBytes` stays as it is. */
+  drop(): void;
+}
+
+/** Bytes unused for this long are dropped when others are added; their owners may have been replaced. */
+export const idleMs = 5 * 60_000;
+
+/**
+ * The bytes that one use of memory may keep. Eviction is second chance (CLOCK): items used since they were last passed over are
+ * kept for another round.
+ */
+export class ByteShare {
+  readonly limitBytes: number;
+  readonly #largestBytes: number;
+  #bytes = 0;
+  /** Eviction order; the head is at `#from`. */
+  #queue: CachedBytes[] = [];
+  #from = 0;
+
+  /** @param largestBytes a larger item is not kept */
+  constructor(limitBytes: number, largestBytes = limitBytes / 8) {
+    this.limitBytes = limitBytes;
+    this.#largestBytes = largestBytes;
+  }
+
+  /** What is kept; at most `limitBytes`. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Takes the item in, and drops others when it has to. @returns false when there is no room for it; it is not kept then */
+  keep(item: CachedBytes): boolean {
+    if (item.sizeBytes > this.#largestBytes) return false;
+    const now = performance.now();
+    this.#dropIdle(now);
+    // At most 100 second chances per call, so that the loop ends.
+    for (let chances = 100; this.#bytes + item.sizeBytes > this.limitBytes; ) {
+      if (item.owner !== undefined && this.#queue[this.#from]?.owner === item.owner) return false;
+      if (this.#pass(now, chances > 0)) chances--;
+    }
+    if (this.#from > 1000 && this.#from * 2 > this.#queue.length) {
+      this.#queue = this.#queue.slice(this.#from);
+      this.#from = 0;
+    }
+    item.used = false;
+    item.since = now;
+    this.#bytes += item.sizeBytes;
+    this.#queue.push(item);
+    return true;
+  }
+
+  #dropIdle(now: number): void {
+    while (this.#from < this.#queue.length && now - (this.#queue[this.#from] as CachedBytes).since > idleMs)
+      this.#pass(now, true);
+  }
+
+  /** Drops the head of the queue, or requeues it when it was used and `mayStay`. @returns whether it was requeued */
+  #pass(now: number, mayStay: boolean): boolean {
+    const oldest = this.#queue[this.#from++] as CachedBytes;
+    if (oldest.used && mayStay) {
+      oldest.used = false;
+      oldest.since = now;
+      this.#queue.push(oldest);
+      return true;
+    }
+    this.#bytes -= oldest.sizeBytes;
+    oldest.drop();
+    return false;
+  }
+}

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMemoryBudget } from "./memory-budget.ts";
+
+test("the metrics show what each use keeps and may keep", async () => {
+  const metrics = newMetricsRegistry();
+  const budget = newMemoryBudget(metrics);
+  budget.lists.keep({ sizeBytes: 1000, used: false, since: 0, drop() {} });
+  const lines = (await metrics.render()).split("\n").filter((line) => line.startsWith("coxswain_"));
+  assert.deepEqual(lines, [
+    'coxswain_apiserver_cache_bytes{use="encodings"} 0',
+    'coxswain_apiserver_cache_bytes{use="lists"} 1000',
+    'coxswain_apiserver_cache_bytes{use="histories"} 0',
+    'coxswain_apiserver_cache_bytes{use="documents"} 0',
+    'coxswain_apiserver_cache_limit_bytes{use="encodings"} 134217728',
+    'coxswain_apiserver_cache_limit_bytes{use="lists"} 67108864',
+    'coxswain_apiserver_cache_limit_bytes{use="histories"} 134217728',
+    'coxswain_apiserver_cache_limit_bytes{use="documents"} 67108864',
+  ]);
+});

@@ -1,0 +1,49 @@
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { EntryMemory } from "../storage/entry.ts";
+import { HistoryMemory } from "../watch/history-memory.ts";
+
+const mib = 1024 * 1024;
+
+/** What the server keeps of what it could make or read again. The current objects, as JSON, are not part of it. */
+const shares = {
+  /** Protobuf, rows of tables and other versions of objects. */
+  encodings: 128 * mib,
+  /** Chunks of lists that several clients read. */
+  lists: 64 * mib,
+  /** Recent changes, for watches that resume. */
+  histories: 128 * mib,
+  /** OpenAPI, encoded. */
+  documents: 64 * mib,
+} as const;
+
+export interface MemoryBudget {
+  readonly entries: EntryMemory;
+  readonly histories: HistoryMemory;
+  readonly lists: ByteShare;
+  readonly documents: ByteShare;
+}
+
+/** The one budget of a server; each use evicts within its share. Its metrics show both. */
+export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
+  const encodings = new ByteShare(shares.encodings);
+  const lists = new ByteShare(shares.lists);
+  const documents = new ByteShare(shares.documents, shares.documents / 4);
+  const histories = new HistoryMemory(shares.histories);
+  const uses = Object.entries({ encodings, lists, histories, documents });
+  metrics.gauge({
+    name: "coxswain_apiserver_cache_bytes",
+    help: "Bytes that are kept in memory for later requests, by what they are used for",
+    labels: ["use"],
+    collect: (gauge) => {
+      for (const [use, { bytes }] of uses) gauge.labels(use).set(bytes);
+    },
+  });
+  const limit = metrics.gauge({
+    name: "coxswain_apiserver_cache_limit_bytes",
+    help: "Limit of coxswain_apiserver_cache_bytes",
+    labels: ["use"],
+  });
+  for (const [use, { limitBytes }] of uses) limit.labels(use).set(limitBytes);
+  return { entries: new EntryMemory(encodings), histories, lists, documents };
+}

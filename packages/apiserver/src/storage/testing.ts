@@ -1,0 +1,7 @@
+import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
+import { EntryMemory } from "./entry.ts";
+
+/** Memory of a test's own entries. */
+export function unlimitedEntries(): EntryMemory {
+  return new EntryMemory(new ByteShare(Number.POSITIVE_INFINITY));
+}
