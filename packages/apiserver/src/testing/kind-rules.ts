@@ -77,7 +77,7 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   }
 }
 
-/** Removes the appended diff from an error message; `goDifference` has its own tests. */
+/** Removes the appended differences from an error message; `differencesText` has its own tests. */
 const withoutDifference = (message: string): string => message.split("\n", 1)[0] ?? "";
 
 /** Request context of an administrator's request in the storage version. @param switched gates that differ from the default */

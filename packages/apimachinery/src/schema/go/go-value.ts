@@ -6,13 +6,9 @@ import { scheme } from "../scheme.ts";
 import { goFieldName } from "./go-names.ts";
 import { quantityAmount as amount } from "./quantity-amount.ts";
 
-/**
- * Model of upstream's internal structs with their Go types and zero values. Errors print them completely (`go-print.ts`)
- * or as a difference (`go-difference.ts`).
- */
+/** Model of upstream's internal structs with their Go types and zero values, as errors print them (`go-print.ts`). */
 export type GoValue =
-  /** `whole`: has an Equal method in Go, so that cmp.Diff does not descend into it. */
-  | { readonly kind: "struct"; readonly type: string; readonly fields: readonly GoField[]; readonly whole?: boolean }
+  | { readonly kind: "struct"; readonly type: string; readonly fields: readonly GoField[] }
   /** `items` and `entries` are undefined for nil. */
   | { readonly kind: "list"; readonly type: string; readonly items: readonly GoValue[] | undefined }
   | { readonly kind: "map"; readonly type: string; readonly entries: readonly GoEntry[] | undefined }
@@ -32,10 +28,6 @@ export interface GoScalar {
   readonly kind: "scalar";
   /** As `%#v` prints it. */
   readonly syntax: string;
-  /** As cmp.Diff prints it; the unquoted text for strings, which may be truncated. */
-  readonly text: string;
-  readonly isString: boolean;
-  readonly zero: boolean;
 }
 
 /** @param type e.g. `core/v1.PodSpec` or `[]core/v1.Volume`. @throws Error for a type that the scheme does not have */
@@ -103,11 +95,11 @@ function valueOfType(type: FieldType, value: unknown, pkg: string, pointer: bool
     case "string":
       return stringOf(String(value ?? ""));
     case "bool":
-      return scalar(String(value ?? false), !value);
+      return scalar(String(value ?? false));
     case "int32":
     case "int64":
     case "float64":
-      return scalar(String(value ?? 0), !value);
+      return scalar(String(value ?? 0));
     case "time":
     case "microTime":
       return timeOf(value, pointer);
@@ -116,19 +108,12 @@ function valueOfType(type: FieldType, value: unknown, pkg: string, pointer: bool
     case "intOrString":
       return intOrString(value);
     default:
-      return scalar(goSyntax(value), value === undefined);
+      return scalar(goSyntax(value));
   }
 }
 
-const scalar = (syntax: string, zero: boolean, text = syntax): GoScalar => ({
-  kind: "scalar",
-  syntax,
-  text,
-  isString: false,
-  zero,
-});
-
-const stringOf = (text: string): GoScalar => ({ kind: "scalar", syntax: goQuote(text), text, isString: true, zero: text === "" });
+const scalar = (syntax: string): GoScalar => ({ kind: "scalar", syntax });
+const stringOf = (text: string): GoScalar => scalar(goQuote(text));
 
 function goTypeOf(type: FieldType, pkg: string): string {
   if (type.kind === "struct") return `${goPackage(type.struct)}.${type.struct.goName}`;
@@ -143,11 +128,11 @@ export function quantityOf(text: string): GoValue {
   const { value, scale } = amount(text);
   const format = text === "" ? "" : (Quantity.tryParse(text)?.format ?? "DecimalSI");
   const whole = struct("resource.int64Amount", {
-    value: scalar(String(value), value === 0n),
-    scale: scalar(String(scale), scale === 0),
+    value: scalar(String(value)),
+    scale: scalar(String(scale)),
   });
   const big = struct("resource.infDecAmount", { Dec: { kind: "pointer", type: "inf.Dec", to: undefined } });
-  return { ...struct("resource.Quantity", { i: whole, d: big, s: stringOf(text), Format: stringOf(format) }), whole: true };
+  return struct("resource.Quantity", { i: whole, d: big, s: stringOf(text), Format: stringOf(format) });
 }
 
 const months = "January February March April May June July August September October November December".split(" ");
@@ -155,22 +140,21 @@ const months = "January February March April May June July August September Octo
 /** Times implement GoStringer, also behind a pointer. */
 function timeOf(value: unknown, pointer: boolean): GoScalar {
   if (typeof value !== "string") {
-    return pointer
-      ? scalar("<nil>", true, "nil")
-      : scalar("time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)", true, 's"0001-01-01 00:00:00 +0000 UTC"');
+    return scalar(pointer ? "<nil>" : "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)");
   }
   const [year, month, ...rest] = value.split(/[-T:.Z]/).map(Number) as [number, number, ...number[]];
   const [day = 0, hour = 0, minute = 0, second = 0, micros = 0] = rest;
-  const syntax = `time.Date(${year}, time.${months[month - 1]}, ${day}, ${hour}, ${minute}, ${second}, ${micros * 1000}, time.Local)`;
-  return scalar(syntax, false, `s"${value.slice(0, 19).replace("T", " ")} +0000 UTC"`);
+  return scalar(
+    `time.Date(${year}, time.${months[month - 1]}, ${day}, ${hour}, ${minute}, ${second}, ${micros * 1000}, time.Local)`,
+  );
 }
 
 function intOrString(value: unknown): GoValue {
   const isText = typeof value === "string";
   const number = isText ? 0 : Number(value ?? 0);
   return struct("intstr.IntOrString", {
-    Type: scalar(isText ? "1" : "0", !isText),
-    IntVal: scalar(String(number), number === 0),
+    Type: scalar(isText ? "1" : "0"),
+    IntVal: scalar(String(number)),
     StrVal: stringOf(isText ? value : ""),
   });
 }

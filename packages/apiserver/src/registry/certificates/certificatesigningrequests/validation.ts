@@ -2,8 +2,8 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
@@ -105,8 +105,7 @@ function validateUpdate(next: Csr, current: Csr, { mayApprove, mayIssue }: Optio
     const [old, now] = [conditionsOf(current, type), conditionsOf(next, type)];
     if (now.length > old.length) forbid("conditions", `updates may not add a condition of type ${goQuote(type)}`);
     else if (now.length === old.length && !semanticEqual(old, now)) {
-      const difference = goDifference("[]certificates/v1.CertificateSigningRequestCondition", old, now);
-      forbid("conditions", `updates may not modify a condition of type ${goQuote(type)}\n${difference}`);
+      forbid("conditions", `updates may not modify a condition of type ${goQuote(type)}\n${differencesText(old, now)}`);
     }
   }
   const [certificate, issued] = [next.status?.certificate ?? "", current.status?.certificate ?? ""];

@@ -3,7 +3,7 @@ import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
+import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import type {
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
@@ -95,7 +95,7 @@ export function validatePersistentVolumeClaimUpdate(
     const rule = growing
       ? "spec is immutable after creation except resources.requests for bound claims"
       : "field is immutable after creation";
-    errors.push(forbiddenField("spec", `${rule}\n${goDifference("core/v1.PersistentVolumeClaimSpec", munged, old)}`));
+    errors.push(forbiddenField("spec", `${rule}\n${differencesText(old, munged)}`));
   }
   const floor = featureEnabled(recoveryGate)
     ? { crossed: quantityOf(size).cmp(quantityOf(current.status?.capacity?.storage)) <= 0, name: "status.capacity" }

@@ -3,7 +3,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
+import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goField, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, fieldImmutableText, immutableField } from "../../field-checks.ts";
@@ -100,7 +100,7 @@ export function validatePersistentVolumeUpdate(
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
   if (!semanticEqual(source, oldSource)) {
-    const text = `spec.persistentvolumesource is immutable after creation\n${goDifference("core/v1.PersistentVolumeSource", source, oldSource)}`;
+    const text = `spec.persistentvolumesource is immutable after creation\n${differencesText(oldSource, source)}`;
     errors.push(forbiddenField("spec.persistentvolumesource", text));
   }
   errors.push(...immutableField(spec.volumeMode, old.volumeMode, "volumeMode"));

@@ -2,8 +2,8 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
@@ -51,7 +51,7 @@ function validateSpecUpdate(next: Pod, current: Pod): FieldError[] {
     restore(munged, current.spec, "terminationGracePeriodSeconds");
   }
   if (!semanticEqual(munged, current.spec)) {
-    errors.push(forbiddenField("spec", `${updatableText}\n${goDifference("core/v1.PodSpec", munged, current.spec)}`));
+    errors.push(forbiddenField("spec", `${updatableText}\n${differencesText(current.spec, munged)}`));
   }
   return errors;
 }
@@ -168,7 +168,7 @@ export function validateEphemeralContainersUpdate(next: Pod, current: Pod, optio
     const name = goQuote(old.name ?? "");
     if (!kept) errors.push(forbiddenField(path, `existing ephemeral containers ${name} may not be removed\n`));
     else if (!semanticEqual(kept, old)) {
-      const text = `existing ephemeral containers ${name} may not be changed\n${goDifference("core/v1.EphemeralContainer", old, kept)}`;
+      const text = `existing ephemeral containers ${name} may not be changed\n${differencesText(old, kept)}`;
       errors.push(forbiddenField(path, text));
     }
   }
