@@ -24,7 +24,8 @@ function aChain() {
     const lines = (await registry.render()).split("\n").filter((line) => line.startsWith(name));
     return lines.map((line) => line.slice(name.length).replaceAll(/[{}"]|\w+=/g, ""));
   };
-  const attributes = (operation: string) => ({ operation }) as AdmissionAttributes;
+  const attributes = (operation: string, resource = "pods", group = "") =>
+    ({ operation, resource: { group, version: "v1", resource } }) as AdmissionAttributes;
   return { chain, called, refusing, counts, attributes };
 }
 
@@ -64,4 +65,18 @@ test("the first refusal ends the chain and is observed as one; the next request 
     "First,validate,CREATE,false 1",
     "Looks,validate,CREATE,true 1",
   ]);
+});
+
+test("a plugin is called for its resources alone, in all their subresources, and observed for the others too", async () => {
+  const called: string[] = [];
+  const admit = async ({ resource }: AdmissionAttributes): Promise<void> => void called.push(resource.resource);
+  const resources = ["pods", "ingresses.networking.k8s.io"];
+  const registry = newMetricsRegistry();
+  const chain = newAdmissionChain([{ name: "Some", handles: () => true, resources, admit }], registry);
+  const of = (group: string, resource: string) =>
+    ({ operation: "CREATE", subresource: "status", resource: { group, version: "v1", resource } }) as AdmissionAttributes;
+  const asked = [of("", "pods"), of("metrics.k8s.io", "pods"), of("", "ingresses"), of("networking.k8s.io", "ingresses")];
+  for (const attributes of asked) await chain.mutate(attributes);
+  assert.deepEqual(called, ["pods", "ingresses"]);
+  assert.match(await registry.render(), /controller_admission_duration_seconds_count\{name="Some",.*\} 4\n/);
 });

@@ -1,53 +1,103 @@
 /**
  * Runs the admission plugins in order: first all mutating plugins, then, after the strategy's validation, all validating
- * plugins. The first rejection ends the chain.
- * Source: k8s.io/apiserver pkg/admission/chain.go
+ * plugins. The first rejection ends the chain. When a plugin requests another round, the mutating plugins run once more, because
+ * those before it have not seen the changes of its webhooks.
+ * Source: k8s.io/apiserver pkg/admission/{chain.go,reinvocation.go,metrics/metrics.go}
  */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { AdmissionAttributes, AdmissionChain, AdmissionPlugin } from "./plugin.ts";
 
 const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
-const labels = ["name", "type", "operation", "rejected"];
+
+type Type = "admit" | "validate";
+type Operation = AdmissionAttributes["operation"];
+type Histogram = ReturnType<MetricsRegistry["histogram"]>;
+type Duration = ReturnType<Histogram["labels"]>;
+
+const operations: readonly Operation[] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/** One plugin for one operation. Its metric is kept because every write observes it; there is none before it has passed. */
+interface Step {
+  readonly plugin: AdmissionPlugin;
+  readonly resources: ReadonlySet<string> | undefined;
+  passed: Duration | undefined;
+}
 
 export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: MetricsRegistry): AdmissionChain {
-  const duration = metrics.histogram({
+  const ofPlugin = metrics.histogram({
     name: "apiserver_admission_controller_admission_duration_seconds",
     help: "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
-    labels,
+    labels: ["name", "type", "operation", "rejected"],
     buckets,
   });
-  type Duration = ReturnType<typeof duration.labels>;
-  /** Metric children are cached per plugin and operation because every write observes them. */
-  const stepsOf = (type: Step) =>
-    plugins.filter((plugin) => plugin[type] !== undefined).map((plugin) => ({ plugin, passed: new Map<string, Duration>() }));
+  const ofStep = metrics.histogram({
+    name: "apiserver_admission_step_admission_duration_seconds",
+    help: "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
+    labels: ["type", "operation", "rejected"],
+    buckets,
+    stability: "STABLE",
+  });
+  const admitting = stepsByOperation(plugins, "admit");
+  const validating = stepsByOperation(plugins, "validate");
 
-  async function run(steps: ReturnType<typeof stepsOf>, type: Step, attributes: AdmissionAttributes): Promise<void> {
+  async function runStep(steps: ReturnType<typeof stepsByOperation>, type: Type, attributes: AdmissionAttributes): Promise<void> {
     const { operation } = attributes;
-    for (const { plugin, passed } of steps) {
-      if (!plugin.handles(operation)) continue;
-      const startedAt = performance.now();
-      let taken = passed.get(operation);
-      try {
-        await plugin[type]?.(attributes);
-        if (taken === undefined) {
-          taken = duration.labels(plugin.name, type, operation, "false");
-          passed.set(operation, taken);
-        }
-      } catch (err) {
-        taken = duration.labels(plugin.name, type, operation, "true");
-        throw err;
-      } finally {
-        taken?.observe((performance.now() - startedAt) / 1000);
+    const startedAt = performance.now();
+    let rejected = "true";
+    try {
+      await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin);
+      if (attributes.wantsAnotherRound === true && type === "admit") {
+        attributes.round = 1;
+        await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin);
       }
+      rejected = "false";
+    } finally {
+      ofStep.labels(type, operation, rejected).observe((performance.now() - startedAt) / 1000);
     }
   }
 
-  const admitting = stepsOf("admit");
-  const validating = stepsOf("validate");
   return {
-    mutate: (attributes) => run(admitting, "admit", attributes),
-    validate: (attributes) => run(validating, "validate", attributes),
+    mutate: (attributes) => runStep(admitting, "admit", attributes),
+    validate: (attributes) => runStep(validating, "validate", attributes),
   };
 }
 
-type Step = "admit" | "validate";
+function stepsByOperation(plugins: readonly AdmissionPlugin[], type: Type): ReadonlyMap<string, readonly Step[]> {
+  const ofType = plugins.filter((plugin) => plugin[type] !== undefined);
+  const stepOf = (plugin: AdmissionPlugin): Step => ({
+    plugin,
+    resources: plugin.resources && new Set(plugin.resources),
+    passed: undefined,
+  });
+  return new Map(
+    operations.map((operation) => [operation, ofType.filter((plugin) => plugin.handles(operation)).map(stepOf)] as const),
+  );
+}
+
+async function runPlugins(
+  steps: readonly Step[],
+  type: Type,
+  attributes: AdmissionAttributes,
+  duration: Histogram,
+): Promise<void> {
+  const { operation, resource } = attributes;
+  const name = resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
+  for (const step of steps) {
+    const { plugin, resources } = step;
+    const startedAt = performance.now();
+    let taken = step.passed;
+    try {
+      // One that does not look at the resource has passed, and is observed like the others.
+      if (resources === undefined || resources.has(name)) await plugin[type]?.(attributes);
+      if (taken === undefined) {
+        taken = duration.labels(plugin.name, type, operation, "false");
+        step.passed = taken;
+      }
+    } catch (err) {
+      taken = duration.labels(plugin.name, type, operation, "true");
+      throw err;
+    } finally {
+      taken?.observe((performance.now() - startedAt) / 1000);
+    }
+  }
+}

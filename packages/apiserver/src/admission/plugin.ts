@@ -1,6 +1,7 @@
 import type { GroupVersionKind, GroupVersionResource } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { UserInfo } from "../request/context.ts";
+import type { WebhookReinvocation } from "./webhooks/reinvocation.ts";
 
 /** Attributes of one write request. Source: k8s.io/apiserver pkg/admission/interfaces.go */
 export interface AdmissionAttributes {
@@ -22,6 +23,8 @@ export interface AdmissionAttributes {
   round?: number;
   /** Set by a plugin that changed the object in the first round, to request reinvocation of the others. */
   wantsAnotherRound?: boolean;
+  /** What the mutating webhooks of the first round hand on to the second. */
+  reinvocation?: WebhookReinvocation;
   readonly signal: AbortSignal;
   warn(text: string): void;
   /** Adds an annotation to the request's audit event, if any; the first value of a key wins. */
@@ -35,7 +38,13 @@ export interface AdmissionAttributes {
 export interface AdmissionPlugin {
   /** The plugin's name in --enable-admission-plugins. */
   readonly name: string;
+  /** Asked once, when the chain is made. */
   handles(operation: AdmissionAttributes["operation"]): boolean;
+  /**
+   * The resources that it looks at, with all their subresources: `pods`, `ingresses.networking.k8s.io`; undefined: any. The chain
+   * does not call it for others.
+   */
+  readonly resources?: readonly string[];
   /** Mutates `attributes.object` in place. @throws StatusError to reject the request. */
   admit?(attributes: AdmissionAttributes): Promise<void>;
   /** @throws StatusError to reject the request. */

@@ -32,6 +32,7 @@ class WriteAttributes implements AdmissionAttributes {
   readonly options: unknown;
   round: number | undefined;
   wantsAnotherRound: boolean | undefined;
+  reinvocation: AdmissionAttributes["reinvocation"];
   readonly #ctx: Call["ctx"];
 
   constructor(
@@ -56,6 +57,7 @@ class WriteAttributes implements AdmissionAttributes {
     this.options = options;
     this.round = undefined;
     this.wantsAnotherRound = undefined;
+    this.reinvocation = undefined;
   }
 
   /** Created only for the few plugins that call other servers. */

@@ -21,7 +21,6 @@ import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { makePlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import type { ObjectVersions, PluginContext } from "../admission/plugin-context.ts";
-import { withSteps } from "../admission/steps.ts";
 import { newWebhookCaller } from "../admission/webhooks/caller.ts";
 import { webhookCredentials } from "../admission/webhooks/credentials.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
@@ -259,7 +258,7 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   services.authenticateToken = authenticateToken;
 
-  const admission = withSteps(newAdmissionChain(plugins, metrics), metrics);
+  const admission = newAdmissionChain(plugins, metrics);
   const local = newRouter({
     resources,
     aggregated: aggregator,

@@ -15,10 +15,14 @@ interface SigningRequest extends KubeObject {
   status?: { certificate?: string; conditions?: { type: string }[] };
 }
 
+/** The resource of all three plugins. */
+const signingRequests = ["certificatesigningrequests.certificates.k8s.io"];
+
 export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "CertificateApproval",
     handles: (operation) => operation === "UPDATE",
+    resources: signingRequests,
     async validate(attributes) {
       if (!isRequest(attributes) || attributes.subresource !== "approval") return;
       const { spec } = attributes.oldObject as SigningRequest;
@@ -33,6 +37,7 @@ export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "CertificateSigning",
     handles: (operation) => operation === "UPDATE",
+    resources: signingRequests,
     async validate(attributes) {
       if (!isRequest(attributes) || attributes.subresource !== "status") return;
       const [before, next] = [attributes.oldObject as SigningRequest, attributes.object as SigningRequest];
@@ -49,6 +54,7 @@ export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
 export const certificateSubjectRestriction = (): AdmissionPlugin => ({
   name: "CertificateSubjectRestriction",
   handles: (operation) => operation === "CREATE",
+  resources: signingRequests,
   async validate(attributes) {
     if (!isRequest(attributes) || attributes.subresource !== "") return;
     const { spec } = attributes.object as SigningRequest;

@@ -26,6 +26,7 @@ export function newDefaultClass(ctx: PluginContext, options: DefaultClassOptions
   return {
     name,
     handles: (operation) => operation === "CREATE",
+    resources: [of.group === "" ? of.resource : `${of.resource}.${of.group}`],
     ready: () => informer.synced,
     async admit(attributes) {
       const { resource, subresource } = attributes;

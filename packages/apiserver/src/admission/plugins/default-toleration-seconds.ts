@@ -14,6 +14,7 @@ export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "DefaultTolerationSeconds",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    resources: ["pods"],
     async admit({ resource, subresource, object }) {
       if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
       const { spec } = object as Pod;

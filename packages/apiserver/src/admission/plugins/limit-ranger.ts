@@ -29,6 +29,7 @@ export function limitRanger(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "LimitRanger",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    resources: ["pods", "persistentvolumeclaims"],
     ready: () => lookup.synced,
     async admit(attributes) {
       if (!isLimited(attributes) || attributes.resource.resource !== "pods") return;

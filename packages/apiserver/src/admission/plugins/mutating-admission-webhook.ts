@@ -30,7 +30,6 @@ export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
     type: "admit",
     failedOpenPrefix: `failed-open.${auditPrefix}`,
   });
-  const reinvocations = new WeakMap<AdmissionAttributes, WebhookReinvocation>();
   return {
     name: plugin,
     handles: () => true,
@@ -39,7 +38,8 @@ export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
       const registered = dispatcher.registered();
       if (registered.length === 0) return;
       const again = attributes.round === 1;
-      const reinvocation = reinvocations.getOrInsertComputed(attributes, () => new WebhookReinvocation());
+      attributes.reinvocation ??= new WebhookReinvocation();
+      const { reinvocation } = attributes;
       if (again) reinvocation.comeBack(attributes.object);
       for (const candidate of registered) {
         // The second round calls only webhooks that were called in the first one.

@@ -22,6 +22,7 @@ export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin
   return {
     name: "PersistentVolumeClaimResize",
     handles: (operation) => operation === "UPDATE",
+    resources: ["persistentvolumeclaims"],
     ready: () => informer.synced,
     async validate(attributes) {
       const { resource, subresource, object, oldObject } = attributes;

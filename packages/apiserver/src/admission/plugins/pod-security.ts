@@ -141,6 +141,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "PodSecurity",
     handles: (operation) => isEnabled && (operation === "CREATE" || operation === "UPDATE"),
+    resources: ["pods", "namespaces", ...Object.keys(templatePaths).map((name) => name.replace(/\.$/, ""))],
     ready: () => lookup.synced,
     async validate(attributes) {
       const { resource, subresource, object } = attributes;

@@ -73,6 +73,7 @@ export function priority(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "Priority",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    resources: ["pods", "priorityclasses.scheduling.k8s.io"],
     ready: () => informer.synced,
     async admit(attributes) {
       const { resource, subresource, object, oldObject } = attributes;

@@ -34,6 +34,7 @@ export function runtimeClass(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "RuntimeClass",
     handles: (operation) => operation === "CREATE",
+    resources: ["pods"],
     ready: () => informer.synced,
     async admit(attributes) {
       const pod = podIn(attributes);

@@ -79,6 +79,7 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "ServiceAccount",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    resources: ["pods"],
     ready: () => informer.synced,
     async admit(attributes) {
       const pod = newPod(attributes);

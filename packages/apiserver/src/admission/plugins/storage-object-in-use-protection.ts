@@ -12,6 +12,7 @@ const finalizerOf: Readonly<Record<string, string>> = {
 export const storageObjectInUseProtection = (): AdmissionPlugin => ({
   name: "StorageObjectInUseProtection",
   handles: (operation) => operation === "CREATE",
+  resources: Object.keys(finalizerOf),
   async admit({ resource, subresource, object }) {
     const finalizer = resource.group === "" && subresource === "" ? finalizerOf[resource.resource] : undefined;
     if (finalizer === undefined || object === undefined) return;

@@ -7,6 +7,7 @@ const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" } a
 export const taintNodesByCondition = (): AdmissionPlugin => ({
   name: "TaintNodesByCondition",
   handles: (operation) => operation === "CREATE",
+  resources: ["nodes"],
   async admit({ resource, subresource, object }) {
     if (resource.group !== "" || resource.resource !== "nodes" || subresource !== "" || object === undefined) return;
     const node = object as Node;
