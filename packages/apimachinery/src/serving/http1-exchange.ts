@@ -6,8 +6,7 @@ import { GatheredBytes } from "../http2/wire/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import { ExchangeBase } from "./exchange-base.ts";
-import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";
+import { bodyMayFollow, canonicalHeader, ExchangeBase, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";
 
 /** Bytes of an oversized body that are read and discarded before the connection is closed. */
 const discardedBytes = 64 << 20;

@@ -11,8 +11,15 @@ import { GatheredBytes } from "../http2/wire/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import { ExchangeBase } from "./exchange-base.ts";
-import { bodyMayFollow, goneInRequest, httpDate, newRequestFields, nowhere, plainAddress } from "./exchange-parts.ts";
+import {
+  bodyMayFollow,
+  ExchangeBase,
+  goneInRequest,
+  httpDate,
+  newRequestFields,
+  nowhere,
+  plainAddress,
+} from "./exchange-parts.ts";
 
 /** One request over HTTP/2. */
 export class Http2Exchange extends ExchangeBase implements ServedExchange {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Roster } from "./roster.ts";
+import { Roster } from "./connections.ts";
 
 const member = (name: string) => ({ name, place: -1 });
 

@@ -5,8 +5,15 @@ import { connectionFields } from "../http2/server/request-head.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
-import { ExchangeBase } from "./exchange-base.ts";
-import { bodyMayFollow, canonicalHeader, httpDate, newRequestFields, nowhere, plainAddress } from "./exchange-parts.ts";
+import {
+  bodyMayFollow,
+  canonicalHeader,
+  ExchangeBase,
+  httpDate,
+  newRequestFields,
+  nowhere,
+  plainAddress,
+} from "./exchange-parts.ts";
 import type { SimpleHead } from "./simple-head.ts";
 import type { SimpleOutput } from "./simple-output.ts";
 

@@ -7,12 +7,11 @@ import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { newReviewWebhook } from "../authentication/review-webhook.ts";
 import { nodeNameOf } from "../request/user-names.ts";
 import { type AbacPolicy, abac, abacRules } from "./abac.ts";
-import { alwaysAllow, alwaysDeny, privilegedGroups } from "./always.ts";
 import type { Authorizer, PolicyRule, RuleResolver } from "./authorizer.ts";
 import { informedNodeGraph, nodeAuthorizer } from "./node.ts";
 import { informedRbacPolicy, rbac } from "./rbac.ts";
 import { newRuleResolver } from "./rule-resolver.ts";
-import { unionAuthorizer } from "./union.ts";
+import { alwaysAllow, alwaysDeny, privilegedGroups, unionAuthorizer } from "./union.ts";
 import { webhookAuthorizer, webhookRules } from "./webhook.ts";
 
 export interface AuthorizationOptions {

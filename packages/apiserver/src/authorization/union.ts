@@ -2,6 +2,7 @@
  * Chains authorizers; the first one that allows or denies decides. Without a decision the request is not allowed.
  * Source: k8s.io/apiserver pkg/authorization/union/union.go
  */
+import { privilegedGroup } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision } from "./authorizer.ts";
 
 export function unionAuthorizer(authorizers: readonly Authorizer[]): Authorizer {
@@ -50,3 +51,11 @@ function note(decision: Decision, reasons: string[], errors: Error[]): Decision 
   if (decision.reason) reasons.push(decision.reason);
   return undefined;
 }
+
+// Source: k8s.io/apiserver pkg/authorization/authorizerfactory/builtin.go
+export const alwaysAllow: Authorizer = () => ({ decision: "allow" });
+export const alwaysDeny: Authorizer = () => ({ decision: "no-opinion", reason: "Everything is forbidden." });
+
+/** Allows system:masters everything, independent of the stored policy, which may not be loaded yet. */
+export const privilegedGroups: Authorizer = ({ user }) =>
+  user.groups.includes(privilegedGroup) ? { decision: "allow" } : { decision: "no-opinion" };

@@ -30,13 +30,11 @@ import { ServerRequest } from "../request/server-request.ts";
 import { type Auditor, audit, auditFailedAuthentication } from "./audit.ts";
 import { authentication } from "./authentication.ts";
 import { authorization } from "./authorization.ts";
-import { cacheControl } from "./cache-control.ts";
 import { cors } from "./cors.ts";
 import { type Drain, drain } from "./drain.ts";
 import { compose, type Filter, type Handler } from "./filter.ts";
-import { endOfFilter, startOfFilter } from "./filter-latency.ts";
 import { impersonation } from "./impersonation.ts";
-import { newTargetMetrics, type RequestMetrics } from "./metrics.ts";
+import { endOfFilter, newTargetMetrics, type RequestMetrics, startOfFilter } from "./metrics.ts";
 import { logRequest } from "./request-log.ts";
 import { timeout } from "./timeout.ts";
 
@@ -170,5 +168,18 @@ function measured(options: FilterChainOptions): Handler {
       target.sloDuration.observe((tookMs - request.webhookMs) / 1000);
       if (verb === "get" || verb === "list") target.responseSizes.observe(request.exchange.bytesWritten);
     }
+  };
+}
+
+/**
+ * Forbids caching of responses, and sets Strict-Transport-Security when directives are configured.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/cachecontrol.go, pkg/server/filters/hsts.go
+ */
+function cacheControl(hstsDirectives: readonly string[]): Filter {
+  const hsts = hstsDirectives.join("; ");
+  return (request, next) => {
+    request.exchange.setHeader("cache-control", "no-cache, private");
+    if (hsts !== "") request.exchange.setHeader("strict-transport-security", hsts);
+    return next(request);
   };
 }

@@ -4,9 +4,10 @@
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
 import type { ReadWriteLoad } from "../flow-control/read-write-load.ts";
+import { isReadOnly } from "../request/request-info.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
-import { isReadOnly, tooManyRequests } from "./too-many-requests.ts";
+import { tooManyRequests } from "./too-many-requests.ts";
 
 export interface MaxInFlightOptions {
   /** 0: no limit. */
@@ -27,7 +28,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
   for (const kind of ["readOnly", "mutating"] as const) if (limits[kind] > 0) load[kind].setLimit(limits[kind]);
   return async (request, next) => {
     if (request.longRunning) return next(request);
-    const kind = isReadOnly(request) ? "readOnly" : "mutating";
+    const kind = isReadOnly(request.info) ? "readOnly" : "mutating";
     if (limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters")) {
       return tooManyRequests(metrics, request);
     }

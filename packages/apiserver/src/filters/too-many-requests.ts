@@ -1,14 +1,10 @@
+import { isReadOnly } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { countTermination, type RequestMetrics } from "./metrics.ts";
 
-const readOnlyVerbs = new Set(["get", "list", "watch"]);
-
-/** Whether the request counts as a read for load limits. */
-export const isReadOnly = ({ info }: ServerRequest): boolean => readOnlyVerbs.has(info.verb);
-
 /** Rejects a request with 429 because of overload. Source: k8s.io/apiserver pkg/server/filters/maxinflight.go tooManyRequests */
 export function tooManyRequests(metrics: RequestMetrics, request: ServerRequest): void {
-  metrics.droppedRequests.labels(isReadOnly(request) ? "readOnly" : "mutating").inc();
+  metrics.droppedRequests.labels(isReadOnly(request.info) ? "readOnly" : "mutating").inc();
   countTermination(metrics, request, "apiserver", 429);
   request.exchange.respond(
     429,

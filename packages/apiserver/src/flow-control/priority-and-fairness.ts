@@ -8,7 +8,8 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { GaugeChild } from "@coxswain/apimachinery/metrics/registry";
 import type { Filter, Handler } from "../filters/filter.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
-import { isReadOnly, tooManyRequests } from "../filters/too-many-requests.ts";
+import { tooManyRequests } from "../filters/too-many-requests.ts";
+import { isReadOnly } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Flow, FlowControl } from "./flow-control.ts";
 import type { ReadWriteLoad, RequestKind } from "./read-write-load.ts";
@@ -38,7 +39,7 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
     const flow = flowControl.flowOf(request);
     request.exchange.setHeader("x-kubernetes-pf-flowschema-uid", flow.schemaUid);
     request.exchange.setHeader("x-kubernetes-pf-prioritylevel-uid", flow.levelUid);
-    const counts = isReadOnly(request) ? readOnly : mutating;
+    const counts = isReadOnly(request.info) ? readOnly : mutating;
     const run = isWatch ? watchTask(watches) : task;
     const execute = (finish: () => void): Promise<void> => {
       const startedMs = clock.monotonic();
@@ -79,7 +80,7 @@ const nothing = (): void => {};
 function ask({ schema, queues, counted, distinguisher }: Flow, request: ServerRequest, facts: WorkFacts): Ticket | undefined {
   const work = estimateWork(request, facts);
   counted.seats.observe(maxSeats(work));
-  if (!isReadOnly(request)) counted.watchers.observe(facts.watchers(request.info));
+  if (!isReadOnly(request.info)) counted.watchers.observe(facts.watchers(request.info));
   return queues?.start({ schema, flow: distinguisher(request), work, counted, asked: request });
 }
 

@@ -1,6 +1,7 @@
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AdmissionAttributes } from "../admission/plugin.ts";
+import type { StrategyContext } from "../registry/generic/strategy.ts";
 import type { Call } from "./env.ts";
 
 /** The attributes of a write for admission plugins. */
@@ -111,4 +112,17 @@ export async function authorizeCreate(call: Call): Promise<void> {
   });
   if (decision.decision === "allow") return;
   throw forbidden(served.definition, call.name, decision.reason ?? "");
+}
+
+/** The context of strategies for this call. */
+export function strategyContext(call: Call, dryRun: boolean): StrategyContext {
+  return {
+    user: call.ctx.user,
+    namespace: call.namespace,
+    dryRun,
+    now: call.env.services.now(),
+    requestVersion: call.served.kind.version,
+    featureEnabled: call.env.services.featureEnabled,
+    warn: (text) => call.ctx.warn(text),
+  };
 }

@@ -14,9 +14,10 @@ import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types
 import { describeObject, type FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/resource.ts";
+import { strategyContext } from "./admission.ts";
 import { checkName, readBody } from "./body.ts";
 import { fromHub, toHubInTurns } from "./convert.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { withEntries, withFieldManager } from "./managed-fields.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";

@@ -1,8 +1,8 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { admissionAttributes } from "./admission.ts";
+import { admissionAttributes, strategyContext } from "./admission.ts";
 import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { toHubInTurns } from "./convert.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";

@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { admissionAttributes } from "./admission.ts";
+import { admissionAttributes, strategyContext } from "./admission.ts";
 import { readDeleteOptions } from "./delete-body.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
 import { negotiateFor } from "./response.ts";
 import { writeList } from "./write-list.ts";

@@ -7,8 +7,7 @@ import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RequestContext } from "../request/context.ts";
 import type { AggregatedApis } from "./env.ts";
-import { jsonType, negotiate, send, writeObject } from "./response.ts";
-import { checkAccept, methodNotAllowed } from "./route-types.ts";
+import { checkAccept, jsonType, methodNotAllowed, negotiate, send, writeObject } from "./response.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 

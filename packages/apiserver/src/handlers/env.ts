@@ -7,7 +7,6 @@ import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/docu
 import type { AdmissionChain } from "../admission/plugin.ts";
 import type { NodeProxy } from "../node-proxy/upstream.ts";
 import type { RegistryServices } from "../registry/generic/resource.ts";
-import type { StrategyContext } from "../registry/generic/strategy.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { ListBodies } from "./list-body.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
@@ -61,16 +60,3 @@ export interface Call {
 }
 
 export const defaultMaxBodyBytes = 3 * 1024 * 1024;
-
-/** The context of strategies for this call. */
-export function strategyContext(call: Call, dryRun: boolean): StrategyContext {
-  return {
-    user: call.ctx.user,
-    namespace: call.namespace,
-    dryRun,
-    now: call.env.services.now(),
-    requestVersion: call.served.kind.version,
-    featureEnabled: call.env.services.featureEnabled,
-    warn: (text) => call.ctx.warn(text),
-  };
-}

@@ -29,14 +29,14 @@ import { mergeInto } from "@coxswain/apimachinery/patch/strategic-merge";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/resource.ts";
+import { strategyContext } from "./admission.ts";
 import { apply } from "./apply.ts";
 import { checkName, readBody } from "./body.ts";
 import { fromHub, toHubInTurns } from "./convert.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
-import { negotiateFor, writeEntry } from "./response.ts";
-import { unsupportedByRoute } from "./route-types.ts";
+import { negotiateFor, unsupportedByRoute, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
 
 type PatchType = "json" | "merge" | "strategic";

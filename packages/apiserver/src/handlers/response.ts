@@ -9,17 +9,15 @@ import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/codec/
 import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
-import { StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
+import { genericServerResponse, StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
 import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/meta/types";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
-import { queryOf } from "../request/url.ts";
+import { queryOf } from "../request/request-info.ts";
 import type { Entry } from "../storage/storage.ts";
 import { jsonLineOf, jsonOf, objectOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
-import { wantsIndent } from "./pretty.ts";
-import { linkedEntry, withOwnLink } from "./self-link.ts";
 import {
   answerWantedAsList,
   includeObjectParam,
@@ -214,4 +212,99 @@ function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { med
   } catch {
     return { mediaType: jsonType, indent: true };
   }
+}
+
+/** Source: Go's strconv.ParseBool */
+const truths: ReadonlySet<string> = new Set(["1", "t", "T", "true", "True", "TRUE"]);
+
+/** Whether to indent JSON: ?pretty is set, or absent and the User-Agent is a browser, curl or wget. */
+export function wantsIndent(query: URLSearchParams, userAgent: string | undefined): boolean {
+  const value = query.get("pretty");
+  if (value !== null && value !== "") return truths.has(value);
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
+}
+
+/**
+ * Whether objects and lists are returned with `metadata.selfLink`, for clients older than 1.16: while the gate RemoveSelfLink is
+ * off. Never stored.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go setObjectSelfLink, namer.go
+ */
+export function namesLinks({ env }: Call): boolean {
+  return !env.services.featureEnabled("RemoveSelfLink");
+}
+
+/** The entry with its self link, if enabled. */
+export function linkedEntry(call: Call, entry: Entry): Entry {
+  return namesLinks(call) ? entry.with(withLink(call, entry.object())) : entry;
+}
+
+/** As `linkedEntry`, for an object that is not stored; without a name it has no link. */
+export function withOwnLink(call: Call, object: KubeObject): KubeObject {
+  return namesLinks(call) && (object.metadata?.name ?? "") !== "" ? withLink(call, object) : object;
+}
+
+/** The list with self links of the list and of each item, if enabled. */
+export function linkedList(call: Call, entries: Entry[]): { entries: Entry[]; selfLink?: string } {
+  if (!namesLinks(call)) return { entries };
+  const { definition } = call.served;
+  const inNamespace = definition.namespaced && call.namespace !== "" ? `/namespaces/${call.namespace}` : "";
+  return {
+    entries: entries.map((entry) => linkedEntry(call, entry)),
+    selfLink: `${rootOf(call)}${inNamespace}/${definition.resource}`,
+  };
+}
+
+function withLink(call: Call, object: KubeObject): KubeObject {
+  const { definition } = call.served;
+  const { name = "", namespace = "" } = object.metadata;
+  const inNamespace = definition.namespaced ? `/namespaces/${namespace || call.namespace}` : "";
+  const below = call.subresource === "" ? "" : `/${call.subresource}`;
+  const selfLink = `${rootOf(call)}${inNamespace}/${definition.resource}/${name}${below}`;
+  return { ...object, metadata: { ...object.metadata, selfLink } };
+}
+
+function rootOf({ served: { kind } }: Call): string {
+  return kind.group === "" ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`;
+}
+
+/**
+ * What upstream's routes produce; their check of media types runs before the handler. Only built-in resources and discovery have
+ * such routes; custom resources negotiate in their handlers.
+ * Source: go-restful 2.9 jsr311.go detectRoute and route.go matchesAccept; apiserver's service error handler
+ */
+const produced: ReadonlySet<string> = new Set(["*/*", jsonType, yamlType, protobufType]);
+/** Types of a route that only produces JSON. */
+export const onlyJson: ReadonlySet<string> = new Set(["*/*", jsonType]);
+
+/**
+ * Parameters are ignored. The only wildcard that counts is the one for all types; `text/*`, for one, does not.
+ * @throws NotAcceptable with go-restful's text when no clause of Accept names a type that the route produces
+ */
+export function checkAccept({ exchange }: RequestContext, types = produced): void {
+  const accept = exchange.headers.accept || "*/*";
+  if (types.has(accept) || accept.split(",").some((clause) => types.has(bareType(clause)))) return;
+  throw routeRefusal(406, "406: Not Acceptable");
+}
+
+/**
+ * The error for a patch's media type. Without a positive Content-Length go-restful goes on to Accept, where no route is left:
+ * 406.
+ */
+export function unsupportedByRoute({ exchange }: RequestContext): Error {
+  if (!(Number(exchange.headers["content-length"]) > 0)) return routeRefusal(406, "406: Not Acceptable");
+  return routeRefusal(415, "415: Unsupported Media Type");
+}
+
+/** The error of an existing path with an unsupported method. */
+export function methodNotAllowed(): Error {
+  return routeRefusal(405, "");
+}
+
+/** With an empty kind, so that the details are present but empty. */
+function routeRefusal(code: number, message: string): Error {
+  return genericServerResponse(code, "", { group: "", resource: "" }, "", message, 0, false);
+}
+
+function bareType(clause: string): string {
+  return (clause.split(";", 1)[0] ?? "").trim();
 }

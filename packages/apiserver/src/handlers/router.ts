@@ -26,7 +26,7 @@ import { countDeprecated } from "./metrics.ts";
 import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { checkFieldSelector, listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
-import { checkAccept, methodNotAllowed, onlyJson } from "./route-types.ts";
+import { checkAccept, methodNotAllowed, onlyJson } from "./response.ts";
 import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";

@@ -1,9 +1,3 @@
-import { subresourceCall } from "./subresource-call.ts";
-/**
- * Subresources: status and scale, which are views of the stored object, and operations with a response of their own (binding,
- * eviction, token). Streaming subresources are in `connect.ts`.
- */
-
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
@@ -21,18 +15,18 @@ import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefiniti
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import { type Entry, type EntryCodec, newUnstoredEntry } from "../storage/entry.ts";
-import { admissionAttributes } from "./admission.ts";
+import { admissionAttributes, strategyContext } from "./admission.ts";
 import { readApply } from "./apply.ts";
 import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { connect } from "./connect.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { get } from "./get.ts";
 import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
 import { checkFieldSelector, listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
-import { negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
-import { linkedList } from "./self-link.ts";
+import { linkedList, negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { subresourceCall } from "./subresource-call.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
 

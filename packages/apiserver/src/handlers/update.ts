@@ -1,10 +1,10 @@
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RegistryStore } from "../registry/generic/resource.ts";
-import { admissionAttributes, authorizeCreate } from "./admission.ts";
+import { admissionAttributes, authorizeCreate, strategyContext } from "./admission.ts";
 import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { toHubInTurns } from "./convert.ts";
-import { type Call, strategyContext } from "./env.ts";
+import type { Call } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";

@@ -20,8 +20,7 @@ import {
   protobufSize,
   varint,
 } from "./list-body.ts";
-import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
-import { linkedList } from "./self-link.ts";
+import { acceptsGzip, gzipLevel, linkedList, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";

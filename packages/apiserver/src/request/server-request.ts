@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestContext, UserInfo } from "./context.ts";
-import type { RequestInfo } from "./request-info.ts";
-import { queryOf } from "./url.ts";
+import { queryOf, type RequestInfo } from "./request-info.ts";
 import { Warnings } from "./warnings.ts";
 
 const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };

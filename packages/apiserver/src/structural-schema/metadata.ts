@@ -1,6 +1,5 @@
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -8,9 +7,8 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import { isDns1035Label } from "@coxswain/apimachinery/validation/dns";
+import { isDns1035Label, pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 import { anySchema, hasInside, isEmbedded, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

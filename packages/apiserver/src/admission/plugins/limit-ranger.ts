@@ -16,7 +16,7 @@ import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespacedLookup } from "./namespaced-lookup.ts";
+import { namespacedLookup } from "./lookups.ts";
 
 interface LimitRangeObject extends KubeObject {
   spec?: { limits?: LimitRangeItem[] };

@@ -2,7 +2,7 @@ import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./namespace-lookup.ts";
+import { namespaceLookup } from "./lookups.ts";
 
 /**
  * Creates a missing namespace when the first object in it is created.

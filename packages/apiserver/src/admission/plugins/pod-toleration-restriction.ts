@@ -9,7 +9,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
+import { type NamespaceObject, namespaceLookup } from "./lookups.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
 interface Configuration {

@@ -11,7 +11,7 @@ import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
-import { namespacedLookup } from "./namespaced-lookup.ts";
+import { namespacedLookup } from "./lookups.ts";
 import { newCharges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
 

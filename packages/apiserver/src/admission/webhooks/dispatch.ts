@@ -14,7 +14,7 @@ import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/sc
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "../plugins/namespace-lookup.ts";
+import { namespaceLookup } from "../plugins/lookups.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";

@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { generateName } from "@coxswain/apimachinery/meta/names";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 import { validateKubeFinalizer, validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { each } from "../rules.ts";
-import { nameObject } from "./name-generation.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
@@ -75,4 +75,15 @@ const oldGroups: Readonly<Record<string, string>> = {
 /** Group and kind named in the error texts of an object. Source: pkg/apis/extensions/register.go, rest.objectMetaAndKind */
 export function groupKind({ group, hubGroup, kind, resource }: ResourceDefinition): { group: string; kind: string } {
   return { group: oldGroups[`${resource}.${group}`] ?? hubGroup ?? group, kind };
+}
+
+/** Upper bound of creates tried with generated names. Source: KEP-4420 (upstream 1.23 does not retry) */
+export const generatedNameAttempts = 8;
+
+/** Sets `metadata.name` of an object that has only `generateName`. @returns true when it generated a name */
+export function nameObject(object: KubeObject): boolean {
+  const { metadata } = object;
+  if (!metadata.generateName || metadata.name) return false;
+  metadata.name = generateName(metadata.generateName);
+  return true;
 }

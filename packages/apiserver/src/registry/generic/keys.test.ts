@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isBadRequest } from "@coxswain/apimachinery/errors/predicates";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { storageKey, storagePrefix } from "./keys.ts";
 
 for (const { name, want } of [

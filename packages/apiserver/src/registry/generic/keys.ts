@@ -1,7 +1,7 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 
 /**
  * Storage key of an object, relative to the resource: `<namespace>/<name>` or `<name>`.

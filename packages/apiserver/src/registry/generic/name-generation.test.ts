@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { alreadyExists, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Storage } from "../../storage/storage.ts";
-import { generatedNameAttempts } from "./name-generation.ts";
+import { generatedNameAttempts } from "./before-create.ts";
 import { newRegistryStore } from "./store.ts";
 import type { StrategyContext } from "./strategy.ts";
 import { definitionOf } from "./testing.ts";

@@ -1,9 +1,8 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, optionalOneOf } from "../../rules.ts";

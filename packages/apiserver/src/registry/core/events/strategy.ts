@@ -1,8 +1,7 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
 import { isDns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 

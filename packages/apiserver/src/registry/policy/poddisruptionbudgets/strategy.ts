@@ -1,8 +1,7 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/path-segment";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { notAbove100Percent, positiveIntOrPercent } from "../../apps/int-or-percent.ts";
 import { validateConditions } from "../../conditions.ts";
 import { checkLabelSelector, nonNegative } from "../../field-checks.ts";

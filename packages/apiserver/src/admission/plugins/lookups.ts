@@ -1,8 +1,44 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LRUCache } from "lru-cache";
+
+export interface NamespacedLookup<T> {
+  readonly synced: boolean;
+  /**
+   * From the informer cache; when it has none for the namespace, from the API, because the first one may have just been
+   * created. An empty result is cached for 30 s.
+   */
+  in(namespace: string): Promise<readonly T[]>;
+}
+
+const mostNamespaces = 10_000;
+const emptyForMs = 30_000;
+
+/** Source: plugin/pkg/admission/limitranger/admission.go, k8s.io/apiserver pkg/admission/plugin/resourcequota/resource_access.go */
+export function namespacedLookup<T extends KubeObject>(
+  informers: InformerFactory,
+  client: Client,
+  ref: ResourceRef,
+): NamespacedLookup<T> {
+  const informer = informers.for<T>(ref);
+  const empty = new LRUCache<string, true>({ max: mostNamespaces, ttl: emptyForMs });
+  return {
+    get synced() {
+      return informer.synced;
+    },
+    async in(namespace) {
+      const known = informer.lister.inNamespace(namespace);
+      if (known.length > 0 || empty.has(namespace)) return known;
+      const { items } = await client.list<T>(ref, { namespace });
+      if (items.length === 0) empty.set(namespace, true);
+      return items;
+    },
+  };
+}
 
 export interface NamespaceObject extends KubeObject {
   status?: { phase?: string };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodePath, queryOf } from "./url.ts";
+import { decodePath, queryOf } from "./request-info.ts";
 
 for (const [path, want] of [
   ["/api/v1/pods", "/api/v1/pods"],
