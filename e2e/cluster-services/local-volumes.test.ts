@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -31,6 +32,7 @@ test("a claim gets a folder of the node that was chosen for it, and the folder g
   const part = await startLocalVolumes({
     ...addOns,
     nodeName: "n1",
+    turns: new Turns(),
     flags: { "local-volumes-dir": root } as never,
     recorder: newEventRecorder({ client, component: "local-volumes", log, clock }),
     fail(err) {

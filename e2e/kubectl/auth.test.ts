@@ -22,6 +22,11 @@ const rights: readonly { who: KubeconfigName; may: readonly string[]; mayNot: re
     may: ["list nodes", "create nodes", "create tokenreviews", "create certificatesigningrequests"],
     mayNot: ["* *", "list secrets", "list configmaps -A", "delete namespaces", "create pods --subresource=exec"],
   },
+  {
+    who: "services",
+    may: ["list services -A", "watch endpointslices -A", "list nodes", "create events"],
+    mayNot: ["* *", "list secrets -A", "list pods -A", "update services", "update nodes", "create serviceaccounts"],
+  },
 ];
 
 for (const { who, may, mayNot } of rights) {

@@ -107,7 +107,7 @@ async function survives(damage: () => Promise<void>): Promise<void> {
   await scales();
 }
 
-for (const victim of ["containerd", "service-routes"]) {
+for (const victim of ["containerd", "coxswain-services"]) {
   test(`kill -9 of ${victim}: it is started again, containers run on`, () => survives(() => kill([victim])));
 }
 

@@ -9,6 +9,7 @@ import { checkDurations, type LeaderElectionConfig } from "@coxswain/apimachiner
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -33,15 +34,18 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     return;
   }
   if (flags.cleanup) {
-    const [{ settingsOf }, { cleanUp }, { runProgram }] = await Promise.all([
+    const [{ settingsOf }, { cleanUp }, { restoreLoopbackRouting }, { runProgram }] = await Promise.all([
       import("./services/part.ts"),
       import("./services/iptables.ts"),
+      import("./services/kernel-settings.ts"),
       import("./host/run-program.ts"),
     ]);
-    return cleanUp(settingsOf(flags).prefix, runProgram);
+    await cleanUp(settingsOf(flags).prefix, runProgram);
+    return restoreLoopbackRouting(runProgram);
   }
   const clock = realClock;
-  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const clientConfig = await configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
     throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
   });
@@ -66,7 +70,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   const nodeName = flags["node-name"] || hostname().toLowerCase();
   try {
     const running = runParts({
-      ...{ parts: chosen, flags, nodeName, family, leaderElection, leadership, health, log, clock, metrics, signal },
+      ...{ parts: chosen, flags, nodeName, family, leaderElection, leadership, health, log, clock, turns, metrics, signal },
     });
     await (server === undefined ? running : Promise.race([running, server.failed]));
   } finally {

@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -20,6 +21,8 @@ export interface PartContext {
   readonly recorder: EventRecorder;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Of the process, for work that takes longer than some milliseconds. */
+  readonly turns: Turns;
   /** Shared by all parts; an existing metric of the same name is returned when a part starts again. */
   readonly metrics: MetricsRegistry;
   /** Aborted when the part has to end, also during `start`, which may then reject. */

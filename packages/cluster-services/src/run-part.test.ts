@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -24,7 +25,18 @@ function setUp(start: StartPart) {
     flush: () => Promise.resolve(),
   };
   const informers = newInformerFactory(client, { log: discardLogger, clock });
-  const base = { nodeName: "n1", flags: {} as ServicesFlags, client, informers, recorder, log: discardLogger, clock, metrics };
+  const turns = new Turns();
+  const base = {
+    turns,
+    nodeName: "n1",
+    flags: {} as ServicesFlags,
+    client,
+    informers,
+    recorder,
+    log: discardLogger,
+    clock,
+    metrics,
+  };
   const definition: PartDefinition = { name: "dns", runs: "node", onByDefault: true, rights: {}, load: async () => start };
   const ending = new AbortController();
   informers.start(ending.signal);

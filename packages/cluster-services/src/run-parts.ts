@@ -7,6 +7,7 @@ import { newEventRecorder } from "@coxswain/apimachinery/controller/event-record
 import { type LeaderElectionConfig, runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import type { LeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -29,6 +30,7 @@ export interface RunOptions {
   readonly health: PartHealth;
   readonly log: Logger;
   readonly clock: Clock;
+  readonly turns: Turns;
   readonly metrics: MetricsRegistry;
   readonly signal: AbortSignal;
 }
@@ -53,12 +55,12 @@ export async function runParts(options: RunOptions): Promise<void> {
 
 /** Clients of a part: its own rate limit, and another for events, which must not delay its work. */
 function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal" | "fail" | "informers"> {
-  const { flags, nodeName, family, clock, metrics } = options;
+  const { flags, nodeName, family, clock, turns, metrics } = options;
   const log = options.log.named(name);
   const newMember = (): Client =>
     family.member({ qps: flags["kube-api-qps"], burst: flags["kube-api-burst"], userAgent: userAgentOf(program, name) });
   const recorder = newEventRecorder({ client: newMember(), component: name, host: nodeName, log, clock });
-  return { nodeName, flags, client: newMember(), recorder, log, clock, metrics };
+  return { nodeName, flags, client: newMember(), recorder, log, clock, turns, metrics };
 }
 
 /** Works while this process holds the lease, and waits for it again when it was lost: parts of the node go on meanwhile. */

@@ -61,6 +61,7 @@ test("a second cluster gets ports and networks that the first, which is stopped,
     scheduler: 20259,
     kubelet: 20250,
     kubeletHealthz: 20248,
+    services: 20261,
   });
   assert.match(said.join("\n"), /ports that are taken are replaced: --apiserver-port 16443 \(not 6443\)/);
   assert.match(

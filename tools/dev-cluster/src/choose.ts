@@ -188,7 +188,7 @@ async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circums
   for (const name of portNames) {
     const port = wanted.ports[name];
     // Kubelet ports are not used without a node.
-    const isNeeded = wanted.withNode || !name.startsWith("kubelet");
+    const isNeeded = wanted.withNode || !(name.startsWith("kubelet") || name === "services");
     const isFixed = asked.ports?.[name] !== undefined;
     if (!isNeeded && isFixed) continue;
     const isFree = await circumstances.isPortFree(port);

@@ -3,10 +3,17 @@ import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { need } from "./commands.ts";
 import { containerdSocket } from "./containerd.ts";
 import { kubeconfigFile, pkiFile } from "./pki.ts";
+import { chainPrefix } from "./rules.ts";
 import { type Settings, withExtraArgs } from "./settings.ts";
 import type { ProcessSpec } from "./supervisor-state.ts";
 
-export const daemonNames = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
+export const daemonNames = [
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubelet",
+  "coxswain-services",
+] as const;
 export type DaemonName = (typeof daemonNames)[number];
 
 const packages: Readonly<Record<DaemonName, string>> = {
@@ -14,11 +21,15 @@ const packages: Readonly<Record<DaemonName, string>> = {
   "kube-controller-manager": "controller-manager",
   "kube-scheduler": "scheduler",
   kubelet: "node-agent",
+  "coxswain-services": "cluster-services",
 };
 
 /** The built JavaScript of a daemon. */
 export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
+
+/** The parts of coxswain-services that a cluster of one machine needs. */
+export const serviceParts = ["services"];
 
 export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
 
@@ -156,4 +167,18 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     `--tls-cert-file=${pkiFile(settings, "kubelet.crt")}`,
     `--tls-private-key-file=${pkiFile(settings, "kubelet.key")}`,
   ],
+  "coxswain-services": (settings) => {
+    const config = kubeconfigFile(settings, "services");
+    return [
+      // Each part's page says whether it is ready.
+      "--authorization-always-allow-paths=/healthz,/healthz/*",
+      `--cluster-cidr=${settings.podCidr}`,
+      "--disable=*",
+      `--enable=${serviceParts.join()}`,
+      `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
+      `--kubeconfig=${config}`,
+      `--node-name=${settings.nodeName}`,
+      `--secure-port=${settings.ports.services}`,
+    ];
+  },
 };

@@ -10,9 +10,12 @@ import { removeRemains } from "./remains.ts";
 import type { Settings } from "./settings.ts";
 import { endSupervisor } from "./supervisor-client.ts";
 
+/** What earlier versions started in place of coxswain-services. */
+export const earlierServices = "service-routes";
+
 /** Processes of one row are stopped in parallel, rows one after the other. */
 const stopOrder = [
-  ["service-routes", "kubelet", "kube-scheduler", "kube-controller-manager"],
+  ["coxswain-services", earlierServices, "kubelet", "kube-scheduler", "kube-controller-manager"],
   ["kube-apiserver"],
   ["etcd"],
 ] as const;
@@ -49,7 +52,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
 
 /** The cluster's files in the state folder, which may also contain downloads and other clusters. */
 const ofCluster = [
-  ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "cluster.json", "image.tar"],
+  ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "services.conf", "cluster.json", "image.tar"],
   ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run"],
 ];
 

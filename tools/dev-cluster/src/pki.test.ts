@@ -13,7 +13,7 @@ test("what has started before its kubeconfig was written is known by it", (t) =>
   const settings = { state };
   assert.deepEqual(withOldKubeconfig(settings), [], "nothing is there");
   const at = 1_600_000_000;
-  const write = (name: "admin" | "controller-manager" | "kubelet" | "scheduler", seconds: number): void => {
+  const write = (name: "controller-manager" | "kubelet" | "scheduler" | "services", seconds: number): void => {
     writeFileSync(kubeconfigFile(settings, name), "");
     utimesSync(kubeconfigFile(settings, name), seconds, seconds);
   };
@@ -27,12 +27,12 @@ test("what has started before its kubeconfig was written is known by it", (t) =>
       ...process("kube-controller-manager", "running"),
       ...process("kube-scheduler", "running"),
       ...process("kubelet", "stopped"),
-      ...process("service-routes", "running"),
+      ...process("coxswain-services", "running"),
     },
   });
   write("controller-manager", at - 1);
   write("scheduler", at + 1);
   write("kubelet", at + 1);
-  write("admin", at + 1);
-  assert.deepEqual(withOldKubeconfig(settings), ["kube-scheduler", "service-routes"]);
+  write("services", at + 1);
+  assert.deepEqual(withOldKubeconfig(settings), ["kube-scheduler", "coxswain-services"]);
 });

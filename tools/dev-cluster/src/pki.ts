@@ -55,7 +55,7 @@ const readersAtStart: readonly [KubeconfigName, string][] = [
   ["controller-manager", "kube-controller-manager"],
   ["scheduler", "kube-scheduler"],
   ["kubelet", "kubelet"],
-  ["admin", "service-routes"],
+  ["services", "coxswain-services"],
 ];
 
 /** Names of running processes whose kubeconfig was written after they started. */

@@ -3,9 +3,9 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 import { containerdSocket } from "./containerd.ts";
+import { serviceParts } from "./daemons.ts";
 import { pkiFile } from "./pki.ts";
 import { runningPid } from "./processes.ts";
-import { routesAreWritten } from "./service-chains.ts";
 import type { Settings } from "./settings.ts";
 
 const probeMs = 3_000;
@@ -40,7 +40,12 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
   "kube-controller-manager": (settings) => healthOf(`https://127.0.0.1:${settings.ports.controllerManager}/healthz`, selfSigned),
   "kube-scheduler": (settings) => healthOf(`https://127.0.0.1:${settings.ports.scheduler}/healthz`, selfSigned),
   kubelet: (settings) => healthOf(`http://127.0.0.1:${settings.ports.kubeletHealthz}/healthz`, {}),
-  "service-routes": async (settings) => ((await routesAreWritten(settings.id)) ? undefined : "the rules are not written yet"),
+  async "coxswain-services"(settings) {
+    const pages = serviceParts.map((part) =>
+      healthOf(`https://127.0.0.1:${settings.ports.services}/healthz/${part}`, selfSigned),
+    );
+    return (await Promise.all(pages)).find((reason) => reason !== undefined);
+  },
 };
 
 /** @returns undefined when containerd responds to the CRI Version call, else the reason. */

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { runProgram } from "@coxswain/cluster-services/host/run-program";
+import { restoreLoopbackRouting } from "@coxswain/cluster-services/services/kernel-settings";
 import { cgroupFolders, processesIn, removeCgroups, thaw } from "./cgroups.ts";
 import { type ClusterProcess, haveEnded, processesOf, shimsOf, signalAll } from "./cluster-processes.ts";
 import { tryExec } from "./commands.ts";
@@ -48,7 +50,10 @@ const kinds: readonly Remains[] = [
         ...chains.map((chain) => `chain ${chain} of iptables' table ${table}`),
         ...rules.map((rule) => `rule of iptables' table ${table}: ${rule}`),
       ]),
-    remove: (settings) => removeRules(settings.id).catch(() => {}), // reported by `find`
+    async remove(settings) {
+      await removeRules(settings.id).catch(() => {}); // reported by `find`
+      await restoreLoopbackRouting(runProgram).catch(() => {});
+    },
   },
   {
     find: (settings) => cgroupFolders(cgroupOf(settings)).map((folder) => `cgroup ${folder}`),

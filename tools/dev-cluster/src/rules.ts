@@ -1,5 +1,8 @@
 import { exec, tryExec } from "./commands.ts";
 
+/** Begins the names of all chains of the cluster's Services. */
+export const chainPrefix = (clusterId: string): string => `COX-${clusterId}-`;
+
 /** Chains and rules of a cluster in one iptables table. */
 interface TableRules {
   readonly table: string;
@@ -57,7 +60,7 @@ export async function removeRules(clusterId: string): Promise<void> {
 const isOwn =
   (clusterId: string) =>
   (chain: string): boolean =>
-    chain.startsWith(`COX-${clusterId}-`);
+    chain.startsWith(chainPrefix(clusterId));
 const chainOf = (rule: string): string => rule.split(" ")[1] ?? "";
 const targetOf = (rule: string): string | undefined => / -j (\S+)/.exec(rule)?.[1];
 /** Forwarding rules carry the ID as comment, CNI plugins' rules the name of the network. */

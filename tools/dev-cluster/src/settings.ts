@@ -18,7 +18,7 @@ export interface Settings {
   /** Six hex digits, used in the names of the cluster's bridge and chains. */
   readonly id: string;
   readonly asRoot: boolean;
-  /** Also runs containerd, the kubelet and the service routes; requires root. */
+  /** Also runs containerd, the kubelet and coxswain-services; requires root. */
   readonly withNode: boolean;
   readonly nodeName: string;
   /** Address of the API server for pods, and of the node for the API server. */
@@ -45,6 +45,7 @@ export const portNames = [
   "scheduler",
   "kubelet",
   "kubeletHealthz",
+  "services",
 ] as const;
 export type PortName = (typeof portNames)[number];
 
@@ -55,6 +56,7 @@ export const configurableProcesses = [
   "kube-controller-manager",
   "kube-scheduler",
   "kubelet",
+  "coxswain-services",
 ] as const;
 /** A process whose flags the user can extend. */
 export type ConfigurableProcess = (typeof configurableProcesses)[number];
@@ -85,6 +87,7 @@ const noExtraArgs: Choices["extraArgs"] = {
   "kube-controller-manager": [],
   "kube-scheduler": [],
   kubelet: [],
+  "coxswain-services": [],
 };
 
 /** Preferred values when the user gives none. */
@@ -103,6 +106,7 @@ export const defaultChoices = (): Choices => ({
     scheduler: 10259,
     kubelet: 10250,
     kubeletHealthz: 10248,
+    services: 10261,
   },
   extraArgs: noExtraArgs,
 });
@@ -160,8 +164,9 @@ export function newSettings(root: string, name: string, state: string, choices: 
     bridge: `cox${id}`,
     auditPolicy: choices.auditPolicy === "" ? undefined : resolve(root, choices.auditPolicy),
     etcdWithoutSync: choices.etcdWithoutSync,
-    ports: choices.ports,
-    extraArgs: choices.extraArgs,
+    // The record of an earlier version may lack what came later.
+    ports: { ...defaultChoices().ports, ...choices.ports },
+    extraArgs: { ...noExtraArgs, ...choices.extraArgs },
   };
 }
 

@@ -4,14 +4,24 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import {
+  clusterRoleBindings,
+  clusterRoles,
+  configMaps,
+  nodes,
+  roleBindings,
+  roles,
+  serviceAccounts,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { chooseParts } from "@coxswain/cluster-services/choose-parts";
+import { parts } from "@coxswain/cluster-services/parts";
+import { rightsOf } from "@coxswain/cluster-services/rights";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
 import { tryExec } from "./commands.ts";
 import { containerdProcess, importImages, writeContainerdConfig } from "./containerd.ts";
-import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
-import { down } from "./down.ts";
+import { daemonProcess, etcdProcess, programOf, serviceParts } from "./daemons.ts";
+import { down, earlierServices } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
 import { kubeconfigFile, kubeletClientName, prepareCertificates, withOldKubeconfig } from "./pki.ts";
@@ -28,7 +38,7 @@ export const processNames = (settings: Settings): string[] => [
   "kube-apiserver",
   "kube-controller-manager",
   "kube-scheduler",
-  ...(settings.withNode ? ["kubelet", "service-routes"] : []),
+  ...(settings.withNode ? ["kubelet", "coxswain-services"] : []),
 ];
 
 /**
@@ -41,6 +51,7 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
   if (running.size > 0) {
     if (await ensureSupervisor(settings)) progress.step("started the supervisor, which looks after what runs");
+    if (runningPid(settings, earlierServices) !== undefined) await stop(settings, earlierServices);
     await renewOfRunning(settings, progress, running);
   }
   if (running.size === names.length) {
@@ -127,7 +138,7 @@ async function startNode(
   begin: (...specs: ProcessSpec[]) => Promise<void>,
 ): Promise<void> {
   await watch.until("containerd answers", async () => notReadyReason(settings, "containerd"));
-  await begin(daemonProcess(settings, "kubelet"), serviceRoutesProcess(settings));
+  await begin(daemonProcess(settings, "kubelet"), daemonProcess(settings, "coxswain-services"));
   await importImages(settings);
   progress.step("images are imported");
 }
@@ -136,24 +147,6 @@ async function startNode(
 async function versionOf(program: string): Promise<{ version?: string }> {
   const version = /\d+\.\d+\.\d+\S*/.exec((await tryExec(program, ["--version"])) ?? "")?.[0];
   return version === undefined ? {} : { version };
-}
-
-function serviceRoutesProcess(settings: Settings): ProcessSpec {
-  return {
-    name: "service-routes",
-    command: process.execPath,
-    args: [
-      "-C",
-      "cox-source",
-      join(settings.root, "tools/dev-cluster/src/service-routes.ts"),
-      kubeconfigFile(settings, "admin"),
-      settings.id,
-      settings.podCidr,
-    ],
-    // Caches compiled code of its sources for later starts.
-    env: { NODE_COMPILE_CACHE: join(settings.root, ".cox", "tools", "compiled") },
-    version: kubernetesRelease.gitVersion,
-  };
 }
 
 /** Grants the API server's kubelet client access to the kubelet API, needed for exec and logs. */
@@ -168,6 +161,25 @@ async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<v
     if (!isAlreadyExists(err)) throw err;
   });
 }
+
+/** Grants coxswain-services what its parts need. */
+async function grantServices(client: Client, signal: AbortSignal): Promise<void> {
+  const chosen = chooseParts(parts, { enable: serviceParts, disable: ["*"] });
+  const lease = { leaseNamespace: "kube-system", leaseName: "coxswain-services" };
+  for (const object of rightsOf(chosen, lease)) {
+    const ref = rbacResources[object.kind as keyof typeof rbacResources];
+    const { namespace, name = "" } = object.metadata;
+    const body = { type: "apply", body: object } as const;
+    await client.patch(ref, { namespace, name }, body, { signal, fieldManager: "cox", force: true });
+  }
+}
+
+const rbacResources = {
+  ClusterRole: clusterRoles,
+  ClusterRoleBinding: clusterRoleBindings,
+  Role: roles,
+  RoleBinding: roleBindings,
+};
 
 export async function adminClient(settings: Settings): Promise<Client> {
   return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
@@ -184,6 +196,11 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
       await bindKubeletClient(client, signal);
       return undefined;
     });
+    if (settings.withNode)
+      await untilAnswered(watch, progress, "the rights of coxswain-services are granted", async (signal) => {
+        await grantServices(client, signal);
+        return undefined;
+      });
     const others = processNames(settings).filter((name) => !["etcd", "kube-apiserver"].includes(name));
     await Promise.all([
       ...others.map(answers),

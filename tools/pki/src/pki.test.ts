@@ -85,7 +85,7 @@ test("an authority without its key is never replaced: what it would have to sign
     makeMissing(plan),
     (err) =>
       err instanceof PkiError &&
-      /pki\/ca\.crt is there without its key \(an external authority\), so these cannot be made: \S+pki\/apiserver\.crt, .*kubelet\.conf; put ca\.key beside it/.test(
+      /pki\/ca\.crt is there without its key \(an external authority\), so these cannot be made: \S+pki\/apiserver\.crt, .*services\.conf; put ca\.key beside it/.test(
         err.message,
       ),
   );
@@ -226,8 +226,8 @@ test("what ends soon is renewed in place: key, names, subject, usages, mode and 
   const kept = ["pki/apiserver.key", "pki/ca.crt", "pki/ca.key", "pki/sa.key"].map((file) => read(plan, file));
   const later = start + 340 * dayMs;
   const { paths, restart } = await renewExpiring(plan, later);
-  assert.equal(paths.length, 12);
-  assert.deepEqual(restart, ["kube-controller-manager", "kube-scheduler", "kubelet"]);
+  assert.equal(paths.length, 13);
+  assert.deepEqual(restart, ["kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"]);
   const after = certificate(plan, "pki/apiserver.crt");
   assert.equal(after.validToDate.getTime(), later + 365 * dayMs);
   const said = (of: X509Certificate) => [
@@ -281,7 +281,7 @@ test("what another authority signed is not renewed: by name that is an error, el
   put(plan, "pki/apiserver.key", foreign.keyPem);
   await assert.rejects(renew(plan, { names: ["apiserver"] }), /signed by CN=elsewhere, which is no authority of this folder/);
   const { paths, skipped } = await renew(plan);
-  assert.equal(paths.length, 11);
+  assert.equal(paths.length, 12);
   assert.match(skipped.join("\n"), /^\S+apiserver\.crt \(CN=x\) cannot be renewed here/);
   assert.equal(read(plan, "pki/apiserver.crt"), foreign.certPem);
   await assert.rejects(renewExpiring(plan, Date.now() + 400 * dayMs), /apiserver\.crt .*cannot be renewed here/);
@@ -320,7 +320,7 @@ test("what has expired is named with its file, its subject and its end", async (
   await makeMissing(plan, { now: start });
   assert.deepEqual(expiredCertificates(plan, start), []);
   const expired = expiredCertificates(plan, start + 366 * dayMs);
-  assert.equal(expired.length, 12);
+  assert.equal(expired.length, 13);
   assert.ok(expired.includes(`${join(plan.folder, "pki/apiserver.crt")} (CN=kube-apiserver) expired on 2020-12-31T00:00:00Z`));
   assert.ok(expired.some((line) => line.startsWith(join(plan.folder, "scheduler.conf"))));
 });
@@ -346,7 +346,7 @@ test("check lists all, those of kubeconfigs too, and ends with 1 when one has ex
   assert.equal(well.code, 0);
   assert.match(well.lines.join("\n"), /^apiserver +2031-01-01T00:00:00Z +365d +ca +CN=kube-apiserver$/m);
   assert.match(well.lines.join("\n"), /^scheduler\.conf +2031-01-01T00:00:00Z +365d +ca +CN=system:kube-scheduler$/m);
-  assert.equal(well.lines.length, 16);
+  assert.equal(well.lines.length, 17);
   const ill = await run(plan, start + 366 * dayMs, "check");
   assert.equal(ill.code, 1);
   assert.match(ill.lines.join("\n"), /^etcd\/server +2031-01-01T00:00:00Z +expired /m);

@@ -9,7 +9,7 @@ export const authorities = {
 export type AuthorityFile = keyof typeof authorities;
 export const authorityFiles = Object.keys(authorities) as AuthorityFile[];
 
-export const kubeconfigNames = ["admin", "controller-manager", "scheduler", "kubelet"] as const;
+export const kubeconfigNames = ["admin", "controller-manager", "scheduler", "kubelet", "services"] as const;
 export type KubeconfigName = (typeof kubeconfigNames)[number];
 
 /** Contents and location of a cluster's certificates and kubeconfigs. */
@@ -99,6 +99,7 @@ export function kubeconfigs(plan: PkiPlan): KubeconfigSpec[] {
     "controller-manager": { commonName: "system:kube-controller-manager", organizations: [] },
     scheduler: { commonName: "system:kube-scheduler", organizations: [] },
     kubelet: { commonName: `system:node:${plan.nodeName}`, organizations: ["system:nodes"] },
+    services: { commonName: `system:coxswain-services:${plan.nodeName}`, organizations: ["system:coxswain-services"] },
   };
   return kubeconfigNames.map((name) => ({ name, ...users[name], server: plan.server(name) }));
 }
@@ -114,4 +115,5 @@ export const readersAtStart: Readonly<Partial<Record<string, string>>> = {
   "controller-manager.conf": "kube-controller-manager",
   "scheduler.conf": "kube-scheduler",
   "kubelet.conf": "kubelet",
+  "services.conf": "coxswain-services",
 };

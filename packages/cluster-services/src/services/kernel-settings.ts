@@ -1,7 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { RunProgram } from "../host/run-program.ts";
 
+const routeLoopback = "/proc/sys/net/ipv4/conf/all/route_localnet";
+/** Says, until the machine starts again, that the kernel routes 127.0.0.0/8 because of this program. */
+const routesLoopbackMark = "/run/coxswain-services.route_localnet";
 const bridgeCalls = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 
 /**
@@ -20,19 +23,33 @@ export async function prepareKernel({
 }): Promise<boolean> {
   set("/proc/sys/net/ipv4/ip_forward", log);
   // Else a packet from 127.0.0.1 to a node port cannot leave for its endpoint.
-  if (localhostNodePorts) set("/proc/sys/net/ipv4/conf/all/route_localnet", log);
+  if (localhostNodePorts && !isSet(routeLoopback) && set(routeLoopback, log)) writeFileSync(routesLoopbackMark, "");
   if (!existsSync(bridgeCalls)) await run("modprobe", ["br_netfilter"]).catch(() => ""); // built in, or not there
   return existsSync(bridgeCalls) && set(bridgeCalls, log);
 }
 
+const isSet = (file: string): boolean => readFileSync(file, "utf8").trim() === "1";
+
 function set(file: string, log: Logger): boolean {
   try {
-    if (readFileSync(file, "utf8").trim() !== "1") writeFileSync(file, "1");
+    if (!isSet(file)) writeFileSync(file, "1");
     return true;
   } catch (err) {
     log.error("cannot set a kernel parameter", err, { file });
     return false;
   }
+}
+
+/**
+ * Takes the routing of 127.0.0.0/8 back that `prepareKernel` turned on, when no rule is left that keeps others from it: the rules of
+ * another cluster, or of kube-proxy, may need it still.
+ */
+export async function restoreLoopbackRouting(run: RunProgram): Promise<void> {
+  if (!existsSync(routesLoopbackMark)) return;
+  const rules = await run("iptables-save", ["-t", "filter"]);
+  if (rules.includes("! -s 127.0.0.0/8 -d 127.0.0.0/8")) return;
+  writeFileSync(routeLoopback, "0");
+  rmSync(routesLoopbackMark, { force: true });
 }
 
 /** Whether the machine has IPv6 and its rules. */

@@ -51,6 +51,7 @@ export async function startServices(context: PartContext): Promise<Part> {
       masqueradedNetworks: bridgePassesRules ? [] : podCidrs.filter(isOfFamily),
       checkPeriodMs: flags["iptables-sync-period"],
       run: runProgram,
+      turns: context.turns,
       metrics: newProxyMetrics(metrics),
       ...{ log, clock },
     });

@@ -1,6 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { loopSlice } from "@coxswain/apimachinery/event-loop/loop-slice";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
@@ -23,6 +23,7 @@ export interface ServiceRulesOptions {
   /** How often the kernel is asked whether the rules are still in use. */
   readonly checkPeriodMs: number;
   readonly run: RunProgram;
+  readonly turns: Turns;
   readonly metrics: ProxyMetrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -63,7 +64,7 @@ export function newServiceRules(options: ServiceRulesOptions): ServiceRules {
     const keys = everything ? new Set([...written.keys(), ...options.keys()]) : waiting;
     waiting = new Set();
     for (const key of keys) {
-      const turn = loopSlice.next();
+      const turn = options.turns.next();
       if (turn !== undefined) await turn;
       const before = written.get(key) ?? [];
       const ports = options.portsOf(key);

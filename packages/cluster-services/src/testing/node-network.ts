@@ -1,5 +1,6 @@
 import type { TestContext } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -103,6 +104,7 @@ export function startRules(t: TestContext, node: Namespace, settings: Partial<Ru
     masqueradedNetworks: [],
     checkPeriodMs: 50,
     run: node.run,
+    turns: new Turns(),
     metrics: own,
     log: discardLogger,
     clock: realClock,

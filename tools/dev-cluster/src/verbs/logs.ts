@@ -23,7 +23,7 @@ export function logsVerb(root: string): Command {
   })
     .argument(
       "[processes...]",
-      "etcd, containerd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, service-routes",
+      "etcd, containerd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, coxswain-services",
     )
     .option("-f, --follow", "go on with what is written from now on")
     .option("--since <time>", "only what is newer: 5s, 2m, 3h", durationArgument)

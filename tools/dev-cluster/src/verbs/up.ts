@@ -40,6 +40,7 @@ const portHelp: Readonly<Record<PortName, string>> = {
   scheduler: "of the scheduler's health and metrics",
   kubelet: "of the kubelet",
   kubeletHealthz: "of the kubelet's /healthz",
+  services: "of coxswain-services' health and metrics",
 };
 
 /** `./cox up`: chooses and saves the cluster's settings, and starts what is not running. */
