@@ -64,13 +64,14 @@ export class GrpcChannel {
 
   /**
    * @param path `/etcdserverpb.KV/Txn`
+   * @param timeoutMs includes the time to connect
    * @returns the response, a view on memory that is not reused
-   * @throws GrpcError; DeadlineExceeded after `timeoutMs`, beside which an attempt to connect has its own time limit
+   * @throws GrpcError
    */
   unary(path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
     try {
       const session = this.#connector.current();
-      if (session instanceof Promise) return session.then((made) => this.#call(made, path, message, timeoutMs));
+      if (session instanceof Promise) return this.#callOnce(session, path, message, timeoutMs);
       return this.#call(session, path, message, timeoutMs);
     } catch (err) {
       return Promise.reject(err);
@@ -85,16 +86,18 @@ export class GrpcChannel {
     const until = performance.now() + timeoutMs;
     const signal = AbortSignal.timeout(timeoutMs);
     for (;;) {
+      const session = await this.#whenReady(signal);
       try {
-        const session = await abortable(Promise.resolve(this.#connector.current()), signal);
-        return await this.#call(session, path, message, Math.max(1, Math.ceil(until - performance.now())));
+        return await this.#call(session, path, message, leftUntil(until));
       } catch (err) {
-        if (signal.aborted) throw deadlineExceeded(err);
         if (!(err instanceof GrpcError && err.unprocessed)) throw err;
-        await pause(this.#connector.backoffMs, undefined, { signal }).catch(() => {});
-        if (signal.aborted) throw deadlineExceeded(err);
       }
     }
+  }
+
+  /** Waits for a connection. @throws GrpcError DeadlineExceeded after `timeoutMs`; Canceled when the channel is closed */
+  async ready(timeoutMs: number): Promise<void> {
+    await this.#whenReady(AbortSignal.timeout(timeoutMs));
   }
 
   /** Opens a stream of messages in both directions. Its handlers are never called before it is returned. */
@@ -120,6 +123,25 @@ export class GrpcChannel {
     this.#connector.close();
   }
 
+  /** A call for which a connection is being made. */
+  async #callOnce(connecting: Promise<GrpcSession>, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+    const until = performance.now() + timeoutMs;
+    const session = await abortable(connecting, AbortSignal.timeout(timeoutMs));
+    return this.#call(session, path, message, leftUntil(until));
+  }
+
+  async #whenReady(signal: AbortSignal): Promise<GrpcSession> {
+    for (;;) {
+      try {
+        return await abortable(Promise.resolve(this.#connector.current()), signal);
+      } catch (err) {
+        if (signal.aborted || !(err instanceof GrpcError && err.unprocessed)) throw err;
+        await pause(this.#connector.backoffMs, undefined, { signal }).catch(() => {});
+        if (signal.aborted) throw deadlineExceeded(err);
+      }
+    }
+  }
+
   #call(session: GrpcSession, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
     const observer = this.#calls?.(path, "unary");
     const block = this.#blocks.get(path, "grpc-timeout", `${timeoutMs}m`, observer?.traceparent);
@@ -142,13 +164,18 @@ export class GrpcChannel {
 
 const noBytes = Buffer.alloc(0);
 
-const deadlineExceeded = (cause: unknown): GrpcError =>
-  new GrpcError(grpcCodes.deadlineExceeded, "context deadline exceeded", { cause });
+/** The server has not seen the call. */
+const deadlineExceeded = (cause?: unknown): GrpcError =>
+  new GrpcError(grpcCodes.deadlineExceeded, "context deadline exceeded", { cause, unprocessed: true });
 
+const leftUntil = (until: number): number => Math.max(1, Math.ceil(until - performance.now()));
+
+/** @throws GrpcError DeadlineExceeded when `signal` is aborted first */
 function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(new Error("the deadline is over"));
+    const onAbort = (): void => reject(deadlineExceeded());
     signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    if (signal.aborted) onAbort();
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
 }

@@ -30,6 +30,7 @@ export class Connector {
   readonly #options: ConnectorOptions;
   #session: GrpcSession | undefined;
   #connecting: Promise<GrpcSession> | undefined;
+  #attempt: Attempt | undefined;
   #failures = 0;
   #notBefore = 0;
   /** Error text of the last failed attempt. */
@@ -65,12 +66,14 @@ export class Connector {
 
   close(): void {
     this.#isClosed = true;
+    this.#attempt?.abort(closedByUs);
     this.#session?.connection.destroy(new Error(closedByUs));
   }
 
   async #connect(): Promise<GrpcSession> {
     const { name, connectTimeoutMs, longestBackoffMs, firstBackoffMs } = this.#options;
     const attempt = new Attempt(this.#options, (session) => this.drop(session));
+    this.#attempt = attempt;
     try {
       const session = await attempt.start(connectTimeoutMs);
       if (this.#isClosed) {
@@ -85,6 +88,8 @@ export class Connector {
       const backoffMs = firstBackoffMs * 2 ** Math.min(this.#failures++, 10);
       this.#notBefore = performance.now() + Math.min(backoffMs, longestBackoffMs);
       throw unreachable(`cannot connect to ${name}: ${this.#reason}`, err);
+    } finally {
+      this.#attempt = undefined;
     }
   }
 }
@@ -111,7 +116,7 @@ class Attempt {
 
   /** @throws Error with the reason */
   start(timeoutMs: number): Promise<GrpcSession> {
-    this.#timer = setTimeout(() => this.#fail("timed out"), timeoutMs);
+    this.#timer = setTimeout(() => this.abort("timed out"), timeoutMs);
     try {
       const dialled = this.#options.dial();
       if (!("then" in dialled)) this.#begin(dialled);
@@ -125,6 +130,15 @@ class Attempt {
     return this.#result.promise;
   }
 
+  /** Fails the attempt unless it has succeeded. */
+  abort(reason: string): void {
+    clearTimeout(this.#timer);
+    if (this.#state !== "connecting") return;
+    this.#state = "failed";
+    this.#session?.connection.destroy(new Error(reason));
+    this.#result.reject(new Error(reason));
+  }
+
   #begin(socket: Duplex): void {
     const connection = new ClientConnection(socket, windows, {
       ready: () => this.#ready(),
@@ -133,7 +147,7 @@ class Attempt {
       closed: (reason) => {
         session.keepalive.stop();
         this.#gone(session);
-        this.#fail(reason);
+        this.abort(reason);
       },
     });
     const session: GrpcSession = {
@@ -165,13 +179,5 @@ class Attempt {
     this.#onGone(session);
   }
 
-  readonly #failed = (err: Error): void => this.#fail(err.message);
-
-  #fail(reason: string): void {
-    clearTimeout(this.#timer);
-    if (this.#state !== "connecting") return;
-    this.#state = "failed";
-    this.#session?.connection.destroy(new Error(reason));
-    this.#result.reject(new Error(reason));
-  }
+  readonly #failed = (err: Error): void => this.abort(err.message);
 }

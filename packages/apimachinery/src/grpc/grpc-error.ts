@@ -35,11 +35,14 @@ export class GrpcError extends Error {
   }
 }
 
-/** @returns `err`, or an error with code Unavailable: what failed otherwise never reached the server */
+/** @returns `err`, or an error with code Unavailable: what fails otherwise before a call is sent never reaches the server */
 export function asGrpcError(err: unknown): GrpcError {
-  if (err instanceof GrpcError) return err;
-  return new GrpcError(grpcCodes.unavailable, err instanceof Error ? err.message : String(err), {
-    cause: err,
-    unprocessed: true,
-  });
+  return err instanceof GrpcError ? err : new GrpcError(grpcCodes.unavailable, textOf(err), { cause: err, unprocessed: true });
 }
+
+/** @returns `err`, or an error with code Internal: a message that cannot be encoded or decoded */
+export function asCallError(err: unknown): GrpcError {
+  return err instanceof GrpcError ? err : new GrpcError(grpcCodes.internal, textOf(err), { cause: err });
+}
+
+const textOf = (err: unknown): string => (err instanceof Error ? err.message : String(err));

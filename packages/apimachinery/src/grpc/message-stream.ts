@@ -1,7 +1,7 @@
 import type { ClientStream, Fields, StreamEnd, StreamHandlers } from "../http2/client/stream.ts";
 import type { GrpcMethod } from "./calls.ts";
-import { GrpcError, grpcCodes } from "./grpc-error.ts";
-import { framedMessage, newMessageReader } from "./messages.ts";
+import { asCallError, GrpcError, grpcCodes } from "./grpc-error.ts";
+import { framedMessage, MessageTooLarge, newMessageReader } from "./messages.ts";
 import { codeOf, failureOf, isStatus, noFields } from "./status.ts";
 
 export interface GrpcStreamHandlers {
@@ -116,7 +116,10 @@ export class MessageStream implements StreamHandlers {
     try {
       this.#read(bytes);
     } catch (err) {
-      const failure = new GrpcError(grpcCodes.resourceExhausted, `grpc: ${(err as Error).message}`, { cause: err });
+      const failure =
+        err instanceof MessageTooLarge
+          ? new GrpcError(grpcCodes.resourceExhausted, `grpc: ${err.message}`, { cause: err })
+          : asCallError(err); // of the handler, which could not decode the message
       this.#options.observer?.handled(failure.code);
       this.#stream?.cancel();
       this.fail(failure);

@@ -2,6 +2,8 @@
 
 const headBytes = 5;
 
+export class MessageTooLarge extends Error {}
+
 /** Frames one message, uncompressed. */
 export function framedMessage(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(headBytes + message.length);
@@ -15,7 +17,7 @@ export function framedMessage(message: Uint8Array): Buffer {
  * Splits a stream of chunks into messages.
  * @param onMessage called with a view of the received bytes; the view may be kept
  * @param mostBytes upper bound of one message
- * @throws Error for a longer message
+ * @throws MessageTooLarge
  */
 export function newMessageReader(
   onMessage: (message: Buffer) => void,
@@ -32,7 +34,7 @@ export function newMessageReader(
     wanted = headBytes;
     while (rest.length >= headBytes) {
       const length = rest.readUInt32BE(1);
-      if (length > mostBytes) throw new Error(`received message larger than max (${length} vs. ${mostBytes})`);
+      if (length > mostBytes) throw new MessageTooLarge(`received message larger than max (${length} vs. ${mostBytes})`);
       wanted = headBytes + length;
       if (rest.length < wanted) break;
       onMessage(rest.subarray(headBytes, wanted));

@@ -1,5 +1,6 @@
 import { type GrpcCodeName, grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { asCallError } from "@coxswain/apimachinery/grpc/grpc-error";
 import type { MessageCodec } from "../runtime/messages.ts";
 
 /** A failed call: `rpc error: code = … desc = …`. */
@@ -14,8 +15,6 @@ export class PluginError extends Error {
 
 /** gRPC client of a node plugin (devices, volumes, plugin registration) at a unix socket. */
 export interface PluginChannel {
-  /** For streaming calls. */
-  client: Client;
   /**
    * @param method `/<package>.<Service>/<Method>`
    * @returns the decoded response and its bytes
@@ -28,32 +27,40 @@ export interface PluginChannel {
     message: object,
     timeoutMs: number,
   ): Promise<{ answer: Record<string, unknown>; bytes: Buffer }>;
+  /**
+   * A call whose response is a stream of messages. Waits `connectMs` for the plugin.
+   * @returns resolves when the stream has ended, however it ends
+   */
+  watch(method: string, request: Buffer, onMessage: (message: Buffer) => void, connectMs: number): Promise<void>;
   close(): void;
 }
 
-/** Reconnect quickly to a restarted plugin; callers retry failed calls. */
-const reconnect = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
-
 /** Creates a client for a socket. The connection is established by the first call. */
 export function newPluginChannel(socket: string, messages: MessageCodec): PluginChannel {
-  const client = new Client(`unix://${socket}`, credentials.createInsecure(), reconnect);
+  // Callers retry failed calls, and a plugin may have restarted.
+  const channel = new GrpcChannel(`unix://${socket}`, { longestBackoffMs: 1_000 });
   return {
-    client,
-    call: (method, request, response, message, timeoutMs) =>
-      new Promise((resolve, reject) => {
-        client.makeUnaryRequest(
-          method,
-          (body: object) => messages.encode(request, body),
-          (bytes: Buffer) => ({ answer: messages.decode(response, bytes), bytes }),
-          message,
-          new Metadata(),
-          { deadline: Date.now() + timeoutMs },
-          (err: ServiceError | null, answer?: { answer: Record<string, unknown>; bytes: Buffer }) => {
-            if (err === null && answer !== undefined) resolve(answer);
-            else reject(new PluginError(grpcCodeNames[err?.code ?? 2] ?? "Unknown", err?.details ?? ""));
-          },
-        );
-      }),
-    close: () => client.close(),
+    async call(method, request, response, message, timeoutMs) {
+      try {
+        const bytes = await channel.unary(method, messages.encode(request, message), timeoutMs);
+        return { answer: messages.decode(response, bytes), bytes };
+      } catch (err) {
+        throw pluginErrorOf(err);
+      }
+    },
+    async watch(method, request, onMessage, connectMs) {
+      await channel.ready(connectMs).catch(() => {}); // the stream fails for the same reason
+      await new Promise<void>((resolve) => {
+        const stream = channel.stream(method, { message: onMessage, ended: () => resolve() });
+        stream.write(request);
+        stream.end();
+      });
+    },
+    close: () => channel.close(),
   };
+}
+
+function pluginErrorOf(err: unknown): PluginError {
+  const { code, details } = asCallError(err);
+  return new PluginError(grpcCodeNames[code] ?? "Unknown", details);
 }

@@ -1,4 +1,5 @@
-import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { asGrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
 import protobuf from "protobufjs";
 import { type ProbeOutcome, probeUserAgent } from "./http.ts";
 
@@ -9,28 +10,19 @@ const statusNames = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
  * Succeeds when `grpc.health.v1.Health/Check` returns SERVING.
  * Source: pkg/probe/grpc/grpc.go, gRPC health checking protocol
  */
-export function probeGrpc(host: string, port: number, service: string, timeoutMs: number): Promise<ProbeOutcome> {
+export async function probeGrpc(host: string, port: number, service: string, timeoutMs: number): Promise<ProbeOutcome> {
   const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-  const client = new Client(where, credentials.createInsecure(), { "grpc.primary_user_agent": probeUserAgent });
-  return new Promise((resolve) => {
-    const finish = (outcome: ProbeOutcome): void => {
-      client.close();
-      resolve(outcome);
-    };
-    client.makeUnaryRequest(
-      "/grpc.health.v1.Health/Check",
-      (name: string) => Buffer.from(name === "" ? [] : protobuf.Writer.create().uint32(10).string(name).finish()),
-      readStatus,
-      service,
-      new Metadata(),
-      { deadline: Date.now() + timeoutMs },
-      (err: ServiceError | null, status: number | undefined) => {
-        if (err !== null) finish({ result: "failure", output: `service unhealthy (responded with "${err.details}")` });
-        else if (status === serving) finish({ result: "success", output: "service healthy" });
-        else finish({ result: "failure", output: `service unhealthy (responded with "${statusNames[status ?? 0] ?? status}")` });
-      },
-    );
-  });
+  const channel = new GrpcChannel(where, { userAgent: probeUserAgent });
+  const request = service === "" ? Buffer.alloc(0) : Buffer.from(protobuf.Writer.create().uint32(10).string(service).finish());
+  try {
+    const status = readStatus(await channel.unary("/grpc.health.v1.Health/Check", request, timeoutMs));
+    if (status === serving) return { result: "success", output: "service healthy" };
+    return { result: "failure", output: `service unhealthy (responded with "${statusNames[status] ?? status}")` };
+  } catch (err) {
+    return { result: "failure", output: `service unhealthy (responded with "${asGrpcError(err).details}")` };
+  } finally {
+    channel.close();
+  }
 }
 
 function readStatus(bytes: Buffer): number {

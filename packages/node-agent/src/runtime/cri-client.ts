@@ -1,5 +1,6 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { asCallError } from "@coxswain/apimachinery/grpc/grpc-error";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
 import { newMessageCodec } from "./messages.ts";
 import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
@@ -16,12 +17,14 @@ export interface CriClientOptions {
 }
 
 const maxMessageBytes = 16 * 1024 * 1024;
+/** Source: google.golang.org/grpc minConnectTimeout */
+const connectTimeoutMs = 20_000;
 /** Deadline of image pulls and of commands without timeout. */
 const longestCallMs = 6 * 60 * 60 * 1000;
 type ApiVersion = "v1" | "v1alpha2";
 
 interface Service {
-  channel: Client;
+  channel: GrpcChannel;
   name: keyof typeof criServices;
   version: ApiVersion | undefined;
 }
@@ -201,13 +204,8 @@ export function socketPath(endpoint: string): string {
   return path;
 }
 
-function openChannel(endpoint: string): Client {
-  return new Client(`unix://${socketPath(endpoint)}`, credentials.createInsecure(), {
-    "grpc.max_receive_message_length": maxMessageBytes,
-    "grpc.max_send_message_length": maxMessageBytes,
-    "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 3_000,
-  });
+function openChannel(endpoint: string): GrpcChannel {
+  return new GrpcChannel(`unix://${socketPath(endpoint)}`, { mostMessageBytes: maxMessageBytes, connectTimeoutMs });
 }
 
 const codec = newMessageCodec(criMessages, criEnums);
@@ -222,27 +220,20 @@ export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri
   return codec.decode(name, bytes) as Cri<N>;
 }
 
-function unary<Q extends CriMessageName, A extends CriMessageName>(
-  channel: Client,
+async function unary<Q extends CriMessageName, A extends CriMessageName>(
+  channel: GrpcChannel,
   path: string,
   requestType: Q,
   responseType: A,
   request: CriInput<Q>,
   timeoutMs: number,
 ): Promise<Cri<A>> {
-  return new Promise((resolve, reject) => {
-    channel.makeUnaryRequest(
-      path,
-      (message: CriInput<Q>) => encodeCri(requestType, message),
-      (bytes: Buffer) => decodeCri(responseType, bytes),
-      request,
-      { deadline: Date.now() + timeoutMs },
-      (err: ServiceError | null, answer: Cri<A> | undefined) => {
-        if (err !== null) reject(new RuntimeError(grpcCodeNames[err.code] ?? "Unknown", err.details || err.message));
-        else resolve(answer as Cri<A>);
-      },
-    );
-  });
+  try {
+    return decodeCri(responseType, await channel.unary(path, encodeCri(requestType, request), timeoutMs));
+  } catch (err) {
+    const { code, details } = asCallError(err);
+    throw new RuntimeError(grpcCodeNames[code] ?? "Unknown", details);
+  }
 }
 
 function present<T>(value: T | null, what: string): T {

@@ -1,4 +1,3 @@
-import type { ClientReadableStream } from "@grpc/grpc-js";
 import { newPluginChannel } from "../../plugins/plugin-channel.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
@@ -22,26 +21,17 @@ const allocateMs = 10 * 60_000;
 /** Creates a client for the plugin at `socket`; nothing is sent before the first call. */
 export function newPluginClient(socket: string): PluginClient {
   const channel = newPluginChannel(socket, pluginMessages);
-  const { client } = channel;
   const call = (method: string, request: string, response: string, message: object, timeoutMs: number) =>
     channel.call(`/v1beta1.DevicePlugin/${method}`, request, response, message, timeoutMs);
 
   return {
-    watch: (onDevices) =>
-      new Promise((resolve) => {
-        client.waitForReady(Date.now() + connectMs, (err) => {
-          if (err !== undefined) return resolve();
-          const stream: ClientReadableStream<{ devices: PluginDevice[] }> = client.makeServerStreamRequest(
-            "/v1beta1.DevicePlugin/ListAndWatch",
-            (body: object) => pluginMessages.encode("Empty", body),
-            (bytes: Buffer) => pluginMessages.decode("ListAndWatchResponse", bytes) as unknown as { devices: PluginDevice[] },
-            {},
-          );
-          stream.on("data", ({ devices }) => onDevices(devices));
-          stream.on("error", () => resolve());
-          stream.on("end", () => resolve());
-        });
-      }),
+    watch(onDevices) {
+      const onMessage = (bytes: Buffer): void => {
+        const { devices } = pluginMessages.decode("ListAndWatchResponse", bytes) as unknown as { devices: PluginDevice[] };
+        onDevices(devices);
+      };
+      return channel.watch("/v1beta1.DevicePlugin/ListAndWatch", pluginMessages.encode("Empty", {}), onMessage, connectMs);
+    },
     async options() {
       const { answer } = await call("GetDevicePluginOptions", "Empty", "DevicePluginOptions", {}, connectMs);
       return answer as unknown as PluginOptions;
@@ -67,6 +57,6 @@ export function newPluginClient(socket: string): PluginClient {
     async preStart(devicesIDs) {
       await call("PreStartContainer", "PreStartContainerRequest", "PreStartContainerResponse", { devicesIDs }, preStartMs);
     },
-    close: channel.close,
+    close: () => channel.close(),
   };
 }
