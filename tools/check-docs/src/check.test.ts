@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { checkCompatibility, checkReasons, ruleIds } from "./check.ts";
 import { hasTest } from "./test-names.ts";
 
-const head = "| id | what holds | state | proof |\n|---|---|---|---|\n";
-const all = ruleIds.map((id) => `| ${id} | something | not yet | |\n`).join("");
+const head = "section\tid\twhat holds\tstate\tproof\n";
+const all = ruleIds.map((id) => `Rules\t${id}\tsomething\tnot yet\t\n`).join("");
 const files: Record<string, string> = { "a.test.ts": 'test("it does", () => {});' };
-const check = (markdown: string): string[] =>
-  checkCompatibility(markdown, {
+const check = (table: string, page = ""): string[] =>
+  checkCompatibility(table, page, {
     sections: {
       Controllers: [
         { name: "job", built: false },
@@ -16,44 +16,43 @@ const check = (markdown: string): string[] =>
     },
     read: (path) => files[path],
   });
-const controllers = "\n## Controllers\n\n| controller | state | proof |\n|---|---|---|\n";
-const good = `${head}${all}${controllers}| \`job\` | not yet | |\n| \`deployment\` | works | [a](../a.test.ts) "it does" |\n`;
+const good = `${head}${all}Controllers\tjob\ton\tnot yet\t\nControllers\tdeployment\ton\tworks\ta.test.ts "it does"\n`;
 
 test("has nothing to say about a document that is right", () => assert.deepEqual(check(good), []));
 
 for (const { name, from, to, want } of [
-  { name: "a missing row", from: "| R007 | something | not yet | |\n", to: "", want: /R007 is there 0 times/ },
-  { name: "a row that is there twice", from: "| R007 |", to: "| R008 |", want: /R008 is there 2 times/ },
-  { name: "a row of no rule", from: "| R007 |", to: "| R999 |", want: /there is no rule R999/ },
+  { name: "a missing row", from: "Rules\tR007\tsomething\tnot yet\t\n", to: "", want: /R007 is there 0 times/ },
+  { name: "a row that is there twice", from: "\tR007\t", to: "\tR008\t", want: /R008 is there 2 times/ },
+  { name: "a row of no rule", from: "\tR007\t", to: "\tR999\t", want: /there is no rule R999/ },
   {
     name: "a state that is none",
-    from: "| R007 | something | not yet |",
-    to: "| R007 | something | yes |",
-    want: /:9: R007: the state/,
+    from: "R007\tsomething\tnot yet",
+    to: "R007\tsomething\tyes",
+    want: /:8: R007: the state/,
   },
   {
     name: "a claim without proof",
-    from: "| R007 | something | not yet |",
-    to: "| R007 | something | works |",
+    from: "R007\tsomething\tnot yet",
+    to: "R007\tsomething\tworks",
     want: /no test is named/,
   },
-  { name: "a proof that is no file", from: "../a.test.ts", to: "../b.test.ts", want: /there is no b\.test\.ts/ },
+  { name: "a proof that is no file", from: "a.test.ts", to: "b.test.ts", want: /there is no b\.test\.ts/ },
   { name: "a proof that is no test", from: '"it does"', to: '"it did"', want: /has no test "it did"/ },
   {
     name: "a row that says something else than its rule",
-    from: "| `job` | not yet | |",
-    to: "| `job` | partly: x | R007 |",
+    from: "job\ton\tnot yet\t",
+    to: "job\ton\tpartly: x\tR007",
     want: /R007 says "not yet"/,
   },
   {
     name: "a controller that was built meanwhile",
-    from: '| works | [a](../a.test.ts) "it does" |',
-    to: "| not yet | |",
+    from: 'works\ta.test.ts "it does"',
+    to: "not yet\t",
     want: /deployment is built by now/,
   },
-  { name: "a controller that is not built", from: "| `job` | not yet |", to: "| `job` | partly: x |", want: /job is not built/ },
-  { name: "a controller without a row", from: "| `job` | not yet | |\n", to: "", want: /job is there 0 times/ },
-  { name: "a controller that nobody knows", from: "`job`", to: "`jobs`", want: /knows no jobs/ },
+  { name: "a controller that is not built", from: "job\ton\tnot yet", to: "job\ton\tpartly: x", want: /job is not built/ },
+  { name: "a controller without a row", from: "Controllers\tjob\ton\tnot yet\t\n", to: "", want: /job is there 0 times/ },
+  { name: "a controller that nobody knows", from: "\tjob\t", to: "\tjobs\t", want: /knows no jobs/ },
 ]) {
   test(`finds ${name}`, () => {
     const problems = check(good.replace(from, to));

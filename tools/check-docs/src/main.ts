@@ -24,7 +24,7 @@ const checkReferences = newReferenceCheck({
   scripts: Object.keys(JSON.parse(read("package.json")).scripts),
 });
 const problems = [
-  ...checkCompatibility(read("docs/compatibility.md"), {
+  ...checkCompatibility(read("docs/compatibility.tsv"), read("docs/compatibility.md"), {
     sections: {
       Controllers: known(catalogue),
       "Admission plugins": known(pluginCatalogue),
