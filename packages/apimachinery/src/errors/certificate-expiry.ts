@@ -4,7 +4,7 @@ import type { X509Certificate } from "node:crypto";
 export const subjectText = (certificate: X509Certificate): string => (certificate.subject ?? "").split("\n").join(", ");
 
 /** RFC 3339 without fraction, e.g. `2026-01-02T03:04:05Z`. */
-export const secondsText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+const secondsText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 
 /**
  * Error text of Go's crypto/x509 for a certificate that is not valid at the given time, with its subject.

@@ -95,7 +95,7 @@ function withField({ field }: FieldError, body: string): string {
 }
 
 /** The error without its field, as in StatusCause messages. */
-export function fieldErrorBody(error: FieldError): string {
+function fieldErrorBody(error: FieldError): string {
   const title = titles[error.type];
   const showsValue =
     error.type !== "FieldValueRequired" &&

@@ -60,15 +60,11 @@ export function cidrContains(cidr: string, ip: string): boolean {
 }
 
 /** Shortest form of an IPv6 address. @throws TypeError for an invalid address */
-export function canonicalIpv6(ip: string): string {
+function canonicalIpv6(ip: string): string {
   return new URL(`http://[${ip}]/`).hostname.slice(1, -1);
 }
 
-/** The IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`); undefined for others. */
-export function mappedIpv4(ip: string): string | undefined {
-  return isIPv4(ip) ? undefined : mappedIn(canonicalIpv6(ip));
-}
-
+/** The IPv4 address of an IPv4-mapped IPv6 address in its shortest form (`::ffff:192.0.2.1`); undefined for others. */
 function mappedIn(canonical: string): string | undefined {
   const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
   if (!match) return undefined;

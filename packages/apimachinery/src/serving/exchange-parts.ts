@@ -7,7 +7,7 @@ export type HeaderValue = string | number | string[];
 type Header = [name: string, value: HeaderValue];
 
 /** Headers that filters set before the response is known. Names are in lower case. A list, because there are few. */
-export class ResponseHeaders {
+class ResponseHeaders {
   readonly #headers: Header[] = [];
 
   set(name: string, value: string | string[]): void {

@@ -118,7 +118,7 @@ const identityPollMs = 100;
 const repeatMs = 600_000;
 
 /** Sorted, so that all servers choose the same name for a shared resource. */
-export function storedResources(definitions: readonly ResourceDefinition[]): StoredResource[] {
+function storedResources(definitions: readonly ResourceDefinition[]): StoredResource[] {
   const byPlace = Map.groupBy(
     definitions.toSorted((a, b) => compare(a.group, b.group) || compare(a.resource, b.resource)),
     (definition) => definition.storageFolder ?? definition.resource,

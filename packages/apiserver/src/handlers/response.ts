@@ -239,7 +239,7 @@ export function linkedEntry(call: Call, entry: Entry): Entry {
 }
 
 /** As `linkedEntry`, for an object that is not stored; without a name it has no link. */
-export function withOwnLink(call: Call, object: KubeObject): KubeObject {
+function withOwnLink(call: Call, object: KubeObject): KubeObject {
   return namesLinks(call) && (object.metadata?.name ?? "") !== "" ? withLink(call, object) : object;
 }
 

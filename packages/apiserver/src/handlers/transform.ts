@@ -80,7 +80,7 @@ export function rowJson(served: ServedResource, entry: Entry, options: TableOpti
 }
 
 /** The entry's metadata as PartialObjectMetadata JSON, memoized. */
-export function partialMetadataJson(entry: Entry, metaVersion: string): string {
+function partialMetadataJson(entry: Entry, metaVersion: string): string {
   return entry.memo(`metadata:${metaVersion}`, () => {
     const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
     return encodeJsonText(partialMetadata(entry.object(), metaVersion), kind);

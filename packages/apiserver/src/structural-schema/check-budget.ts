@@ -27,7 +27,7 @@ export class CheckBudget {
 }
 
 /** About 2 s; enough for an object of the maximum request size with a pattern or a few alternatives for each value. */
-export const mostUnits = 2_000_000;
+const mostUnits = 2_000_000;
 
 /** About 0.5 ms. */
 const unitsPerStep = 500;

@@ -5,7 +5,7 @@ import { headerBytes, types } from "./protocol.ts";
 import type { ResourceRecord } from "./reply.ts";
 
 /** TTL of all records of the cluster: changes are to be seen soon. */
-export const clusterTtl = 5;
+const clusterTtl = 5;
 
 const ownerBytes = 3;
 /** Behind owner, type, class and TTL. */

@@ -87,7 +87,7 @@ export async function startDns(context: PartContext): Promise<Part> {
 }
 
 /** The first address of each family. */
-export function internalAddresses({ status }: Node): string[] {
+function internalAddresses({ status }: Node): string[] {
   const all = (status?.addresses ?? []).filter(({ type }) => type === "InternalIP").map(({ address }) => address);
   const first = [all.find(isIPv4), all.find((address) => !isIPv4(address))];
   return first.filter((address) => address !== undefined);
@@ -97,7 +97,7 @@ export function internalAddresses({ status }: Node): string[] {
  * The tenth address of the range of cluster IPs, as kubeadm and most installers choose it; the first is the API server's.
  * @throws Error without a Service kubernetes
  */
-export function tenthAddress(kubernetes: Service | undefined): string {
+function tenthAddress(kubernetes: Service | undefined): string {
   const first = kubernetes?.spec?.clusterIP;
   if (!first) throw new Error("there is no Service default/kubernetes yet, from which --cluster-dns follows");
   return bigIntToIp(ipToBigInt(first) + 9n, isIPv4(first) ? 4 : 6);

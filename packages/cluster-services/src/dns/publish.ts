@@ -14,8 +14,8 @@ import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, services } from "@coxswain/apimachinery/schema/kinds/resources";
 
-export const dnsNamespace = "kube-system";
-export const dnsServiceName = "kube-dns";
+const dnsNamespace = "kube-system";
+const dnsServiceName = "kube-dns";
 const serviceKey = `${dnsNamespace}/${dnsServiceName}`;
 const manager = "coxswain-services";
 const managedBy = { "endpointslice.kubernetes.io/managed-by": manager };

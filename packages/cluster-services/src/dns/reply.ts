@@ -23,7 +23,7 @@ export interface Reply {
 }
 
 /** Longest UDP response, whatever the client allows: more would be fragmented on some networks. Source: DNS Flag Day 2020 */
-export const mostUdpBytes = 1232;
+const mostUdpBytes = 1232;
 export const mostTcpBytes = 65_535;
 const plainUdpBytes = 512;
 export const optBytes = 11;

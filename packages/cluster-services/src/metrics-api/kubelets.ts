@@ -8,7 +8,7 @@ import { type NodeSamples, parseSamples } from "./samples.ts";
 import type { UsageStore } from "./usage-store.ts";
 
 /** Where a node's kubelet answers: `https://192.0.2.1:10250`. @returns undefined while the Node does not say so */
-export function kubeletUrl({ status }: Node): string | undefined {
+function kubeletUrl({ status }: Node): string | undefined {
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port;
   const addresses = status?.addresses ?? [];
   const address = preferred.map((wanted) => addresses.find(({ type }) => type === wanted)?.address).find(Boolean);

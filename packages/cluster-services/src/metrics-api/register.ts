@@ -21,7 +21,7 @@ export interface Registration {
 }
 
 /** Who serves the metrics API already, instead of this program; undefined: nobody, or this program elsewhere. */
-export function otherServer(existing: APIService | undefined): string | undefined {
+function otherServer(existing: APIService | undefined): string | undefined {
   if (existing === undefined) return undefined;
   const { service } = existing.spec ?? {};
   if (service === undefined) return "the API server itself"; // e.g. a custom resource

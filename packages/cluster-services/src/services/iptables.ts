@@ -38,7 +38,7 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
 }
 
 /** Pure: the chains of a table with the prefix. @param saved output of `iptables-save` */
-export const chainsIn = (saved: string, prefix: string): string[] =>
+const chainsIn = (saved: string, prefix: string): string[] =>
   [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string).filter((chain) => chain.startsWith(prefix));
 
 /** Pure: input for `restore` that adds the jumps, before all other rules. */

@@ -33,7 +33,7 @@ export function groupErrors(
 }
 
 /** Compares MCS levels regardless of the order of categories: `s0:c1,c2` equals `s0:c2,c1`. */
-export function isSameLevel(a: string, b: string): boolean {
+function isSameLevel(a: string, b: string): boolean {
   const sorted = (level: string): string => {
     const at = level.indexOf(":");
     if (at < 0) return level;

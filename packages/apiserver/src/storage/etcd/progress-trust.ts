@@ -24,7 +24,7 @@ const firstTruePatch: Readonly<Record<number, number>> = { 4: 31, 5: 13 };
 const newestWithUntrue = 5;
 
 /** @param version as reported by the member; undefined when it is unreachable */
-export function repliesTruly(version: string | undefined): boolean {
+function repliesTruly(version: string | undefined): boolean {
   const [, major, minor, patch] = (/^(\d{1,6})\.(\d{1,6})\.(\d{1,6})$/.exec(version ?? "") ?? []).map(Number);
   if (major !== 3 || minor === undefined || patch === undefined) return false;
   return minor > newestWithUntrue || patch >= (firstTruePatch[minor] ?? Number.POSITIVE_INFINITY);

@@ -153,7 +153,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
 }
 
 /** Pure: the CSINode entry of a driver. */
-export function describeDriver(name: string, info: Awaited<ReturnType<CsiClient["info"]>>): CSINodeDriver {
+function describeDriver(name: string, info: Awaited<ReturnType<CsiClient["info"]>>): CSINodeDriver {
   return {
     name,
     nodeID: info.nodeId,
