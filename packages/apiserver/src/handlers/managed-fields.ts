@@ -134,8 +134,6 @@ export async function withoutEntriesWhenTooLarge<T>(turns: Turns, write: () => P
   }
 }
 
-const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
-
 /**
  * Computes with the field manager of the call's endpoint.
  * @param compute may run several times when conversions call a webhook
@@ -150,15 +148,7 @@ export function withFieldManager<T>(call: Call, compute: (manager: FieldManager)
 
 /** The field manager of the endpoint: the resource or subresource, in the request's version. */
 function fieldManagerOf(call: Call): FieldManager {
-  const { served, subresource } = call;
-  const known = managers.get(served) ?? new Map<string, FieldManager>();
-  managers.set(served, known);
-  let manager = known.get(subresource);
-  if (manager === undefined) {
-    manager = newManager(call, undefined);
-    known.set(subresource, manager);
-  }
-  return manager;
+  return call.served.fieldManagers.getOrInsertComputed(call.subresource, () => newManager(call, undefined));
 }
 
 function newManager({ env, served, subresource }: Call, converted: Converted | undefined): FieldManager {
@@ -220,7 +210,7 @@ function inVersion(env: HandlerEnv, served: ServedResource, apiVersion: string):
   const version = gv.group === definition.group ? definition.versions.find((one) => one.version === gv.version) : undefined;
   if (version === undefined) return undefined;
   const kind = { ...gv, kind: definition.kind };
-  return { ...served, version, kind, isHub: formatGroupVersion(served.hubKind) === apiVersion };
+  return { ...served, version, kind, isHub: formatGroupVersion(served.hubKind) === apiVersion, fieldManagers: new Map() };
 }
 
 function sameHub(a: ServedResource, b: ServedResource): boolean {

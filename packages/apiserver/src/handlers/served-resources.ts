@@ -1,4 +1,5 @@
 import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 
 /** One resource in one served version, as verb handlers use it. */
@@ -13,6 +14,8 @@ export interface ServedResource {
   readonly hubKind: GroupVersionKind;
   /** Whether the entry's own JSON is in this version. */
   readonly isHub: boolean;
+  /** The field managers of its endpoints by subresource, `""` for its own; each is made for the first write. */
+  readonly fieldManagers: Map<string, FieldManager>;
 }
 
 /**
@@ -51,6 +54,7 @@ export function newServedResources(): ServedResources {
         kind: { group: definition.group, version: version.version, kind: definition.kind },
         hubKind: { group: hubGroup, version: definition.hub, kind: definition.kind },
         isHub: hubGroup === definition.group && definition.hub === version.version,
+        fieldManagers: new Map(),
       });
       generation++;
     },
