@@ -50,7 +50,7 @@ export function customResourceStrategy(input: StrategyInput): Strategy<Unstructu
       yield;
       if (schema !== undefined) addErrors(errors, embeddedResourceFaults(next, schema, "", false));
       yield;
-      addErrors(errors, newlyRepeated(next, current, schema));
+      addErrors(errors, yield* newlyRepeated(next, current, schema));
       yield;
       addErrors(errors, yield* checkRules(next));
       return errors;
@@ -78,7 +78,7 @@ export function customResourceStatusStrategy(input: StrategyInput): Strategy<Uns
       const errors = yield* valueFaults(next, schema);
       addErrors(errors, scaleStatusFaults(next, scale));
       yield;
-      addErrors(errors, newlyRepeated(next, current, schema));
+      addErrors(errors, yield* newlyRepeated(next, current, schema));
       yield;
       addErrors(errors, yield* checkRules(next));
       return errors;
@@ -105,8 +105,9 @@ function* valueFaults(object: KubeObject, schema: Schema | undefined): Steps<Fie
 }
 
 /** Ratcheting: no errors when the stored object already has duplicate items. */
-function newlyRepeated(next: KubeObject, current: KubeObject | undefined, schema: Schema | undefined): FieldError[] {
-  return current !== undefined && repeatedItems(current, schema).length > 0 ? [] : repeatedItems(next, schema);
+function* newlyRepeated(next: KubeObject, current: KubeObject | undefined, schema: Schema | undefined): Steps<FieldError[]> {
+  if (current !== undefined && (yield* repeatedItems(current, schema)).length > 0) return [];
+  return yield* repeatedItems(next, schema);
 }
 
 function specReplicasFaults(object: KubeObject, scale: CustomResourceSubresourceScale | undefined): FieldError[] {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { applySchema, unknownFields } from "./apply.ts";
 import { dropNulls, fillDefaults } from "./defaults.ts";
 import { repeatedItems } from "./list-items.ts";
@@ -81,6 +82,12 @@ test("metadata that is none is refused, and unknown parts of it go", () => {
   assert.throws(() => applySchema({ ...object, metadata: { labels: { a: 1 } } } as never, application), { code: 400 });
 });
 
+test("no more unknown fields are named than a response has room for", () => {
+  const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`f${at}`, 1]));
+  const schema = { type: "object", properties: { list: { type: "array", items: { type: "object", properties: {} } } } };
+  assert.equal(unknownFields({ list: [fields, fields], ...fields }, schema as never).length, 100);
+});
+
 for (const { name, schema, value, want } of [
   { name: "a set of scalars", schema: { "x-kubernetes-list-type": "set" }, value: ["a", "b", "a", "a"], want: ["l[2]"] },
   { name: "a set of objects", schema: { "x-kubernetes-list-type": "set" }, value: [{ a: 1 }, { a: 1 }], want: ["l[1]"] },
@@ -99,7 +106,7 @@ for (const { name, schema, value, want } of [
   { name: "an atomic list", schema: {}, value: ["a", "a"], want: [] },
 ]) {
   test(`what is there twice: ${name}`, () => {
-    const errors = repeatedItems({ l: value }, { properties: { l: schema } } as never);
+    const errors = atOnce(repeatedItems({ l: value }, { properties: { l: schema } } as never));
     assert.deepEqual(
       errors.map(({ field }) => field),
       want,

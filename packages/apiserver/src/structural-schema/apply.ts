@@ -66,19 +66,32 @@ function replaceFields(object: KubeObject, pruned: unknown): void {
   for (const [name, value] of Object.entries(kept)) put(fields, name, value);
 }
 
-/** Paths of the fields that pruning removes: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
-export function unknownFields(value: unknown, schema: Schema | undefined, path = "", isResource = true): string[] {
+/** Paths reported for one object, as for built-in kinds: each becomes a header of the response. */
+const mostUnknown = 100;
+
+/** Paths of the fields that pruning removes, at most 100: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
+export function unknownFields(value: unknown, schema: Schema | undefined): string[] {
+  const found: string[] = [];
+  collectUnknown(value, schema, "", true, found);
+  return found;
+}
+
+function collectUnknown(value: unknown, schema: Schema | undefined, path: string, isResource: boolean, found: string[]): void {
+  if (found.length >= mostUnknown) return;
   if (Array.isArray(value)) {
     const items = schema && (itemsOf(schema) ?? (isPreserving(schema) ? schema : undefined));
-    return value.flatMap((item, i) => unknownFields(item, items, `${path}[${i}]`, items !== undefined && isEmbedded(items)));
+    for (const [i, item] of value.entries()) {
+      collectUnknown(item, items, `${path}[${i}]`, items !== undefined && isEmbedded(items), found);
+    }
+    return;
   }
-  if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([name, field]) => {
+  if (!isJsonObject(value)) return;
+  for (const name of Object.keys(value)) {
+    if (found.length >= mostUnknown) return;
+    if (isResource && metaFields.includes(name)) continue;
     const at = path === "" ? name : `${path}.${name}`;
-    if (isResource && metaFields.includes(name)) return [];
     const below = schema && (propertyOf(schema, name) ?? additionalOf(schema));
-    if (below !== undefined) return unknownFields(field, below, at, isEmbedded(below));
-    if (schema?.additionalProperties === true || (schema !== undefined && isPreserving(schema))) return [];
-    return [at];
-  });
+    if (below !== undefined) collectUnknown(value[name], below, at, isEmbedded(below), found);
+    else if (schema?.additionalProperties !== true && (schema === undefined || !isPreserving(schema))) found.push(at);
+  }
 }

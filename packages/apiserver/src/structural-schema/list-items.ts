@@ -5,17 +5,24 @@
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { addErrors, duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";
 
+/** Items that are compared in one step. */
+const stepItems = 1024;
+
 /** Errors for duplicate items in the value and everything below it. */
-export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {
+export function* repeatedItems(value: unknown, schema: Schema | undefined, path = ""): Steps<FieldError[]> {
   if (schema === undefined) return [];
   if (Array.isArray(value)) {
-    const errors = ownFaults(value, schema, path);
+    const errors = yield* ownFaults(value, schema, path);
     const items = itemsOf(schema);
     if (items === undefined || !hasInside(items)) return errors;
-    for (const [i, item] of value.entries()) addErrors(errors, repeatedItems(item, items, index(path, i)));
+    for (const [i, item] of value.entries()) {
+      addErrors(errors, yield* repeatedItems(item, items, index(path, i)));
+      if (i % stepItems === stepItems - 1) yield;
+    }
     return errors;
   }
   if (!isJsonObject(value)) return [];
@@ -23,19 +30,21 @@ export function repeatedItems(value: unknown, schema: Schema | undefined, path =
   for (const [name, part, isAdditional] of knownFields(value, schema)) {
     const field = value[name];
     if (typeof field !== "object" || field === null) continue;
-    addErrors(errors, repeatedItems(field, part, isAdditional ? mapKey(path, name) : child(path, name)));
+    addErrors(errors, yield* repeatedItems(field, part, isAdditional ? mapKey(path, name) : child(path, name)));
   }
   return errors;
 }
 
-function ownFaults(list: readonly unknown[], schema: Schema, path: string): FieldError[] {
+function* ownFaults(list: readonly unknown[], schema: Schema, path: string): Steps<FieldError[]> {
   const type = schema["x-kubernetes-list-type"];
-  if (type === "set") return repeated(list).map((i) => duplicate(index(path, i), list[i]));
+  if (type === "set") return (yield* repeated(list)).map((i) => duplicate(index(path, i), list[i]));
   if (type !== "map") return [];
   const wrong = list.findIndex((item) => item !== null && !isJsonObject(item));
   if (wrong >= 0) return [invalidValue(index(path, wrong), list[wrong], "must be an object for an array of list-type map")];
+  yield;
   const keys = list.map((item) => keyOf(item, schema["x-kubernetes-list-map-keys"] ?? []));
-  return repeated(keys).map((i) => duplicate(index(path, i), keys[i]));
+  yield;
+  return (yield* repeated(keys)).map((i) => duplicate(index(path, i), keys[i]));
 }
 
 /** Identity of an item in a map list; keys that the item lacks are left out. */
@@ -45,12 +54,15 @@ function keyOf(item: unknown, names: readonly string[]): Record<string, unknown>
 }
 
 /** Index of the second occurrence of each duplicate value. */
-function repeated(values: readonly unknown[]): number[] {
+function* repeated(values: readonly unknown[]): Steps<number[]> {
   const times = new Map<string, number>();
-  return values.flatMap((value, i) => {
+  const second: number[] = [];
+  for (const [i, value] of values.entries()) {
     const text = encodeAny(value);
     const before = times.get(text) ?? 0;
     times.set(text, before + 1);
-    return before === 1 ? [i] : [];
-  });
+    if (before === 1) second.push(i);
+    if (i % stepItems === stepItems - 1) yield;
+  }
+  return second;
 }

@@ -1,0 +1,119 @@
+/** Many values in unusual places: no event-loop turn exceeds 100 ms of CPU time of the thread, with threefold slack. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { define, specOf, widgets } from "../testing/custom-resources.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cox-turns-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const policy = join(folder, "policy.yaml");
+writeFileSync(
+  policy,
+  `apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- {level: RequestResponse, namespaces: [audited]}
+- {level: None}
+`,
+);
+const server = await startTestServer({ after }, [
+  "--feature-gates=ServerSideFieldValidation=true",
+  `--audit-policy-file=${policy}`,
+  `--audit-log-path=${join(folder, "audit.log")}`,
+]);
+const maps = "/api/v1/namespaces/default/configmaps";
+const custom = "/apis/turns.example/v1/namespaces/default/widgets";
+const longestTurnMs = 300;
+const json = "application/json";
+const each = (count: number, text: (at: number) => string): string => Array.from({ length: count }, (_, at) => text(at)).join();
+const widget = (round: number, spec: string): string =>
+  `{"apiVersion":"turns.example/v1","kind":"Widget","metadata":{"name":"w-${round}"},"spec":{${spec}}}`;
+
+interface Case {
+  readonly name: string;
+  readonly method?: string;
+  readonly path: (round: number) => string;
+  readonly type?: string;
+  readonly body: (round: number) => string;
+}
+
+const cases: readonly Case[] = [
+  {
+    name: "a set of 60,000 items",
+    path: () => custom,
+    body: (round) => widget(round, `"set":[${each(60_000, (at) => `"${at}"`)}]`),
+  },
+  {
+    name: "a list of 20,000 items by keys",
+    path: () => custom,
+    body: (round) => widget(round + 10, `"byKey":[${each(20_000, (at) => `{"name":"n${at}","value":"v"}`)}]`),
+  },
+  ...["Warn", "Strict"].flatMap((mode): Case[] => [
+    {
+      name: `140,000 unknown fields, ${mode}`,
+      path: () => `${maps}?fieldValidation=${mode}`,
+      body: (round) => `{"metadata":{"name":"unknown-${mode.toLowerCase()}-${round}"},${each(140_000, (at) => `"f${at}":1`)}}`,
+    },
+    {
+      name: `140,000 unknown fields of a custom object, ${mode}`,
+      path: () => `${custom}?fieldValidation=${mode}`,
+      body: (round) =>
+        widget(
+          round + 20,
+          each(140_000, (at) => `"f${at}":1`),
+        ).replace("w-", `${mode.toLowerCase()}-`),
+    },
+  ]),
+  {
+    name: "a merge patch of a custom object of 140,000 nulls",
+    method: "PATCH",
+    path: () => `${custom}/small`,
+    type: "application/merge-patch+json",
+    body: () => `{"spec":{${each(140_000, (at) => `"n${at}":null`)}}}`,
+  },
+  {
+    name: "an apply among 1,000 managers",
+    method: "PATCH",
+    path: (round) => `${maps}/managed?force=true&fieldManager=another-${round}`,
+    type: "application/apply-patch+yaml",
+    body: (round) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"managed"},"data":{"k${round}":"v"}}`,
+  },
+  {
+    name: "an audited create of 60,000 values",
+    path: () => "/api/v1/namespaces/audited/configmaps",
+    body: (round) => `{"metadata":{"name":"a-${round}"},"data":{${each(60_000, (at) => `"k${at}":"v"`)}}}`,
+  },
+];
+
+before(async () => {
+  const items = { type: "object", properties: { name: { type: "string" }, value: { type: "string" } }, required: ["name"] };
+  const set = { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" };
+  const byKey = { type: "array", items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] };
+  await define(server, widgets("turns.example", [{ name: "v1", schema: specOf({ set, byKey }) }]));
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "audited" } });
+  await server.request("POST", custom, widget(99, "").replace("w-99", "small"), { "content-type": json });
+  const managedFields = Array.from({ length: 1000 }, (_, at) => ({
+    ...{ manager: `manager-${at}`, operation: "Apply", apiVersion: "v1", time: "2022-01-01T00:00:00Z", fieldsType: "FieldsV1" },
+    fieldsV1: { "f:data": { [`f:k${at}`]: {} } },
+  }));
+  const data = Object.fromEntries(managedFields.map((_, at) => [`k${at}`, "v"]));
+  const managed = await server.request("POST", maps, { metadata: { name: "managed", managedFields }, data });
+  assert.equal(managed.code, 201, managed.text.slice(0, 300));
+});
+
+for (const one of cases) {
+  test(`${one.name} takes no long turn`, async (t) => {
+    let answer = { code: 0, text: "" };
+    const bodies = [0, 1, 2].map((round) => one.body(round)); // prepared outside of the measurement
+    const longest = await longestTurnOf(longestTurnMs, async (round) => {
+      answer = await server.request(one.method ?? "POST", one.path(round), bodies[round], { "content-type": one.type ?? json });
+    });
+    t.diagnostic(`${longest} ms, ${answer.code}`);
+    assert.ok(answer.code > 0 && answer.code < 500, `${answer.code} ${answer.text.slice(0, 200)}`);
+    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+  });
+}
