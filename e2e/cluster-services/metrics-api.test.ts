@@ -17,7 +17,7 @@ import { startMetricsServer } from "@coxswain/cluster-services/metrics-api/serve
 import { newUsageStore } from "@coxswain/cluster-services/metrics-api/usage-store";
 import { type AddOns, startAddOns } from "./add-ons.ts";
 
-/** A cluster IP of the server's range, on which root can listen at the Service's port. */
+/** A cluster IP of the server's range: a loopback address. */
 const address = "127.0.10.200";
 
 /** Answers /metrics/resource with usage that grows by half a core; 500 while `state.fails`. */
@@ -71,7 +71,7 @@ async function serve(t: TestContext, addOns: AddOns) {
   const store = newUsageStore();
   const server = await startMetricsServer({
     address,
-    port: 443,
+    port: 0,
     cert: pair.certPem,
     key: pair.keyPem,
     authenticate: delegatedAuthentication({ trust, client, tokenTtlMs: 0, anonymous: true, clock, metrics }),
@@ -84,7 +84,13 @@ async function serve(t: TestContext, addOns: AddOns) {
     ...{ store, log, clock },
   });
   t.after(() => server.close());
-  return { store, ca, list: () => nodeInformer.lister.list() };
+  return {
+    store,
+    ca,
+    port: server.port,
+    podsKnown: () => podInformer.lister.list().length,
+    list: () => nodeInformer.lister.list(),
+  };
 }
 
 test("kubectl top shows nodes and pods through the aggregator, to those who may see them", async (t) => {
@@ -108,14 +114,15 @@ test("kubectl top shows nodes and pods through the aggregator, to those who may 
     const metadata = { name, namespace: "default", labels: { app: name } };
     await create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [container] } });
   }
-  const { store, ca, list } = await serve(t, addOns);
+  const { store, ca, port, podsKnown, list } = await serve(t, addOns);
   const where = { namespace: "kube-system", name: "coxswain-metrics" };
-  const spec = { clusterIP: address, ports: [{ name: "https", port: 443 }] };
+  const spec = { clusterIP: address, ports: [{ name: "https", port }] };
   await create(services, { apiVersion: "v1", kind: "Service", metadata: where, spec });
-  await register(client, { address: "192.0.2.1", port: 443, caPem: ca.certPem }, signal);
+  const registration = { address: "192.0.2.1", port, servicePort: port };
+  await register(client, { ...registration, caPem: ca.certPem }, signal);
   // A second process with another authority takes over.
-  await register(client, { address: "192.0.2.2", port: 443, caPem: "other" }, signal);
-  await register(client, { address: "192.0.2.1", port: 443, caPem: ca.certPem }, signal);
+  await register(client, { ...registration, address: "192.0.2.2", caPem: "other" }, signal);
+  await register(client, { ...registration, caPem: ca.certPem }, signal);
   const newKubeletClient = (url: string) => newClient({ host: url, ca: kubelet.ca, qps: -1 });
   const scraper = newScraper({ nodes: list, newClient: newKubeletClient, ...{ store, clock, log, metrics } });
   await waitFor(async (seen) => {
@@ -125,7 +132,7 @@ test("kubectl top shows nodes and pods through the aggregator, to those who may 
     return seen(status)?.conditions?.some(({ type, status }) => type === "Available" && status === "True");
   });
 
-  await waitFor(() => list().length === 1);
+  await waitFor(() => list().length === 1 && podsKnown() === 3);
   await scraper.round(signal);
   await assert.rejects(kubectl("top", "pods"), /metrics not available yet|no metrics/i);
   await scraper.round(signal);
@@ -154,7 +161,7 @@ test("kubectl top shows nodes and pods through the aggregator, to those who may 
   await waitFor(async () => (await server.request("GET", path, undefined, asJane)).code === 200);
   // Nobody is believed who does not come through the API server.
   const direct = newClient({
-    host: `https://${address}`,
+    host: `https://${address}:${port}`,
     ca: ca.certPem,
     serverName: "coxswain-metrics.kube-system.svc",
     qps: -1,

@@ -41,27 +41,45 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
   const zone = newZone(view, options.zone);
   const respond = newResponder({ zone, isReady: () => view.isSynced, forwarder, loop, log });
   const handle = newRequestHandler({ clients, respond, metrics, clock, log });
-  const running: RunningServer[] = [];
-  const close = async (): Promise<void> => void (await Promise.all(running.map((server) => server.close())));
-  let { port } = options;
-  try {
-    for (const address of addresses) {
-      const tcp = await startTcpServer({ address, port, handle, clock, log, metrics });
-      running.push(tcp);
-      port = tcp.port;
-      running.push(await startUdpServer(address, port, handle, log));
+  const listen = async (): Promise<readonly RunningServer[]> => {
+    const running: RunningServer[] = [];
+    let { port } = options;
+    try {
+      for (const address of addresses) {
+        const tcp = await startTcpServer({ address, port, handle, clock, log, metrics });
+        running.push(tcp);
+        port = tcp.port;
+        running.push(await startUdpServer(address, port, handle, log));
+      }
+      return running;
+    } catch (err) {
+      await closeAll(running);
+      throw new Error(`cannot listen on ${addresses.join(", ")}, port ${port}`, { cause: err });
     }
-  } catch (err) {
-    await close();
-    throw new Error(`cannot listen on ${addresses.join(", ")}, port ${port}`, { cause: err });
-  }
+  };
+  const running = await (options.port === 0 ? listenAnywhere(listen) : listen());
   void loop.run(forwarder, signal);
   return {
-    port,
+    port: running[0]?.port ?? 0,
     get isLoop() {
       return loop.isLoop;
     },
     allow: clients.allow,
-    close,
+    close: () => closeAll(running),
   };
+}
+
+const closeAll = async (servers: readonly RunningServer[]): Promise<void> =>
+  void (await Promise.all(servers.map((server) => server.close())));
+
+/** Tries again when the port that was free for TCP is in use for UDP. */
+async function listenAnywhere<T>(listen: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await listen();
+    } catch (err) {
+      const { code } = (err as Error).cause as NodeJS.ErrnoException;
+      if (code !== "EADDRINUSE" || tries >= 10) throw err;
+    }
+  }
 }

@@ -1,7 +1,7 @@
 /** A DNS server over a small cluster, real sockets on loopback, and another server for it to forward to. */
-import { createSocket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -94,28 +94,43 @@ export async function startUpstream(
     if (question?.name.endsWith("loop-check.invalid") !== true) asked.push(`${question?.type} ${question?.name}`);
     return answer(request, transport);
   };
-  const tcp = createServer((socket) => {
+  const [tcp, udp] = await bindBoth();
+  const { port } = udp.address();
+  tcp.on("connection", (socket) => {
     socket.on("error", () => {});
     socket.on("data", (bytes: Buffer) => {
       const response = reply(bytes.subarray(2), "tcp");
       if (response !== undefined) socket.write(withLength(response));
     });
   });
-  tcp.listen(0, "127.0.0.1");
-  await once(tcp, "listening");
-  const { port } = tcp.address() as AddressInfo;
-  const udp = createSocket("udp4");
   udp.on("message", (message, from) => {
     const response = reply(message, "udp");
     if (response !== undefined) udp.send(response, from.port, from.address);
   });
-  udp.bind(port, "127.0.0.1");
-  await once(udp, "listening");
   t.after(() => {
     udp.close();
     tcp.close();
   });
   return { port, asked };
+}
+
+/** One free port for both protocols. */
+async function bindBoth(): Promise<[Server, Socket]> {
+  for (;;) {
+    const tcp = createServer();
+    tcp.listen(0, "127.0.0.1");
+    await once(tcp, "listening");
+    const udp = createSocket("udp4");
+    const bound = once(udp, "listening");
+    udp.bind((tcp.address() as AddressInfo).port, "127.0.0.1");
+    const failure = await bound.then(
+      () => undefined,
+      (err: NodeJS.ErrnoException) => err,
+    );
+    if (failure === undefined) return [tcp, udp];
+    tcp.close();
+    if (failure.code !== "EADDRINUSE") throw failure;
+  }
 }
 
 /** The response of an upstream server. @param flags beside "response", e.g. an rcode */

@@ -16,6 +16,8 @@ const portName = "https";
 export interface Registration {
   readonly address: string;
   readonly port: number;
+  /** Port of the Service, as it is when that exists already. Default 443. */
+  readonly servicePort?: number;
   /** CA of the serving certificate, PEM. */
   readonly caPem: string;
 }
@@ -33,13 +35,14 @@ function otherServer(existing: APIService | undefined): string | undefined {
  * Writes what is missing or different.
  * @throws Error when another server is registered; errors of the API server
  */
-export async function register(client: Client, { address, port, caPem }: Registration, signal: AbortSignal): Promise<void> {
+export async function register(client: Client, registration: Registration, signal: AbortSignal): Promise<void> {
+  const { address, port, servicePort = 443, caPem } = registration;
   const existing = await read<APIService>(client, apiServices, { name: apiServiceName }, signal);
   const other = otherServer(existing);
   if (other !== undefined) throw new Error(`${apiServiceName} is served by ${other}`);
   const at = { namespace: serviceNamespace, name: serviceName };
   if ((await read<Service>(client, services, at, signal)) === undefined) {
-    const ports = [{ name: portName, protocol: "TCP" as const, port: 443, targetPort: port }];
+    const ports = [{ name: portName, protocol: "TCP" as const, port: servicePort, targetPort: port }];
     await ensure(
       client,
       services,
@@ -71,7 +74,7 @@ export async function register(client: Client, { address, port, caPem }: Registr
         version: "v1beta1",
         groupPriorityMinimum: 100,
         versionPriority: 100,
-        service: { ...at, port: 443 },
+        service: { ...at, port: servicePort },
         caBundle: Buffer.from(caPem).toString("base64"),
       },
     },

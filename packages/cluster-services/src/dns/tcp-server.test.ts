@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newDnsMetrics } from "./metrics.ts";
+import type { RequestHandler } from "./request-handler.ts";
+import { withLength } from "./stream-frames.ts";
+import { startTcpServer } from "./tcp-server.ts";
+
+async function start(t: TestContext, handle: RequestHandler = (message) => message) {
+  const clock = newFakeClock();
+  const registry = newMetricsRegistry();
+  const metrics = newDnsMetrics(registry);
+  const server = await startTcpServer({ address: "127.0.0.1", port: 0, handle, clock, log: discardLogger, metrics });
+  t.after(() => server.close());
+  const open = async (): Promise<Socket & { gone: Promise<unknown> }> => {
+    const socket = connect({ host: "127.0.0.1", port: server.port });
+    socket.on("error", () => {});
+    t.after(() => socket.destroy());
+    const gone = new Promise((resolve) => void socket.once("close", resolve)); // `once` would reject on a reset
+    await once(socket, "connect");
+    return Object.assign(socket, { gone });
+  };
+  return { clock, open, dropped: () => registry.render() };
+}
+
+test("closes a connection on which no query is completed for 10 seconds, however slowly it is sent", async (t) => {
+  const { clock, open } = await start(t);
+  const socket = await open();
+  socket.write(withLength(Buffer.from("whole")));
+  await once(socket, "data");
+  await clock.advance(9_000);
+  socket.write(Buffer.from([0]));
+  socket.write(Buffer.from([200, 1, 2, 3]));
+  await clock.advance(1_000);
+  await socket.gone;
+});
+
+test("reads queries in any pieces and answers each", async (t) => {
+  const { open } = await start(t);
+  const socket = await open();
+  const received: Buffer[] = [];
+  socket.on("data", (bytes: Buffer) => received.push(bytes));
+  const sent = Buffer.concat([withLength(Buffer.from("one")), withLength(Buffer.from("second"))]);
+  for (const byte of sent) socket.write(Buffer.from([byte]));
+  await waitFor(() => Buffer.concat(received).equals(sent));
+});
+
+test("has a limit for the connections of one client", async (t) => {
+  const { open, dropped } = await start(t);
+  const sockets = await Promise.all(Array.from({ length: 50 }, open));
+  const one = await open();
+  await one.gone;
+  assert.match(await dropped(), /coxswain_dns_dropped_total\{reason="connections"\} 1\n/);
+  sockets[0]?.destroy();
+  await sockets[0]?.gone;
+  await waitFor(async () => {
+    const again = await open();
+    again.write(withLength(Buffer.from("x")));
+    const answered = new Promise((resolve) => void again.once("data", () => resolve(true)));
+    return Promise.race([answered, again.gone.then(() => false)]);
+  });
+});
+
+test("closes a connection with too many queries under way", async (t) => {
+  const { open } = await start(t, () => new Promise(() => {}));
+  const socket = await open();
+  socket.write(Buffer.concat(Array.from({ length: 33 }, () => withLength(Buffer.from("query")))));
+  await socket.gone;
+});
+
+test("closes a connection whose client does not read its answers", async (t) => {
+  const answer = Buffer.alloc(65_000);
+  const { open } = await start(t, () => answer);
+  const socket = await open();
+  socket.pause();
+  const queries = Buffer.concat(Array.from({ length: 1_000 }, () => withLength(Buffer.from("query"))));
+  socket.write(queries);
+  await waitFor(() => {
+    socket.write(queries);
+    return socket.destroyed;
+  });
+});
