@@ -116,7 +116,9 @@ test("a call that is not answered ends at its deadline, and its server is told",
   const { port } = await startGrpcServer(t, (stream) => {
     stream.once("close", () => (code = stream.rstCode));
   });
-  const err = await failureOf(channelTo(t, `127.0.0.1:${port}`).unary("/x", message, 50));
+  const channel = channelTo(t, `127.0.0.1:${port}`);
+  await channel.ready(60_000); // the time to connect counts
+  const err = await failureOf(channel.unary("/stream", message, 50));
   assert.equal(err.message, "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
   await waitFor(() => code === constants.NGHTTP2_CANCEL, { what: "the reset" });
 });

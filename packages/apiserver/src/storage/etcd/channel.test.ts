@@ -162,6 +162,7 @@ test("a call that nobody answers ends at its deadline, and the connection stays"
     if (++calls > 1) answer(stream, body);
   });
   const grpc = connection(t, url);
+  await grpc.ready(60_000); // the time to connect counts
   await assert.rejects(grpc.unary("/x", message, 100), reason("deadline"));
   await grpc.unary("/x", message, 5_000);
   assert.equal(sessions.size, 1);
