@@ -127,6 +127,9 @@ function listMeta(result: LinkedResult): ListMeta {
   return metadata;
 }
 
+/** Items of a piece of work: most are encoded already, and asking for a turn takes longer than their size. */
+const itemsPerPiece = 16;
+
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, with the items' cached bytes. */
 async function protobufList(
   turns: Turns,
@@ -139,8 +142,8 @@ async function protobufList(
   const metadataHead = fieldHead(1, metadata.length);
   // The length precedes the first item, so all items have to be encoded before the first byte is sent.
   let messageBytes = metadataHead.length + metadata.length;
-  for (const entry of result.entries) {
-    const turn = turns.next();
+  for (const [index, entry] of result.entries.entries()) {
+    const turn = index % itemsPerPiece === 0 ? turns.next() : undefined;
     if (turn !== undefined) await turn;
     messageBytes += protobufSize(items, entry);
   }
