@@ -146,7 +146,7 @@ test("the metrics of all daemons are those of the table: names, types, stability
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const headers = { authorization: `Bearer ${status.token}` };
     get({ host: "127.0.0.1", port, path: page, agent, headers }, (response) => {
-      if (response.statusCode === 200) text(response).then(resolve, reject);
+      if (response.statusCode === 200) resolve(text(response));
       else reject(new Error(`${page} of ${port}: ${response.statusCode}`));
     }).on("error", reject);
     return promise;

@@ -46,9 +46,10 @@ for (const [index, { scriptId, from, to }] of functions.entries()) {
   const { breakpointId } = await post("Debugger.setBreakpoint", { location: locations[0] });
   byBreakpoint.set(String(breakpointId), index);
 }
-parentPort?.once("message", async () => {
+const finish = async (): Promise<void> => {
   await post("Debugger.disable");
   socket.close();
   parentPort?.postMessage(entered.filter((index) => index >= 0));
-});
+};
+parentPort?.once("message", () => void finish());
 parentPort?.postMessage("ready");

@@ -19,7 +19,7 @@ function aFreshness() {
 test("those who wait for the list are answered when it is loaded, or when their time is over", async () => {
   const { clock, freshness } = aFreshness();
   const late = freshness.readyInTime();
-  clock.advance(3_000);
+  void clock.advance(3_000);
   assert.equal(await late, false);
   const inTime = freshness.readyInTime();
   freshness.setReady();

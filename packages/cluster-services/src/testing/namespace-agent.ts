@@ -81,9 +81,10 @@ async function answer(request: AgentRequest): Promise<string[]> {
 
 if (process.argv[2] === "run") {
   const lines = createInterface({ input: process.stdin });
-  lines.on("line", async (line) => {
+  const reply = async (line: string): Promise<void> => {
     const answers = await answer(JSON.parse(line) as AgentRequest).catch((err: Error) => [`failed: ${err.message}`]);
     process.stdout.write(`${JSON.stringify(answers)}\n`);
-  });
+  };
+  lines.on("line", (line) => void reply(line));
   lines.on("close", () => process.exit(0));
 }
